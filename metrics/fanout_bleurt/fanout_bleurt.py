@@ -20,8 +20,6 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
             float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or
             no.
-        backend: "torch" (transformers), "bleurt" (the original package), "auto" (the original package for one of
-            its checkpoints if it is installed).
         model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
         revision: a revision of the model on the Hub.
         batch_size: the number of pairs per batch.
@@ -34,7 +32,7 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         per_question: with per_question=True, a list of floats in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.
-        MissingExtra: the backend is not installed.
+        MissingExtra: torch, transformers or sentencepiece is not installed.
         QabenchError: the model cannot be loaded.
     Examples:
         >>> import qabench
@@ -60,7 +58,6 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         self,
         predictions: list[str],
         references: list[str],
-        backend: str = "auto",
         model: str | None = None,
         revision: str | None = None,
         batch_size: int = 32,
@@ -68,7 +65,7 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         references_format: str = "auto",
     ) -> dict[str, Any]:
         system_answers, answers = decoded(predictions, references, references_format)
-        scorer = load_bleurt(backend, model, revision, batch_size=batch_size)
+        scorer = load_bleurt(model, revision, batch_size=batch_size)
         score = bleurt(answers, system_answers, scorer)
         result: dict[str, Any] = {"bleurt": score.mean}
         result |= self.provenance(answers, bleurt=score.scorer)

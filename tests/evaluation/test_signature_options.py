@@ -27,13 +27,11 @@ DATA = "changes the questions, so the fields config and data"
 NO_CALLS = (
     "an address, file or model of an engine, which is in the field corpus, ranker or model; tested with the engine"
 )
-LABELS = "changes the labels of claims, whose signature names who labeled"
 REASONS = {
     **dict.fromkeys(("ids", "category", "domains", "fields", "chapters"), SELECTS),
     **dict.fromkeys(("config", "questions", "split"), DATA),
-    **dict.fromkeys(("retriever", "corpus", "index", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
+    **dict.fromkeys(("retriever", "corpus", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
     **dict.fromkeys(("dense_model", "colbert_model", "chunk_size", "overlap", "chunker"), NO_CALLS),
-    **dict.fromkeys(("attributor", "nli_model"), LABELS),
     "metrics": "changes which scores there are",
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",

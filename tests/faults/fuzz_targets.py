@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
-from qabench.benchmarks.expertqa.prompts import split_answer, verdict
+from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
 from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
@@ -143,7 +143,6 @@ TARGETS: dict[str, Target] = {
     "expertqa-answer": Target(_utf8(split_answer), OWN, [PROSE], 5),
     "expertqa-sentences": Target(_utf8(sentences), OWN, [PROSE], 5),
     "expertqa-sources": Target(lambda data: (cut_sources(_text(data)), without_marks(_text(data))), OWN, [PROSE], 5),
-    "expertqa-verdict": Target(_utf8(verdict), OWN, [b"Yes, it does", b" no."]),
     "chunks": Target(_chunks, OWN, [PROSE], 3),
     "words": Target(_utf8(words), OWN, [PROSE]),
     "normalize": Target(lambda data: after_lemmas(before_lemmas(_text(data))), OWN, [PROSE, "sÃ©e ½".encode()], 2),

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_t5 import save_tiny_t5
 
 from qabench.errors import MissingExtra, QabenchError
 from qabench.models.entailment import Judgment, clean, extremes, label_claims, prompt_of, punkt
@@ -144,7 +145,6 @@ def test_punkt_and_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
         punkt("a")
 
 
-AUTOAIS = ("torch", "transformers")
 WORDS = ["premise:", "hypothesis:", "moon", "tide", "sun", "sea", "rises", "falls"]
 
 
@@ -152,47 +152,13 @@ PROMPTS = [
     prompt_of(" ".join((WORDS[2:] * 9)[start : start + length]), WORDS[2 + start % 6])
     for start, length in [(0, 1), (1, 30), (2, 4), (3, 9), (4, 2), (5, 17), (0, 3), (1, 12)]
 ]
-LABELS = ["1", "0", "0", "1", "1", "0", "1", "0"]
 
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A T5 of two layers with a vocabulary of a dozen words that memorized the labels of eight prompts."""
-    for package in AUTOAIS:
+    for package in ("torch", "transformers"):
         pytest.importorskip(package, reason="needs the extra autoais")
-    import torch
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
-
-    folder = tmp_path_factory.mktemp("t5")
-    special = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
-    vocabulary = {word: i for i, word in enumerate([*special.values(), "0", "1", *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
-    fast.save_pretrained(folder)
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(vocabulary),
-        d_model=32,
-        d_kv=8,
-        d_ff=64,
-        num_layers=2,
-        num_heads=4,
-        dropout_rate=0,
-        decoder_start_token_id=0,
-    )
-    network = T5ForConditionalGeneration(config)
-    inputs = fast(PROMPTS, padding=True, return_tensors="pt")
-    wanted = fast(LABELS, return_tensors="pt").input_ids
-    steps = torch.optim.Adam(network.parameters(), lr=1e-2)
-    for _ in range(150):  # until it replies "1" and "0" to these prompts, like the real model
-        steps.zero_grad()
-        network(**inputs, labels=wanted).loss.backward()
-        steps.step()
-    network.save_pretrained(folder)
-    return folder
+    return save_tiny_t5(tmp_path_factory.mktemp("t5"), PROMPTS)
 
 
 def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
@@ -213,9 +179,9 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
         model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
         judged = model.judge(PROMPTS)
         assert [judgment.entailed for judgment in judged] == [text == "1" for text, _ in by_hand]
-        assert [text for text, _ in by_hand] == LABELS
         assert [judgment.one - judgment.zero for judgment in judged] == pytest.approx([m for _, m in by_hand], abs=1e-4)
-        assert model.n_tokens(PROMPTS) == [len(prompt.split()) + 1 for prompt in PROMPTS]
+        assert model.n_tokens(PROMPTS) == [len(tokenizer(prompt).input_ids) for prompt in PROMPTS]
+    assert {text for text, _ in by_hand} == {"0", "1"}
     assert len({round(margin, 3) for _, margin in by_hand}) > 4
     assert (model.judge([]), model.n_tokens([])) == ([], [])
     assert model.name.startswith(f"{tiny}@")
@@ -226,9 +192,9 @@ def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
     from qabench.models.entailment import load_entailment
 
     model = load_entailment(str(tiny))
-    long = "moon " * 511
+    long = "sea " * 511
     assert model.n_tokens([long + "sun sea"]) == [514]
-    first, second, third = model.judge([long + "sun sea", long + "tide", "moon " * 300])
+    first, second, third = model.judge([long + "sun sea", long + "sea", "sea " * 300])
     assert first.one == pytest.approx(second.one, abs=1e-4)
     assert third.one != pytest.approx(first.one, abs=1e-4)
 
@@ -267,13 +233,13 @@ class Scores:
 def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     from transformers import AutoTokenizer
 
-    from qabench.models.entailment import Judge
+    from qabench.models.entailment import Seq2SeqEntailment
 
-    judge = object.__new__(Judge)
+    judge = object.__new__(Seq2SeqEntailment)
     judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
-    judge.verdicts, judge.expected, judge.ends, judge.texts, judge.unpadded = (4, 3), 4, {1}, {}, None
+    judge.verdicts, judge.expected, judge.ends, judge.texts = [4, 3], 4, {1}, {}
     judge.network = Scores([[4, 1], [4, 4, 1], [3, 1], [1, 4], [0, 4, 1], [4, 0, 1], [7, 1], [0, 3, 1]])
-    judged = [judgment.entailed for judgment in judge([[5 + i, 1] for i in range(8)])]
+    judged = [judgment.entailed for judgment in judge.judge_batch([[5 + i, 1] for i in range(8)])]
     assert judged == [True, False, False, False, True, True, False, False]
     assert judge.network.generated == 3
 

@@ -6,7 +6,6 @@ import os
 import random
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
 import qabench
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.models import bleurt as module
 from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
 
 REASON = "needs the extra bleurt"
@@ -65,43 +63,10 @@ def test_answers_are_scored_as_texts_and_in_order() -> None:
         bleurt([], [], Scorer("words", score))
 
 
-def test_which_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    (tmp_path / "bleurt_config.json").touch()
-    assert module.resolve_backend("auto", str(tmp_path)) == "torch"
-    with pytest.raises(MissingExtra, match=r"backend bleurt is not installed: pip install git.*backend='torch'"):
-        load_bleurt("bleurt", str(tmp_path))
-    with pytest.raises(InputError, match="unknown BLEURT backend 'jax'; allowed: auto, bleurt, torch"):
-        load_bleurt("jax")
-    monkeypatch.setattr(module, "find_spec", lambda name: name)
-    assert module.resolve_backend("auto", str(tmp_path)) == "bleurt"
-    assert module.resolve_backend("auto", "some/model") == "torch"
-    with pytest.raises(QabenchError, match=r"needs the folder of an unpacked checkpoint, with bleurt_config\.json"):
-        load_bleurt("bleurt", "some/model")
-
-
-def test_the_original_package_is_called_with_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class BleurtScorer:
-        def __init__(self, checkpoint: str) -> None:
-            assert checkpoint == str(tmp_path)
-
-        def score(self, *, references: list[str], candidates: list[str], batch_size: int) -> list[float]:
-            return [len(a) - len(b) / 2 for a, b in zip(references, candidates, strict=True)]
-
-    (tmp_path / "bleurt_config.json").touch()
-    monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
-    monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=BleurtScorer))
-    monkeypatch.setattr(module, "find_spec", lambda name: name)
-    monkeypatch.setattr(module.metadata, "version", lambda name: "0.0.2")
-    scorer = load_bleurt(model=str(tmp_path))
-    assert scorer.name == f"bleurt-0.0.2/{tmp_path.name}"
-    assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
-
-
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     with pytest.raises(MissingExtra, match=r"BLEURT needs sentencepiece: pip install 'qabench\[bleurt\]'"):
-        load_bleurt("torch")
+        load_bleurt()
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +177,7 @@ def test_the_real_weights_give_the_published_scores() -> None:
     folder = os.environ.get("QABENCH_BLEURT_MODEL")
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the weights of BLEURT-20: set QABENCH_BLEURT_MODEL to the folder of lucadiliello/BLEURT-20")
-    scores = load_bleurt("torch", folder)(
+    scores = load_bleurt(folder)(
         ["a bird chirps by the window", "this is a random sentence"],
         ["a bird chirps by the window", "this looks like a random sentence"],
     )

@@ -1,4 +1,4 @@
-"""The loader of models: commit, format of weights, remote code, device and dtype."""
+"""The loader of models: commit, format of weights, remote code, device and dtype; batches of similar length."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qabench.errors import InputError, QabenchError
-from qabench.models.loader import ModelSource, locate, with_default_dtype
+from qabench.models.loader import ModelSource, buckets, locate, with_default_dtype
 
 pytest.importorskip("torch", reason="needs the extra autoais")
 pytest.importorskip("transformers", reason="needs the extra autoais")
@@ -117,3 +119,28 @@ def test_large_models_are_bfloat16_on_a_gpu(folder: Path, monkeypatch: pytest.Mo
     assert with_default_dtype(on_gpu, AutoModel).dtype == "float32"
     monkeypatch.setattr("qabench.models.loader.LARGE", 10)
     assert with_default_dtype(on_gpu, AutoModel).dtype == "bfloat16"
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
+def test_buckets_hold_each_input_once_with_its_like(lengths: list[int], size: int) -> None:
+    batches = buckets(lengths, size)
+    order = [i for batch in batches for i in batch]
+    assert sorted(order) == list(range(len(lengths)))
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+    assert all(len(batch) == size for batch in batches[:-1])
+    assert all(0 < len(batch) <= size for batch in batches)
+
+
+@given(st.lists(st.integers(1, 50)), st.integers(1, 9))
+def test_batches_of_short_inputs_are_larger(lengths: list[int], size: int) -> None:
+    batches = buckets(lengths, size, longest=50)
+    assert sorted(i for batch in batches for i in batch) == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) * max(lengths[i] for i in batch) <= size * 50
+    assert all(len(batch) >= size for batch in batches[:-1])
+
+
+def test_ties_stay_in_order_and_a_batch_holds_something() -> None:
+    assert buckets([1, 2, 1, 2], 3) == [[1, 3, 0], [2]]
+    with pytest.raises(InputError, match="batch_size is 0; allowed: 1 or more"):
+        buckets([], 0)

@@ -81,7 +81,6 @@ def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Pa
         ("expertqa", {"retriever": "opensearch:http://evil.example/x", "method": "retrieve-read"}),
         ("expertqa", {"search": "evil.toml", "method": "post-hoc-web"}),
         ("expertqa", {"corpus": "corpus.jsonl", "method": "retrieve-read"}),
-        ("expertqa", {"nli_model": "evil/model"}),
         ("expertqa", {"encoder": "evil/model", "method": "retrieve-read"}),
     ],
 )
@@ -99,7 +98,7 @@ def test_paths_addresses_models_and_texts_are_repeated(
 
 
 def test_numbers_and_known_names_are_taken_from_a_log(logs: dict[str, Path], tmp_path: Path) -> None:
-    arguments = {"method": "retrieve-read", "k": 3, "ranker": "dense", "ids": ["a"], "attributor": "model"}
+    arguments = {"method": "retrieve-read", "k": 3, "ranker": "dense", "ids": ["a"]}
     log = with_arguments(logs["expertqa"], tmp_path, **arguments)
     assert checked_log(log).eval.task_args_passed["k"] == 3
     with pytest.raises(InputError, match="was run with k=3, not 4"):

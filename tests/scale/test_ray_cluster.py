@@ -80,9 +80,9 @@ def test_bleurt_equals_one_process(address: str, tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")
     write_tiny_bleurt(tmp_path)
     texts = [" ".join(WORDS[: n % 11 + 1]) for n in range(40)]
-    expected = load_bleurt("torch", str(tmp_path), batch_size=4)(texts, texts[::-1])
+    expected = load_bleurt(str(tmp_path), batch_size=4)(texts, texts[::-1])
     with Cluster(workers=1):
-        scorer = load_bleurt("torch", str(tmp_path), batch_size=4)
+        scorer = load_bleurt(str(tmp_path), batch_size=4)
         assert scorer(texts, texts[::-1]) == expected
     assert len(set(expected)) == 11
 

@@ -391,7 +391,7 @@ class TestLfqa:
         references, predictions = ([pair[side] for pair in pairs] for side in (0, 1))
         ours = lfqa_rouge(references, predictions, backend="rouge_score", seed=3)
         rouge, low, high = evaluates_rouge(references, predictions, 3)
-        assert (ours.rouge, ours.low, ours.high) == (rouge, low, high)
+        assert (ours.rouge, ours.interval) == (rouge, {kind: [low[kind], high[kind]] for kind in rouge})
 
     def test_both_backends_on_real_answers(self, mirror: Path, compared: Callable[[str], None]) -> None:
         pytest.importorskip("rouge_score_rs")

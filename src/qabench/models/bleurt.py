@@ -13,22 +13,17 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import metadata
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from qabench.answers import check_pairs, text_of
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import MissingExtra
 from qabench.io.workers import cluster, map_loaded
 from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
-BACKENDS = ("bleurt", "torch")
 MAX_LENGTH = 512
 VOCABULARY = "spm.model"
-CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
 SPECIAL = ("[CLS]", "[SEP]")
 # Names of the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
@@ -70,9 +65,6 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer
         references: answers as Python objects.
         predictions: one per reference; ``UNANSWERED`` and None are scored as the empty string, as upstream.
         scorer: the scorer from ``load_bleurt``.
-
-    Raises:
-        InputError: the lists are empty or have different lengths.
     """
     check_pairs(references, predictions)
     scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
@@ -80,91 +72,19 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer
 
 
 def load_bleurt(
-    backend: str = "auto",
-    model: str | None = None,
-    revision: str | None = None,
-    *,
-    batch_size: int = 32,
-    device: str | None = None,
+    model: str | None = None, revision: str | None = None, *, batch_size: int = 32, device: str | None = None
 ) -> Scorer:
     """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
-        backend: "torch": the converted weights in transformers; "bleurt": the original package on TensorFlow, with the
-            folder of a checkpoint as the model; "auto": "bleurt" for such a folder if the package is installed.
-        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
+        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``. Other weights than
+            ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
         revision: a revision of a model on the Hub; the scorer's name contains the commit.
         batch_size: the number of pairs per batch; scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
-
-    Other weights than ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
-
-    Raises:
-        InputError: an unknown backend or device, or a batch size below 1.
-        MissingExtra: a package is not installed.
-        QabenchError: the model cannot be loaded, or is not a BLEURT model with the architecture of RemBERT.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     buckets([], batch_size)  # checks the batch size before gigabytes are loaded
-    if resolve_backend(backend, model) == "bleurt":
-        return _package_scorer(model, batch_size)
-    return _torch_scorer(model, revision, batch_size, device)
-
-
-def resolve_backend(backend: str, model: str) -> str:
-    if backend not in ("auto", *BACKENDS):
-        raise InputError(f"unknown BLEURT backend {backend!r}; allowed: auto, {', '.join(BACKENDS)}")
-    original = (Path(model) / CHECKPOINT_FILE).is_file()
-    if backend == "auto":
-        return "bleurt" if original and find_spec("bleurt") else "torch"
-    if backend == "bleurt" and find_spec("bleurt") is None:
-        raise MissingExtra(
-            "the BLEURT backend bleurt is not installed: pip install "
-            "git+https://github.com/google-research/bleurt.git, or use backend='torch'"
-        )
-    if backend == "bleurt" and not original:
-        raise QabenchError(
-            f"the BLEURT backend bleurt needs the folder of an unpacked checkpoint, with {CHECKPOINT_FILE}; "
-            f"model is {model!r}"
-        )
-    return backend
-
-
-def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
-    """Return the model's input for a pair of tokenized strings: token ids and segment ids.
-
-    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the candidate on a tie.
-    """
-    n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
-    first = [cls, *reference[:n_reference], sep]
-    second = [*candidate[:n_candidate], sep]
-    return first + second, [0] * len(first) + [1] * len(second)
-
-
-def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
-    """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
-    if reference + candidate <= limit:
-        return reference, candidate
-    # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.
-    if min(reference, candidate) <= limit // 2:
-        return (limit - candidate, candidate) if reference > candidate else (reference, limit - reference)
-    return limit - limit // 2, limit // 2
-
-
-def _package_scorer(model: str, batch_size: int) -> Scorer:
-    from bleurt.score import BleurtScorer
-
-    scorer = BleurtScorer(model)
-    name = f"bleurt-{metadata.version('BLEURT')}/{Path(model).resolve().name}"
-    return Scorer(
-        name,
-        lambda references, candidates: list(
-            map(float, scorer.score(references=references, candidates=candidates, batch_size=batch_size))
-        ),
-    )
-
-
-def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
     try:
         import sentencepiece
         import torch  # noqa: F401
@@ -190,6 +110,27 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         return scores
 
     return Scorer(f"transformers-{transformers.__version__}/{source.label}", score)
+
+
+def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
+    """Return the model's input for a pair of tokenized strings: token ids and segment ids.
+
+    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the candidate on a tie.
+    """
+    n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
+    first = [cls, *reference[:n_reference], sep]
+    second = [*candidate[:n_candidate], sep]
+    return first + second, [0] * len(first) + [1] * len(second)
+
+
+def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
+    """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
+    if reference + candidate <= limit:
+        return reference, candidate
+    # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.
+    if min(reference, candidate) <= limit // 2:
+        return (limit - candidate, candidate) if reference > candidate else (reference, limit - reference)
+    return limit - limit // 2, limit // 2
 
 
 def _scorer_of(source: ModelSource) -> Callable[[dict[str, list[list[int]]]], list[float]]:

@@ -22,10 +22,6 @@ class SentenceEncoder:
     Args:
         model: a name on the Hub, or a folder. A revision may follow a name: "BAAI/bge-small-en-v1.5@main".
         device: as torch names it; by default a GPU if there is one.
-
-    Raises:
-        MissingExtra: sentence-transformers is not installed.
-        QabenchError: the model cannot be loaded.
     """
 
     def __init__(self, model: str = MODEL, device: str | None = None) -> None:
@@ -63,14 +59,6 @@ class ApiEncoder:
     """Encodes texts by an API; its vectors have length 1.
 
     The key and the server are those of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
-
-    Args:
-        model: the model's name on the server.
-        base_url: an OpenAI-compatible server; see ``resolve_endpoint``.
-
-    Raises:
-        MissingExtra: the package openai is not installed.
-        QabenchError: the key is missing, or (while encoding) the API fails.
     """
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:

@@ -49,7 +49,7 @@ class Entailment(Protocol):
     def name(self) -> str: ...
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each prompt, before truncation."""
+        """Return the number of tokens of each prompt, including the end token, before truncation."""
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
@@ -109,9 +109,6 @@ def label_claims(
         claims: each claim's text and the pieces of its evidence.
         model: the model from ``qabench.models.entailment.load_entailment``.
         split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
-
-    Raises:
-        QabenchError: Punkt is needed and its data is not installed.
     """
     labels = ["N"] * len(claims)
     texts = {i: (" ".join(map(clean, pieces)), clean(claim)) for i, (claim, pieces) in enumerate(claims) if pieces}
@@ -126,12 +123,7 @@ def label_claims(
 
 
 def punkt(text: str) -> list[str]:
-    """Return the sentences of an English text, according to NLTK's Punkt.
-
-    Raises:
-        MissingExtra: NLTK is not installed.
-        QabenchError: the data of Punkt is not installed.
-    """
+    """Return the sentences of an English text, according to NLTK's Punkt."""
     try:
         from nltk import sent_tokenize
     except ImportError:
@@ -163,9 +155,8 @@ def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
     return [judged[prompt] for prompt in prompts]
 
 
-@dataclass(frozen=True)
 class Seq2SeqEntailment:
-    """A loaded model (``qabench.models.entailment.Entailment``).
+    """A loaded sequence-to-sequence model; an ``Entailment``. Decoding is greedy.
 
     Attributes:
         name: the model, its commit or digest, and the dtype.
@@ -173,49 +164,47 @@ class Seq2SeqEntailment:
         batch_size: the number of prompts of 512 tokens per batch; of shorter ones there are more.
     """
 
-    name: str
-    device: str
-    tokenizer: Any
-    batch_size: int
-    judge_batch: Callable[[Encoded], list[Judgment]]
+    def __init__(self, source: ModelSource, batch_size: int) -> None:
+        from transformers import AutoModelForSeq2SeqLM
+
+        self.name = f"{source.label}:{source.dtype}"
+        self.device = f"{source.dtype} on {source.device}"
+        self.batch_size = batch_size
+        self.tokenizer = source.tokenizer()
+        # The ids of the bare digits, as upstream (not of those that begin a word).
+        self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
+        if self.tokenizer.unk_token_id in self.verdicts or None in self.verdicts:
+            raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
+        self.network = source.network(AutoModelForSeq2SeqLM)
+        self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
+        ends = self.network.generation_config.eos_token_id
+        self.ends = set(ends if isinstance(ends, list) else [ends])
+        self.texts: dict[int, str] = {}
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each prompt, including the end token, before truncation."""
         return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens. Decoding is greedy."""
+        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
         if not prompts:
             return []
         encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
-        batches = buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH)
         judged: dict[int, Judgment] = {}
-        for batch in batches:
+        for batch in buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH):
             judged |= zip(batch, self.judge_batch([encoded[i] for i in batch]), strict=True)
         return [judged[i] for i in range(len(prompts))]
 
+    def judge_batch(self, encoded: Encoded) -> list[Judgment]:
+        """Return one judgment per prompt of a batch, in order.
 
-class Judge:
-    """The network on one device; called with a batch."""
-
-    def __init__(self, source: ModelSource) -> None:
-        from transformers import AutoModelForSeq2SeqLM
-
-        self.tokenizer = source.tokenizer()
-        self.network = source.network(AutoModelForSeq2SeqLM)
-        self.verdicts = _verdicts(source, self.tokenizer)
-        self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
-        ends = self.network.generation_config.eos_token_id
-        self.ends = set(ends if isinstance(ends, list) else [ends])
-        self.texts: dict[int, str] = {}
-
-    def __call__(self, encoded: Encoded) -> list[Judgment]:
-        """Return one judgment per prompt of a batch, in order."""
+        One step with the first token "1" decides most prompts; the others are generated.
+        """
         start = self.network.generation_config.decoder_start_token_id
         if start is None:
             start = self.network.config.decoder_start_token_id
         logits = self._logits(encoded, [start, self.expected]).float()
-        best, shown = logits.argmax(-1).tolist(), logits[:, 0, list(self.verdicts)].tolist()
+        best, shown = logits.argmax(-1).tolist(), logits[:, 0, self.verdicts].tolist()
         entailed = [self._entailed(*pair) for pair in best]
         undecided = [i for i, verdict in enumerate(entailed) if verdict is None]
         for i, text in zip(undecided, self._generated([encoded[i] for i in undecided]), strict=True):
@@ -282,11 +271,6 @@ def load_entailment(
         device: a device name of torch. Default: a GPU if there is one. For several GPUs, see ``qabench.scale``.
         dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
             Default: bfloat16 for a model with more than 2 billion parameters on a GPU, otherwise float32.
-
-    Raises:
-        InputError: an unknown dtype or device, or a batch size below 1.
-        MissingExtra: a package is not installed.
-        QabenchError: the model cannot be loaded, or its vocabulary has no "1" or "0".
     """
     if batch_size is not None:
         buckets([], batch_size)  # checks it before gigabytes are loaded
@@ -297,15 +281,10 @@ def load_entailment(
         raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     # The authors of the official weights publish them as a pickle only.
-    pickled = True if model == MODEL else None
-    source = locate(model, revision, device=device, dtype=dtype or "float32", pickled=pickled)
+    source = locate(model, revision, device=device, dtype=dtype or "float32", pickled=True if model == MODEL else None)
     if dtype is None:
         source = with_default_dtype(source, AutoModelForSeq2SeqLM)
-    tokenizer = source.tokenizer()
-    _verdicts(source, tokenizer)
-    batch_size = batch_size or (4 if source.device == "cpu" else 16)
-    place = f"{source.dtype} on {source.device}"
-    return Seq2SeqEntailment(f"{source.label}:{source.dtype}", place, tokenizer, batch_size, Judge(source))
+    return Seq2SeqEntailment(source, batch_size or (4 if source.device == "cpu" else 16))
 
 
 @cache
@@ -314,11 +293,3 @@ def shared_entailment(
 ) -> Seq2SeqEntailment:
     """Return ``load_entailment``'s model, loaded once per process."""
     return load_entailment(model, revision, device=device, dtype=dtype)
-
-
-def _verdicts(source: ModelSource, tokenizer: Any) -> tuple[int, int]:
-    """Return the ids of the bare digits "1" and "0", as upstream (not those that begin a word)."""
-    one_id, zero_id = tokenizer.convert_tokens_to_ids(["1", "0"])
-    if tokenizer.unk_token_id in (one_id, zero_id) or None in (one_id, zero_id):
-        raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
-    return one_id, zero_id

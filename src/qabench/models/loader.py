@@ -55,34 +55,26 @@ class ModelSource:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of every ``from_pretrained`` of transformers that say where files come from."""
-        return {
-            "revision": self.commit,
-            "trust_remote_code": False,
-            "local_files_only": offline_variable() is not None,
-        }
+        offline = offline_variable() is not None
+        return {"revision": self.commit, "trust_remote_code": False, "local_files_only": offline}
 
     def tokenizer(self, **options: Any) -> Any:
-        """Return the model's tokenizer. Raises QabenchError if it cannot be loaded."""
+        """Return the model's tokenizer."""
         from transformers import AutoTokenizer
 
         return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options))
 
     def config(self) -> Any:
-        """Return the model's configuration in transformers. Raises QabenchError if it cannot be loaded."""
+        """Return the model's configuration in transformers."""
         from transformers import AutoConfig
 
         return self._read(lambda: AutoConfig.from_pretrained(self.name, **self.arguments()))
 
     def network(self, architecture: Any, **options: Any) -> Any:
-        """Return the network, in evaluation mode on its device.
+        """Return the network in evaluation mode on its device, by ``architecture.from_pretrained`` of transformers.
 
-        Args:
-            architecture: a class of transformers with ``from_pretrained``, such as AutoModelForSeq2SeqLM.
-            **options: more arguments of ``from_pretrained``.
-
-        Raises:
-            QabenchError: the weights cannot be loaded, only exist as pickles and these are not allowed, or lack a part
-                of the network, which transformers would initialize at random.
+        Raises QabenchError if the weights cannot be loaded, exist only as pickles and these are not allowed, or lack a
+        part of the network, which transformers would initialize at random.
         """
         import torch
 
@@ -95,21 +87,13 @@ class ModelSource:
         return network.to(self.device).eval()
 
     def sentence_encoder(self, kind: Callable[..., Any], **options: Any) -> Any:
-        """Return an encoder of sentence-transformers, in evaluation mode on its device.
-
-        Args:
-            kind: SentenceTransformer, MultiVectorEncoder or CrossEncoder.
-            **options: more of its arguments.
-
-        Raises:
-            QabenchError: as of ``network``.
-        """
+        """Return an encoder of sentence-transformers, such as SentenceTransformer, in evaluation mode on its device."""
         weights = {"dtype": self.dtype} | ({} if self.pickled else {"use_safetensors": True})
         arguments = self.arguments() | {"device": self.device, "model_kwargs": weights} | options
         return self._read(lambda: kind(self.name, **arguments))
 
     def file(self, name: str) -> Path:
-        """Return the path of one of the model's files. Raises QabenchError if it is not available."""
+        """Return the path of one of the model's files."""
         return _file_of(self.name, name, self.commit)
 
     def _read(self, load: Callable[[], Any]) -> Any:
@@ -140,10 +124,6 @@ def locate(
         device: a device name of torch. Default: a GPU if there is one, else the CPU.
         dtype: of ``DTYPES``.
         pickled: allow weights in PyTorch's pickle format. Default: only with QABENCH_PICKLED_WEIGHTS=1.
-
-    Raises:
-        InputError: an unknown dtype or device.
-        QabenchError: the model is not available, or the folder contains no weights.
     """
     if dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
@@ -243,16 +223,9 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
 def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
     """Return positions of the inputs in batches of similar length, to reduce padding; the longest first.
 
-    With the longest first, a batch that does not fit into memory fails at once. Ties keep their order.
-
-    Args:
-        lengths: the length of each input.
-        batch_size: the number of inputs per batch.
-        longest: if given, the batch size is meant for inputs of this length, and batches of shorter inputs are larger,
-            so that all batches have about the same number of tokens.
-
-    Raises:
-        InputError: the batch size is not positive.
+    With the longest first, a batch that does not fit into memory fails at once. Ties keep their order. With
+    ``longest``, the batch size is meant for inputs of this length, and batches of shorter inputs are larger, so that
+    all batches have about the same number of tokens.
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; allowed: 1 or more")

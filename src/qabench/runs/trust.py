@@ -36,7 +36,6 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "query": ("question", "keywords"),
     "chunker": ("sentences", "llama-index"),
     "ranker": ("auto", "bm25", "dense", "api"),
-    "attributor": ("none", "model", "nli"),
     "reply_format": ("answer", "vicuna"),
 }
 SELECTIONS = ("ids", "category", "fields", "domains", "chapters")  # only compared with values in the data

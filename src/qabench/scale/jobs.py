@@ -145,7 +145,7 @@ def _load_scorer(
         check_key(lemmatizer, key)
         formulas.append(partial(_accuracy, Normalizer(lemmatizer)))
     if model:
-        formulas.append(partial(_bleurt, bleurt.load_bleurt("torch", model.name, model.commit, device=model.device)))
+        formulas.append(partial(_bleurt, bleurt.load_bleurt(model.name, model.commit, device=model.device)))
 
     def scores(rows: Rows) -> Columns:
         references = list(map(loads, cells(rows, reference)) if json else cells(rows, reference))

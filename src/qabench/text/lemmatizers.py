@@ -75,9 +75,6 @@ class SpacyLemmatizer:
     Args:
         model: an installed model package (``en_core_web_sm``) or the folder of a model.
         workers: processes for large batches; None for one per processor if processes can be forked safely.
-
-    Raises:
-        MissingExtra: the package or folder does not exist.
     """
 
     def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:
@@ -209,8 +206,7 @@ def _thread(process: int) -> ThreadPoolExecutor:
 def thread_safe_lemmatizer(lemmatizer: str | Lemmatizer) -> Lemmatizer:
     """Return a lemmatizer that can be called from several threads and does not fork.
 
-    Forked children would inherit the event loop and the connections of a run. Raises the errors of
-    ``resolve_lemmatizer``.
+    Forked children would inherit the event loop and the connections of a run.
     """
     resolved = resolve_lemmatizer(lemmatizer)
     if isinstance(resolved, SpacyLemmatizer):
@@ -237,10 +233,6 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
             "simplemma": the fallback;
             "auto": spaCy if it and the model are installed, else simplemma with one warning;
             a ``Lemmatizer``: returned unchanged.
-
-    Raises:
-        InputError: an unknown name.
-        MissingExtra: spaCy or the model is not installed, and the name is "spacy" or QABENCH_SPACY_MODEL is set.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer

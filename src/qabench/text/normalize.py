@@ -90,12 +90,7 @@ def after_lemmas(text: str) -> str:
 
 
 class Normalizer:
-    """The normalizer with one lemmatizer, for many texts.
-
-    Args:
-        lemmatizer: "auto", "spacy", "simplemma" or a ``Lemmatizer``; see ``resolve_lemmatizer``.
-        cache: the cache of normal forms between runs; None for no cache.
-    """
+    """The normalizer with one lemmatizer (see ``resolve_lemmatizer``), for many texts, with a cache between runs."""
 
     def __init__(self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None) -> None:
         self.lemmatizer = resolve_lemmatizer(lemmatizer)
@@ -120,12 +115,9 @@ class Normalizer:
         return self.batch([text])[str(text)]
 
     def batch(self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None) -> dict[str, str]:
-        """Return the normal form of each distinct ``str(text)``; {} for no texts.
+        """Return the normal form of each distinct ``str(text)``.
 
-        Args:
-            texts: any objects; each is converted by ``str``.
-            progress: called with the number of characters processed and of all characters, after each block of about
-                a million (50,000 on a cluster).
+        ``progress`` is called with the number of characters processed and of all characters, after each block.
         """
         distinct = list(dict.fromkeys(map(str, texts)))
         forms = self.cache.get(self.key, distinct) if self.cache else {}
@@ -196,12 +188,6 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
         text: any object; it is converted by ``str`` first, so None becomes "none".
         lemmatizer: see ``resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
 
-    Returns:
-        The normal form; "" for "".
-
-    Raises:
-        MissingExtra: ``lemmatizer="spacy"`` and spaCy or its model is not installed.
-
     Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few texts use
     ``Normalizer(...).batch``, which is much faster.
     """
@@ -218,9 +204,6 @@ class NormalizedTextCache:
     Each entry has a checksum over key and value. A damaged entry counts as missing, and the first one causes a
     warning. If the file cannot be used (damaged, read-only, locked), there is a warning, and scoring continues without
     it. Neither changes a score.
-
-    Attributes:
-        damaged: the number of damaged entries that were found.
     """
 
     def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:

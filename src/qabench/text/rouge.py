@@ -53,10 +53,6 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
         predictions: one for each reference; ``UNANSWERED`` scores 0 and None is the empty string, as upstream.
         backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last bit and about
             fifty times faster (extra ``fast``; a test compares them); "auto": the fast one if it is installed.
-
-    Raises:
-        InputError: no questions, lists of different lengths, or an unknown backend.
-        MissingExtra: the backend is not installed.
     """
     check_pairs(references, predictions)
     name = resolve_backend(backend)

@@ -20,7 +20,7 @@ from qabench.errors import InputError
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 from qabench.benchmarks.expertqa.answers import Options, answering
-from qabench.benchmarks.expertqa.passages import Passage
+from qabench.retrieval.documents import Document
 
 Row = dict[str, Any]
 READERS = {
@@ -127,7 +127,7 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
     how = answering("retrieve-read", options=Options(corpus=str(corpus)))
     assert how.evidence is not None and how.evidence.signature()["passages"] == 1  # not split
     for row in rows:
-        read = [Passage(str(i), text) for i, text in enumerate(passages_of(row))]
+        read = [Document(str(i), text) for i, text in enumerate(passages_of(row))]
         found = how.messages(row["question"], row["metadata"]["field"], read)
         assert list(found) == reader.messages(row, passages_of(row))
     compared(f"{len(rows)} messages, retrieve-read over a corpus")

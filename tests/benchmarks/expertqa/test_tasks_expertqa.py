@@ -1,30 +1,26 @@
-"""ExpertQA's task: the three methods, claims and evidence, labels, and scores equal to those of the metrics."""
+"""ExpertQA's task: the three methods, claims and evidence, and scores equal to those of the metrics."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import datasets
 from inspect_ai.log import EvalLog
-from scripted_model import Reply, in_order, run, scripted, text
+from scripted_model import Reply, in_order, run, text
 
 import qabench
-from qabench.benchmarks.expertqa.passages import load_passages, windows
-from qabench.benchmarks.expertqa.prompts import split_answer, verdict
+from qabench.benchmarks.expertqa.passages import load_passages
+from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
-from qabench.models.entailment import Judgment
 from qabench.runs.log import read_run
 
 ANSWER = """Light takes eight minutes [1]. It is fast [2][1]! Who would have thought so?
@@ -39,6 +35,7 @@ PASSAGES = [
     {"id": "bread", "title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."},
     {"id": "tower", "title": "Towers", "text": "Iron towers are painted against rust."},
 ]
+NO_ANSWER = "I don't know."
 ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 
@@ -69,17 +66,6 @@ def figures_of(log: EvalLog) -> dict[str, float]:
 
 def score_of(sample: Any) -> Any:
     return (sample.scores or {})["expertqa"]
-
-
-def by_grader(prompt: str) -> Reply:
-    """Answers, and labels evidence by whether it has a word of the claim."""
-    if "<claim>" not in prompt:
-        cited = "Light takes eight minutes [1]. Dough rises by yeast [1][2]. The moon is far. It is so [9]."
-        return cited if "rust" in prompt or "Why" in prompt else "I don't know."
-    evidence, claim = (prompt.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0] for tag in ("evidence", "claim"))
-    if "minutes" in evidence and "minutes" in claim:
-        return "Yes."
-    return "No, it does not" if "Dough" in claim else "Perhaps"
 
 
 def test_an_answer_from_memory_cites_its_own_sources(tmp_path: Path) -> None:
@@ -128,43 +114,23 @@ def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("method", ["retrieve-read", "post-hoc"])
-def test_labels_by_a_model_score_as_the_metrics(
-    method: str, corpus: str, tmp_path: Path, compared: Callable[[str], None]
-) -> None:
-    log = done(tmp_path, by_grader, method=method, corpus=corpus, attributor="model")
+def test_a_run_scores_as_the_metrics(method: str, corpus: str, tmp_path: Path, compared: Callable[[str], None]) -> None:
+    cited = "Light takes eight minutes [1]. Dough rises by yeast [1][2]. The moon is far. It is so [9]."
+    log = done(
+        tmp_path,
+        lambda prompt: cited if "rust" in prompt or "Why" in prompt else NO_ANSWER,
+        method=method,
+        corpus=corpus,
+    )
     samples, ours = in_order(log), figures_of(log)
-    rows = [as_row(sample) for sample in samples]
-    metric = qabench.load_metric("expertqa_autoais")
-    theirs = metric.compute(predictions=rows, references=rows, on_unlabeled="exclude")
-    for name in ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions"):
-        assert ours.get(f"autoais_{name}") == theirs[name]
-    assert ours["evidence"] == (theirs["claims"] - theirs["claims_without_evidence"]) / theirs["claims"]
-    assert ours["abstains"] == theirs["abstaining_answers"] / len(rows)
-    lfqa = rouge_of(samples)
-    assert {kind: ours[kind] for kind in ROUGES} == lfqa
-    shown = {name: one.interval.mean for name, one in read_run(log.location).scores().items()}
-    assert shown == ours
-    labels = [claim["autoais_label"] for row in rows for claim in row["answers"][0]["claims"]]
-    assert {"Y", "N", None} == set(labels)
-    unread = [record for record in read_run(log.location).records if "neither yes nor no" in (record.problem or "")]
-    assert unread and "labels:scripted/model:qabench-" in score_of(samples[0]).metadata["signatures"]["autoais"]
-    compared(f"{len(rows)} answers, {len(labels)} claims, {method}")
-
-
-def as_row(sample: Any) -> dict[str, Any]:
-    """A sample as a row of the dataset, with the labels that the scores need."""
-    found = score_of(sample)
-    claims = [
-        {
-            "claim_string": claim["text"],
-            "evidence": claim["evidence"],
-            "support": "Complete",
-            "worthiness": "Yes",
-            "autoais_label": claim["label"],
-        }
-        for claim in found.metadata["detail"]["claims"]
-    ]
-    return {"answers": [{"system": "model", "answer_string": found.answer, "claims": claims}]}
+    claims = [claim for sample in samples for claim in score_of(sample).metadata["detail"]["claims"]]
+    assert ours["evidence"] == sum(bool(claim["evidence"]) for claim in claims) / len(claims)
+    assert ours["abstains"] == sum(score_of(sample).answer == NO_ANSWER for sample in samples) / len(samples)
+    assert 0 < ours["evidence"] < 1 and 0 < ours["abstains"] < 1
+    assert {kind: ours[kind] for kind in ROUGES} == rouge_of(samples)
+    assert {name: score.interval.mean for name, score in read_run(log.location).scores().items()} == ours
+    assert "labels:none" in score_of(samples[0]).metadata["signatures"]["autoais"]
+    compared(f"{len(samples)} answers, {len(claims)} claims, {method}")
 
 
 def rouge_of(samples: Any) -> dict[str, float]:
@@ -174,39 +140,6 @@ def rouge_of(samples: Any) -> dict[str, float]:
     metric = qabench.load_metric("expertqa_lfqa")
     found = metric.compute(predictions=answers, references=[one.metadata["expected"] for one in having])
     return {kind: found[kind] for kind in ROUGES}
-
-
-def test_the_grader_is_a_role(corpus: str, tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    def grade(messages: Any) -> str:
-        asked.append(messages[-1].text)
-        return "Yes"
-
-    grader = scripted(grade, "grader")
-    task = expertqa("sample", "retrieve-read", prompt="qabench", corpus=corpus, attributor="model")
-    log = run(task, lambda messages: "Light is fast [1].", tmp_path, model_roles={"grader": grader})
-    with_evidence = sum(len(score_of(one).metadata["detail"]["claims"][0]["evidence"]) for one in log.samples or [])
-    assert len(asked) == with_evidence > 0 and all("[1]" not in prompt for prompt in asked)
-    assert "labels:scripted/grader:qabench-" in score_of((log.samples or [])[0]).metadata["signatures"]["autoais"]
-
-
-def test_labels_by_the_entailment_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Model:
-        name = "tiny"
-
-        def n_tokens(self, prompts: list[str]) -> list[int]:
-            return [1] * len(prompts)
-
-        def judge(self, prompts: list[str]) -> list[Judgment]:
-            return [Judgment("book" in prompt, 0.0, 0.0) for prompt in prompts]
-
-    monkeypatch.setattr("qabench.models.entailment.shared_entailment", lambda name: Model())
-    log = done(tmp_path, lambda prompt: ANSWER, attributor="nli", nli_model="a folder")
-    found = score_of(in_order(log)[0])
-    assert [claim["label"] for claim in found.metadata["detail"]["claims"]] == ["N", "Y", "N"]
-    assert figures_of(log)["autoais_micro"] == 0.5 and "labels:tiny" in found.metadata["signatures"]["autoais"]
-    assert "counted:all with evidence" in found.metadata["signatures"]["autoais"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +178,6 @@ def test_ids_and_groups(tmp_path: Path) -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, retrieve-read-web, post-hoc"),
-    ({"attributor": "me"}, "unknown attributor 'me'; allowed: none, model, nli"),
     ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
     ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),
     ({"method": "post-hoc"}, "the setting post-hoc needs passages: add -T corpus=FILE"),
@@ -277,19 +209,18 @@ def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
 
 
 def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
-    rows = datasets.Dataset.from_list([{"url": None, "title": None} | row for row in PASSAGES])
-    rows.save_to_disk(str(tmp_path / "saved"))
-    from_file, from_folder = load_passages(corpus), load_passages(str(tmp_path / "saved"))
-    for found in (from_file, from_folder):
-        (best,) = found.find("yeast and sugar", "", 1).passages
-        assert (best.id, best.source, best.cited_as(4)) == ("bread", "Bread", f"[4] Bread\n\n{PASSAGES[1]['text']}")
-        assert found.find("zzz", "", 3).passages == []
-        assert [one.id for one in found.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
+    passages = load_passages(corpus)
+    (best,) = passages.find("yeast and sugar", "", 1).passages
+    assert (best.id, best.source, best.text) == ("bread", "Bread", PASSAGES[1]["text"])
+    assert passages.find("zzz", "", 3).passages == []
+    assert [passage.id for passage in passages.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
+    short = load_passages(corpus, 30, 10)
+    assert [passage.id for passage in short.find("sugar", "", 1).passages] == ["bread#2"]
     (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
     (tmp_path / "broken.jsonl").write_text('{"text": "no end')
     wrongs: list[tuple[str, tuple[Any, ...]]] = [
         ("nothing.jsonl'; allowed: a file", (str(tmp_path / "nothing.jsonl"),)),
-        ("is not a folder of Dataset.save_to_disk", (str(tmp_path),)),
+        ("allowed: a file", (str(tmp_path),)),
         ("the overlap is 100; allowed: 0 to 99", (corpus, 100, 100)),
         ("must be one table with a column 'text'", (str(tmp_path / "texts.jsonl"),)),
         ("broken.jsonl cannot be read: JSON parse error", (str(tmp_path / "broken.jsonl"),)),
@@ -297,15 +228,6 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     for message, wrong in wrongs:
         with pytest.raises(InputError, match=message):
             load_passages(*wrong)
-
-
-@given(st.text(max_size=60), st.integers(1, 9), st.data())
-def test_windows_cover_the_text_and_overlap(page: str, size: int, data: st.DataObject) -> None:
-    overlap = data.draw(st.integers(0, size - 1))
-    found = windows(page, size, overlap)
-    assert found[0] + "".join(part[overlap:] for part in found[1:]) == page
-    assert all(len(part) <= size for part in found) and all(len(part) > overlap for part in found[1:])
-    assert all(left[size - overlap :] == right[:overlap] for left, right in pairwise(found))
 
 
 @pytest.mark.parametrize(
@@ -322,10 +244,3 @@ def test_windows_cover_the_text_and_overlap(page: str, size: int, data: st.DataO
 )
 def test_an_answer_and_its_sources_are_separated(reply: str, answer: str, sources: list[str]) -> None:
     assert split_answer(reply) == (answer, sources)
-
-
-@pytest.mark.parametrize(
-    ("reply", "wanted"), [("Yes", "Y"), (" **no**, not", "N"), ("Nothing", None), ("", None), ("It does. Yes", None)]
-)
-def test_verdicts(reply: str, wanted: str | None) -> None:
-    assert verdict(reply) == wanted

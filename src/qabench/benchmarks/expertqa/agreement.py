@@ -78,16 +78,9 @@ def read_answers(
 ) -> list[list[Answer]]:
     """Return the answers of the dataset's rows, each claim with the model's verdict on it.
 
-    Args:
-        references: rows of the dataset.
-        predictions: for each of them a row with verdicts in its claims, a flat list of verdicts over the claims of all
-            answers of the row, or None if there are none.
-        verdict: the field of ``VERDICTS``.
-        fields: the required fields of a claim in the references.
-
-    Raises:
-        InputError: no rows, lists of different lengths, no verdict at all, or a row, answer, claim or verdict in
-            another format; the message names its position.
+    A prediction is a row with verdicts (a field of ``VERDICTS``) in its claims, a flat list of verdicts over the claims
+    of all answers of the row, or None if there are none. ``fields`` are the required fields of a claim in the
+    references. Raises InputError for anything in another format; the message names its position.
     """
     check_pairs(references, predictions)
     rows = []
@@ -280,8 +273,8 @@ def autoais_agreement(
 ) -> SystemScores:
     """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
-    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
-    neither evidence nor label counts as N, as in the official labels. Arguments and errors are those of ``autoais``.
+    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with neither evidence nor
+    label counts as N, as in the official labels. Arguments are those of ``autoais``.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     judged = [
@@ -336,9 +329,6 @@ def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabel
         references: rows of the dataset, with the experts' labels.
         predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
         on_unlabeled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
-
-    Raises:
-        InputError: see ``read_answers``; an unknown option.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     return SystemScores([[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import starmap
 from typing import Any
 
 from qabench.benchmarks.expertqa import prompts
@@ -18,13 +19,13 @@ from qabench.benchmarks.expertqa.passages import (
     DENSE,
     OVERLAP,
     Evidence,
-    Passage,
     SearchResult,
     engine_passages,
     load_passages,
     load_web,
 )
 from qabench.errors import InputError
+from qabench.retrieval.documents import Document
 from qabench.tasks.common import named_in_this_call
 from qabench.tasks.prompts import Prompt
 
@@ -75,7 +76,7 @@ class Answering:
             ranked_by = prompts.web_question().filled(field=field or "", question=question)
         return self.evidence.find(question, ranked_by, self.k)
 
-    def messages(self, question: str, field: str | None, read: Sequence[Passage]) -> tuple[tuple[str, str], ...]:
+    def messages(self, question: str, field: str | None, read: Sequence[Document]) -> tuple[tuple[str, str], ...]:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
         The authors' prompts without passages, and with those of the web, name the expert's field.
@@ -84,8 +85,7 @@ class Answering:
         if self.reads and self.prompt.name == prompts.OFFICIAL:
             values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
         elif self.reads:
-            numbered = (passage.cited_as(number) for number, passage in enumerate(read, start=1))
-            values["passages"] = "\n\n".join(numbered) or "(none)"
+            values["passages"] = "\n\n".join(starmap(_numbered, enumerate(read, start=1))) or "(none)"
         return self.prompt.messages(**values)
 
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
@@ -98,7 +98,7 @@ class Answering:
             return split, read
         return cite_best_passages([claim["claim_string"] for claim in split.claims], self.evidence)
 
-    def _source(self, passage: Passage) -> tuple[str, str]:
+    def _source(self, passage: Document) -> tuple[str, str]:
         """Return a passage as evidence of claims. The authors keep those of the web as the prompt has them."""
         text = passage.text
         if self.from_web and self.protocol == prompts.OFFICIAL:
@@ -113,9 +113,14 @@ class Answering:
         return described
 
 
+def _numbered(number: int, passage: Document) -> str:
+    """Return a passage in the format of attributions: "[2] https://...", an empty line, the text."""
+    return f"[{number}] {passage.source}\n\n{passage.text}" if passage.source else f"[{number}] {passage.text}"
+
+
 def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
-    shown: dict[Passage, None] = {}
+    shown: dict[Document, None] = {}
     searches: list[Mapping[str, Any]] = []
 
     def find(claim: str) -> tuple[str, str] | None:

@@ -127,19 +127,11 @@ def evaluate(
     split: str | None = None,
     unlabeled: str = "N",
 ) -> Evaluation:
-    """Score predictions for the questions of a config.
+    """Score predictions for the questions of a config; see ``load_questions``, and the module for predictions.
 
-    Args:
-        benchmark: the instance for the evaluation.
-        config, questions, split: see ``load_questions``.
-        predictions: see the module; a field of another type is reported, and the prediction counts as missing.
-        families: some of the benchmark's families; None means all that the predictions and the config allow.
-        progress: unused; scoring takes seconds.
-        unlabeled: how a claim that counts but has no label is treated: "N", as in the authors' script, or "exclude".
-
-    Raises:
-        InputError: no prediction fits, or a family that these predictions have no scores for.
-        SourceError: the data is not available.
+    A prediction with a field of another type is reported, and counts as missing. ``families`` of None means all that
+    the predictions and the config allow. ``progress`` is not used. ``unlabeled`` is the treatment of a claim that
+    counts but has no label: "N", as in the authors' script, or "exclude".
     """
     loaded = load_questions(config, split, questions)
     joined = join([row.id for row in loaded.rows], predictions)

@@ -135,11 +135,6 @@ def fact_scorer(
         atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was withdrawn.
         post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy model with named
             entities), "none", or "auto" (official if the model is installed).
-
-    Raises:
-        InputError: an option that is unknown or out of range, or a prompt that cannot be used.
-        MissingExtra: the spaCy model for the official post-processing is not installed.
-        SourceError: "official", and the authors' files are not available.
     """
     caller = caller_for(model, base_url, api_key, **limits)
     own_prompt = prompts.OWN_VERDICT
@@ -166,8 +161,7 @@ def fact_scorer(
 def load_entities() -> tuple[str, Entities]:
     """Return the name and version of a spaCy model, and the function that finds dates and numbers with it.
 
-    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm. Raises
-    MissingExtra if spaCy or the model is not installed.
+    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm.
     """
     model = os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL
     lemmatizer = SpacyLemmatizer(model)  # checks that the model is there, and reads its version
@@ -274,10 +268,6 @@ def score_facts(
     Returns:
         Copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score (None without atomic
         claims, and if unscored); and the claims that could not be scored.
-
-    Raises:
-        InputError: there are no claims.
-        MissingExtra: calls are needed and the openai package is not installed.
     """
     parts = _parts(items, fields)
     client = scorer.caller.client()

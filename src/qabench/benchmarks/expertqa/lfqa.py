@@ -33,7 +33,7 @@ class LfqaRouge:
 
     Attributes:
         rouge: the official score: the median over 1,000 bootstrap samples of the mean over questions.
-        low, high: the bounds of the 95% interval, from the same samples.
+        interval: the bounds of the 95% interval, from the same samples.
         mean: the mean over questions, which does not depend on a seed.
         per_question: the F-measures of each question, in the order of the input.
         unanswered: the number of questions without an answer; they score 0, as the empty string.
@@ -41,17 +41,15 @@ class LfqaRouge:
     """
 
     rouge: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
+    interval: dict[str, list[float]]
     mean: dict[str, float]
     per_question: tuple[dict[str, float], ...]
     unanswered: int
     backend: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the official scores by type, mean, interval ([low, high] by type) and unanswered."""
-        interval = {kind: [self.low[kind], self.high[kind]] for kind in LFQA_ROUGE_TYPES}
-        return self.rouge | {"mean": self.mean, "interval": interval, "unanswered": self.unanswered}
+        """Return the official scores by type, mean, interval and unanswered."""
+        return self.rouge | {"mean": self.mean, "interval": self.interval, "unanswered": self.unanswered}
 
 
 def lfqa_rouge(
@@ -69,10 +67,6 @@ def lfqa_rouge(
         backend: "rouge_score", the reference; "rouge_score_rs", equal and faster (extra ``fast``); "auto": the fast
             one if it is installed.
         seed: the seed of the bootstrap, from 0 to 2**32 - 1.
-
-    Raises:
-        InputError: no questions, lists of different lengths, an item that is not a string, an unknown backend or seed.
-        MissingExtra: the backend is not installed.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
@@ -87,14 +81,14 @@ def lfqa_rouge(
         aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})
     with _seeded(seed):
         bounds = aggregator.aggregate()
-    low, mid, high = (
-        {kind: float(getattr(bounds[kind], bound).fmeasure) for kind in LFQA_ROUGE_TYPES}
-        for bound in ("low", "mid", "high")
-    )
     rows = tuple({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores)
-    mean = {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES}
     return LfqaRouge(
-        mid, low, high, mean, rows, answers.count(None), f"{BACKENDS[name]}-{package_version(BACKENDS[name])}"
+        {kind: float(bounds[kind].mid.fmeasure) for kind in LFQA_ROUGE_TYPES},
+        {kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)] for kind in LFQA_ROUGE_TYPES},
+        {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES},
+        rows,
+        answers.count(None),
+        f"{BACKENDS[name]}-{package_version(BACKENDS[name])}",
     )
 
 

@@ -12,6 +12,7 @@ from functools import cache
 
 from qabench.benchmarks.expertqa import agreement, factscore
 from qabench.benchmarks.expertqa.agreement import scored_part
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.data.sources import available
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, digest
 from qabench.loading_scripts import dataset_table, file_digest, source_table
@@ -19,7 +20,6 @@ from qabench.loading_scripts import dataset_table, file_digest, source_table
 LABELER = "google/t5_xxl_true_nli_mixture"
 FACT_JUDGE, ATOMIC_MODEL = "gpt-3.5-turbo", "text-davinci-003"
 LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
-REFERENCES = {"a68b50306bb6": "lfqa_random"}  # the digest of the column answer of split test
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
 
 
@@ -49,8 +49,6 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
     It covers these fields of claims; without any, it is of the test split's reference answers.
     """
-    from qabench.benchmarks.expertqa.questions import load_questions
-
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]
     if not available(source_table("expertqa")[path]):
@@ -62,19 +60,14 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
-    """Declare that a metric's references are those of a whole config.
-
-    Only the mirror's files have constants, so other configs are digested when a metric asks for them.
-    """
+    """Declare that a metric's references are those of a whole config."""
     digest_of = cache(_digest)
 
     def accepts(value: str) -> bool:
-        return value in REFERENCES or any(value == digest_of(config, fields) for config in configs)
+        return any(value == digest_of(config, fields) for config in configs)
 
     def sentence(value: str) -> str:
-        unknown = [
-            config for config in configs if digest_of(config, fields) is None and config not in REFERENCES.values()
-        ]
+        unknown = [config for config in configs if digest_of(config, fields) is None]
         compare = f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)" if unknown else ""
         return f"references: not those of all questions of {' or '.join(configs)}{compare}"
 

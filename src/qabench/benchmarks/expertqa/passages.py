@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
-from qabench.retrieval.documents import SOURCES, SearchEngine
+from qabench.retrieval.documents import SOURCES, Document, SearchEngine
 from qabench.retrieval.engines import open_engine
 from qabench.retrieval.web.fetch import READ
 from qabench.retrieval.web.provider import load_provider
@@ -34,23 +34,10 @@ SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A passage, its id in the corpus, and its source: an address or a title; "" if unknown."""
-
-    id: str
-    text: str
-    source: str = ""
-
-    def cited_as(self, number: int) -> str:
-        """Return the passage in the format of attributions: "[2] https://...", an empty line, the text."""
-        return f"[{number}] {self.source}\n\n{self.text}" if self.source else f"[{number}] {self.text}"
-
-
-@dataclass(frozen=True, slots=True)
 class SearchResult:
     """The passages for a query, best first, and for the web a record of each search; see ``web.record``."""
 
-    passages: Sequence[Passage]
+    passages: Sequence[Document]
     searches: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -92,8 +79,7 @@ class EnginePassages:
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best documents."""
-        documents = self.engine.search(query, k).documents
-        return SearchResult([Passage(document.id, document.text, document.source) for document in documents])
+        return SearchResult(self.engine.search(query, k).documents)
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
@@ -135,10 +121,9 @@ def load_passages(
     """Load a corpus with its index; cached by arguments.
 
     Args:
-        corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk``, with the column "text"
-            and optionally "id", and "url" or "title".
-        chunk_size: texts longer than this many characters are split into windows; None: texts are not split.
-        overlap: the number of characters that adjacent windows share.
+        corpus: a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id", and "url" or "title".
+        chunk_size: longer texts are split into passages of so many characters; None: texts are not split.
+        overlap: the number of characters that adjacent passages share at most.
         ranker, encoder: what ranks the passages; see ``encoder_of``. Vectors are kept in qabench's cache.
     """
     if chunk_size is not None:
@@ -148,7 +133,8 @@ def load_passages(
     if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
         options = {"size": chunk_size, "overlap": overlap}
         rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
-    name = _name(Path(corpus), rows)
+    with Path(corpus).open("rb") as file:
+        name = f"{Path(corpus).name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
     if model is None:
         return Passages(name, rows, BM25Index.from_dataset(rows, "text"))
     texts = [text if isinstance(text, str) else "" for text in rows["text"]]
@@ -179,7 +165,7 @@ class WebPassages:
         urls, skipped = official_urls(results)
         pages = [*skipped, *map(_checked, self.web.read(urls))]
         passages = [
-            Passage(f"{page.url}#{n}", text, page.url)
+            Document(f"{page.url}#{n}", text, page.url)
             for page in pages
             if page.outcome == READ
             for n, text in enumerate(split_page(page.text, self.chunk_size, self.overlap))
@@ -198,7 +184,7 @@ class WebPassages:
             "page_ranker": self.encoder.name if self.encoder else "bm25",
         }
 
-    def _best(self, passages: Sequence[Passage], ranked_by: str, k: int) -> list[int]:
+    def _best(self, passages: Sequence[Document], ranked_by: str, k: int) -> list[int]:
         """Return positions of the best passages, cached on disk so that a resumed run encodes nothing twice."""
         texts = [passage.text for passage in passages]
         if not texts:
@@ -287,29 +273,16 @@ def _shown(page: WebPage) -> dict[str, Any]:
     return {"url": page.url, "outcome": page.outcome} | {name: value for name, value in more.items() if value}
 
 
-def windows(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
-    """Return windows of ``size`` characters; each begins with the last ``overlap`` characters of the previous one."""
-    return [text[start : start + size] for start in range(0, max(1, len(text) - overlap), size - overlap)]
-
-
 def _read(path: Path) -> Any:
     import datasets
 
-    if path.is_dir():
-        try:
-            rows = datasets.load_from_disk(str(path))
-        except FileNotFoundError as error:
-            raise InputError(f"the corpus {path} is not a folder of Dataset.save_to_disk: {error}") from None
-    elif path.is_file() and path.suffix in READERS:
-        try:
-            rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")
-        except datasets.exceptions.DatasetGenerationError as error:
-            raise InputError(f"the corpus {path} cannot be read: {error.__cause__ or error}") from error
-    else:
-        raise InputError(
-            f"the corpus is {str(path)!r}; allowed: a file ({', '.join(READERS)}), or a folder of Dataset.save_to_disk"
-        )
-    if not isinstance(rows, datasets.Dataset) or "text" not in rows.column_names:
+    if not path.is_file() or path.suffix not in READERS:
+        raise InputError(f"the corpus is {str(path)!r}; allowed: a file ({', '.join(READERS)})")
+    try:
+        rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")
+    except datasets.exceptions.DatasetGenerationError as error:
+        raise InputError(f"the corpus {path} cannot be read: {error.__cause__ or error}") from error
+    if "text" not in rows.column_names:
         raise InputError(f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}")
     return rows
 
@@ -319,21 +292,14 @@ def _cut(batch: Mapping[str, Sequence[Any]], positions: list[int], size: int, ov
     columns: dict[str, list[str]] = {"id": [], "text": [], "url": []}
     for position, *values in zip(positions, *batch.values(), strict=True):
         passage = _passage(dict(zip(names, values, strict=True)), position)
-        parts = windows(passage.text, size, overlap)
+        parts = split_page(passage.text, size, overlap) if len(passage.text) > size else [passage.text]
         columns["id"] += [f"{passage.id}#{n}" if len(parts) > 1 else passage.id for n in range(len(parts))]
         columns["text"] += parts
         columns["url"] += [passage.source] * len(parts)
     return columns
 
 
-def _passage(row: Mapping[str, Any], position: int) -> Passage:
+def _passage(row: Mapping[str, Any], position: int) -> Document:
     id_ = position if row.get("id") is None else row["id"]
     source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
-    return Passage(str(id_), row["text"], source)
-
-
-def _name(path: Path, rows: Any) -> str:
-    if path.is_dir():
-        return f"{path.name}@{rows._fingerprint[:12]}"
-    with path.open("rb") as file:
-        return f"{path.name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+    return Document(str(id_), row["text"] or "", source)

@@ -53,21 +53,6 @@ Do not list the passages. If they do not contain the answer, say so.
 
 Question: {{question}}""",
 )
-ENTAILS = Prompt(
-    "qabench",
-    f"""Does the evidence support the claim? It does if a reader of the evidence, who uses nothing else, would say that
-the whole claim is true.
-
-<evidence>
-{{evidence}}
-</evidence>
-
-<claim>
-{{claim}}
-</claim>
-
-{DATA_NOT_INSTRUCTIONS} Reply with one word: Yes or No.""",
-)
 OWN_ATOMIC = Prompt(
     "qabench",
     f"""Break the sentence down into facts that are independent of each other. Each fact is one short sentence that
@@ -99,9 +84,7 @@ passages, is the statement true or false?
 MARK = re.compile(r"\[(\d{1,4})\]")
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(\S.*)")
 _LIST = re.compile(r"^[ \t]*(?:[-*•][ \t]*)?(?=\[1\])", re.MULTILINE)
-_HEADINGS = ("reference", "references", "source", "sources", "citation", "citations", "works cited", "bibliography")
-_NO_LETTERS = re.compile(r"[\W_]*")
-_VERDICT = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
+_HEADING = re.compile(r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE)
 
 
 @cache
@@ -265,13 +248,10 @@ def split_answer(reply: str) -> tuple[str, list[str]]:
         elif entries and line.strip():
             entries[-1].append(line.strip())
     answer = reply[:start].rstrip()
-    return (_without_heading(answer) if entries else answer), ["\n".join(lines) for lines in entries]
-
-
-def verdict(reply: str) -> str | None:
-    """Return "Y" or "N" by the first word of a reply to ``ENTAILS``; None if it is neither "yes" nor "no"."""
-    match = _VERDICT.match(reply)
-    return None if match is None else match[1][0].upper()
+    before, _, last_line = answer.rpartition("\n")
+    if entries and before and _HEADING.fullmatch(last_line):
+        answer = before.rstrip()
+    return answer, ["\n".join(lines) for lines in entries]
 
 
 def _source(file: str) -> PromptSource:
@@ -302,19 +282,3 @@ def _ranking() -> Any:
             "the authors' prompt for atomic facts needs rank-bm25: pip install 'qabench[retrieval]'"
         ) from None
     return BM25Okapi([text.split(" ") for text in atomic_parts().demonstrations])
-
-
-def _without_heading(answer: str) -> str:
-    """Return the answer without a heading of the list of sources on its last line, and blank lines before it."""
-    end = _without_symbols(answer)
-    before = next((end[: -len(name)] for name in _HEADINGS if end.lower().endswith(name)), None)
-    if before is None:
-        return answer
-    newline = before.find("\n", len(_without_symbols(before)))
-    return answer[:newline].rstrip() if newline >= 0 else answer
-
-
-def _without_symbols(text: str) -> str:
-    """Return the text without trailing characters that are neither letters nor digits."""
-    symbols = _NO_LETTERS.match(text[::-1])
-    return text[: len(text) - (symbols.end() if symbols else 0)]

@@ -58,17 +58,10 @@ class Questions:
 
 
 def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
-    """Return the questions of a config, or of a custom file.
+    """Return the questions of a config (None: the default one), or of a custom file.
 
-    Args:
-        config: a config of the dataset; None means its default.
-        split: a split of the config; None means "test" if it has one, else its first split.
-        file: JSONL in the format of one of the authors' files, used instead of the config's questions.
-
-    Raises:
-        InputError: an unknown config or split, or a file that cannot be read.
-        SourceError: the data is not available.
-        DataError: a row has another format.
+    A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in the format of one of
+    the authors' files, used instead of the config's questions.
     """
     if file is not None:
         digest, rows = custom_digest(file), tuple(_questions(file, None))

@@ -1,10 +1,9 @@
-"""ExpertQA as an Inspect AI task: answers with citations, their claims, labels of the claims, and scores."""
+"""ExpertQA as an Inspect AI task: answers with citations, their claims, and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from threading import Lock
 from typing import Any
 
 import anyio
@@ -13,11 +12,10 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageAssistant, GenerateConfig, ModelOutput, get_model
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import collect
 
 from qabench.benchmarks.expertqa import BENCHMARK
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
-from qabench.benchmarks.expertqa.claims import sentence_splitter, without_marks
+from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.evaluate import (
     AUTOAIS,
     ROUGE,
@@ -29,25 +27,16 @@ from qabench.benchmarks.expertqa.evaluate import (
 )
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult, record
-from qabench.benchmarks.expertqa.prompts import AUTO, ENTAILS, OFFICIAL, verdict
-from qabench.errors import InputError
+from qabench.benchmarks.expertqa.prompts import AUTO, OFFICIAL
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import scores_of
-from qabench.models.entailment import MODEL, clean, label_claims
 from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
-from qabench.tasks.replies import answered, ask_model, asked_with, chat, count_replies
+from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
 ANSWER_TOKENS = 1000
 OFFICIAL_ANSWER_TOKENS = 2048
 STORE = "expertqa"
 NOT_KNOWN = "I don't know."  # the authors' answer without any page
-ATTRIBUTORS = ("none", "model", "nli")
-GRADER = "grader"
-
-Labels = tuple[list[str | None], str]
-"""The label of each claim, "Y", "N" or None, and the name of the labeler, for signatures."""
-
-_nli_lock = Lock()  # samples are scored concurrently, and share one model
 
 
 @task
@@ -65,12 +54,12 @@ def expertqa(
     k: int = K,
     chunk_size: int | None = None,
     overlap: int = OVERLAP,
-    attributor: str = "none",
-    nli_model: str = MODEL,
     fields: Sequence[str] | str | None = None,
     ids: Sequence[str] | str | None = None,
 ) -> Task:
-    """ExpertQA: answer an expert's question with citations; claims, their evidence and attribution are scored.
+    """ExpertQA: answer an expert's question with citations; claims with evidence and ROUGE are scored.
+
+    ``qabench expertqa attribute`` labels the claims of exported answers.
 
     Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the first 12 hex digits of
     the SHA-256 of its text, so it is the same in all configs.
@@ -87,8 +76,8 @@ def expertqa(
             (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
         retriever: a search engine with the passages, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX"
             or "elasticsearch:URL/INDEX"; its documents are not split.
-        corpus: a file (.jsonl, .json, .csv, .parquet) or a folder of ``Dataset.save_to_disk`` with passages in the
-            column "text", and optionally "id", and "url" or "title".
+        corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and optionally "id", and
+            "url" or "title".
         search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google" (Programmable Search, with
             CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file that describes a JSON API.
         ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings API), or "auto"
@@ -99,9 +88,6 @@ def expertqa(
         chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages, and for a corpus
             unless the protocol is official.
         overlap: the number of characters that adjacent passages share.
-        attributor: who labels the claims: "none", "model" (the model with the role "grader", by default the one that
-            answered, with this project's prompt; unofficial), or "nli" (an entailment model; needs a lot of memory).
-        nli_model: the model of the attributor "nli": a name on the Hub, or a folder.
         fields: only questions of these fields.
         ids: only these questions.
     """
@@ -118,7 +104,7 @@ def expertqa(
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/expertqa-{questions.config}"),
         solver=answer_with_citations(how),
-        scorer=expertqa_scorer(attributor, nli_model, signed),
+        scorer=expertqa_scorer(signed),
         config=GenerateConfig(**limits),
         metadata=task_metadata("expertqa", questions.config, method, questions.digest, available),
         fail_on_error=False,
@@ -190,38 +176,28 @@ def expertqa_metrics() -> Metric:
 
 
 @scorer(name="expertqa", metrics=[expertqa_metrics()])
-def expertqa_scorer(
-    attributor: str = "none", nli_model: str = MODEL, signed: Mapping[str, Any] | None = None
-) -> Scorer:
-    """Score an answer: claims with evidence, AutoAIS if its claims are labeled, ROUGE if there is a reference answer.
+def expertqa_scorer(signed: Mapping[str, Any] | None = None) -> Scorer:
+    """Score an answer: claims with evidence, and ROUGE if there is a reference answer.
 
-    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question. See
-    ``expertqa`` for the arguments; ``signed`` are the signature fields for the data and for how answers are written.
+    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
+    ``signed`` are the signature fields for the data and for how answers are written.
     """
-    if attributor not in ATTRIBUTORS:
-        raise InputError(f"unknown attributor {attributor!r}; allowed: {', '.join(ATTRIBUTORS)}")
 
     async def score(state: TaskState, target: Target) -> Score:
         stored = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
         claims, answer = stored["claims"], stored["answer"]
-        # The options of the call that answered, so before claims are labeled.
         fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
-        labels, labeler = await _labels(attributor, nli_model, claims)
         count_replies(state)
-        unread = sum(label is None for label in labels) if attributor != "none" else 0
-        if unread:
-            note_problem(state, f"{unread} of {len(labels)} claims have no label: {labeler} said neither yes nor no")
         columns: dict[str, Any] = {}
         if answer is not None:
-            columns = dict(unjudged_columns(answer, claims, labels if any(labels) else None, "exclude"))
-        signatures = {AUTOAIS: unjudged_signature(fields, "exclude", labeler)}
+            columns = dict(unjudged_columns(answer, claims, None, "exclude"))
+        signatures = {AUTOAIS: unjudged_signature(fields, "exclude", "none")}
         if (reference := state.metadata.get("expected")) is not None:
             rouge = await anyio.to_thread.run_sync(lfqa_rouge, [reference], [answer])
             columns |= rouge.per_question[0]
             signatures[ROUGE] = rouge_signature(fields, rouge.backend)
         shown = [
-            {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": label}
-            for claim, label in zip(claims, labels, strict=True)
+            {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": None} for claim in claims
         ]
         detail: dict[str, Any] = {"claims": shown, "passages": stored["passages"]}
         if stored.get("attribution"):
@@ -233,29 +209,3 @@ def expertqa_scorer(
         return Score(value=columns, answer=answer, metadata=metadata)
 
     return score
-
-
-async def _labels(attributor: str, nli_model: str, claims: Sequence[Mapping[str, Any]]) -> Labels:
-    """Label claims; a claim without evidence is N. See ``expertqa`` for the arguments."""
-    if attributor == "none":
-        return [None] * len(claims), "none"
-    if attributor == "nli":
-        return await anyio.to_thread.run_sync(_labels_by_nli, nli_model, claims)
-    grader = get_model(role=GRADER)
-
-    async def label(claim: Mapping[str, Any]) -> str | None:
-        if not claim["evidence"]:
-            return "N"
-        fields = {"evidence": " ".join(map(clean, claim["evidence"])), "claim": without_marks(claim["claim_string"])}
-        output = await ask_model(grader, chat(ENTAILS.messages(**fields)), temperature=0)
-        return verdict(answered(output).text or "")
-
-    return await collect(*map(label, claims)), f"{grader}:{ENTAILS.label}"
-
-
-def _labels_by_nli(name: str, claims: Sequence[Mapping[str, Any]]) -> Labels:
-    with _nli_lock:
-        from qabench.models.entailment import shared_entailment
-
-        model = shared_entailment(name)
-        return list(label_claims([(claim["claim_string"], claim["evidence"]) for claim in claims], model)), model.name
