@@ -233,9 +233,9 @@ class Scores:
 def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     from transformers import AutoTokenizer
 
-    from qabench.models.entailment import Seq2SeqEntailment
+    from qabench.models.entailment import Entailment
 
-    judge = object.__new__(Seq2SeqEntailment)
+    judge = object.__new__(Entailment)
     judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
     judge.verdicts, judge.expected, judge.ends, judge.texts = [4, 3], 4, {1}, {}
     judge.network = Scores([[4, 1], [4, 4, 1], [3, 1], [1, 4], [0, 4, 1], [4, 0, 1], [7, 1], [0, 3, 1]])

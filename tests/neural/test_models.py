@@ -49,7 +49,7 @@ def test_device_dtype_and_version_are_reported(folder: Path) -> None:
     import torch
 
     source = locate(str(folder), device="cpu", dtype="bfloat16")
-    assert str(source) == f"{source.label}, bfloat16 on cpu"
+    assert (source.dtype, source.device) == ("bfloat16", "cpu")
     assert source.label == f"{folder}@{source.version}" and source.commit is None
     loaded = network(source)
     assert loaded.dtype == torch.bfloat16 and not loaded.training

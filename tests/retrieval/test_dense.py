@@ -101,7 +101,7 @@ def test_an_encoder_on_this_machine(tmp_path: Path) -> None:
     texts = [text for text in TEXTS if text]
     expected = SentenceTransformer(folder).encode(texts, normalize_embeddings=True)
     assert np.allclose(encoder.passages(texts), expected, atol=1e-6)
-    assert encoder.name.startswith(f"{folder}@") and "on cpu" in encoder.source
+    assert encoder.name.startswith(f"{folder}@")
     hits = DenseIndex(texts, encoder).search(texts[0], 4)
     assert hits.positions[0] == 0 and hits.scores[0] == pytest.approx(1.0, abs=1e-4)
     with pytest.raises(QabenchError, match="no weights"):

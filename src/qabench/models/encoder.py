@@ -34,7 +34,6 @@ class SentenceEncoder:
         name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
         source = locate(name, revision or None, device=device)
         self.name = source.label
-        self.source = str(source)
         self._network = source.sentence_encoder(SentenceTransformer)
         self._lock = threading.Lock()
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -40,19 +40,6 @@ class Judgment:
     entailed: bool
     one: float
     zero: float
-
-
-class Entailment(Protocol):
-    """A model that judges the prompts of ``prompt_of``."""
-
-    @property
-    def name(self) -> str: ...
-
-    def n_tokens(self, prompts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each prompt, including the end token, before truncation."""
-
-    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
 
 
 Splitter = Callable[[str], Sequence[str]]
@@ -155,8 +142,8 @@ def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
     return [judged[prompt] for prompt in prompts]
 
 
-class Seq2SeqEntailment:
-    """A loaded sequence-to-sequence model; an ``Entailment``. Decoding is greedy.
+class Entailment:
+    """A loaded sequence-to-sequence model that judges the prompts of ``prompt_of``. Decoding is greedy.
 
     Attributes:
         name: the model, its commit or digest, and the dtype.
@@ -258,7 +245,7 @@ def load_entailment(
     batch_size: int | None = None,
     device: str | None = None,
     dtype: str | None = None,
-) -> Seq2SeqEntailment:
+) -> Entailment:
     """Return a model that judges whether evidence entails a claim.
 
     Args:
@@ -284,12 +271,12 @@ def load_entailment(
     source = locate(model, revision, device=device, dtype=dtype or "float32", pickled=True if model == MODEL else None)
     if dtype is None:
         source = with_default_dtype(source, AutoModelForSeq2SeqLM)
-    return Seq2SeqEntailment(source, batch_size or (4 if source.device == "cpu" else 16))
+    return Entailment(source, batch_size or (4 if source.device == "cpu" else 16))
 
 
 @cache
 def shared_entailment(
     model: str | None = None, revision: str | None = None, device: str | None = None, dtype: str | None = None
-) -> Seq2SeqEntailment:
+) -> Entailment:
     """Return ``load_entailment``'s model, loaded once per process."""
     return load_entailment(model, revision, device=device, dtype=dtype)

@@ -1,7 +1,7 @@
 """The loader of neural models, shared by BLEURT, entailment and dense retrieval.
 
 Every model is loaded at a commit, which signatures contain. Weights are read from safetensors, unless the caller asks
-otherwise, and a model's own code is never executed. Device and dtype are chosen here, and ``str(source)`` reports them.
+otherwise, and a model's own code is never executed. Device and dtype are chosen here.
 """
 
 from __future__ import annotations
@@ -49,9 +49,6 @@ class ModelSource:
     def label(self) -> str:
         """Return name and version, for signatures."""
         return f"{self.name}@{self.version}"
-
-    def __str__(self) -> str:
-        return f"{self.label}, {self.dtype} on {self.device}"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of every ``from_pretrained`` of transformers that say where files come from."""

@@ -14,16 +14,13 @@ from expertqa_scripts import executed, module, nltk_module, punctuation_splitter
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
-from qabench.benchmarks.expertqa.facts import fact_scorer, load_entities, passages_for, score_facts
+from qabench.benchmarks.expertqa.facts import fact_scorer, load_entities, score_facts
 from qabench.benchmarks.expertqa.factscore import (
-    entities_of,
     factscore_agreement,
     first_sentence,
-    is_date,
     post_processed,
     states_facts,
 )
-from qabench.benchmarks.expertqa.passages import SearchResult
 from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, read_list, verdict_prompt
 from qabench.errors import InputError
 
@@ -239,37 +236,6 @@ def test_atomic_prompts_are_the_script_s(mirror: Path, compared: Callable[[str],
     compared(f"{len(sentences)} prompts for atomic facts")
 
 
-# Named entities of a stand-in for a model: words with these labels.
-LABELS = {
-    "May": "DATE",
-    "1998": "DATE",
-    "2-3": "QUANTITY",
-    "Rome": "GPE",
-    "the 2nd May 1998": "DATE",
-    "four": "CARDINAL",
-}
-
-
-def spans(text: str) -> list[tuple[str, str]]:
-    return [(name, label) for name, label in LABELS.items() if name in text]
-
-
-def test_dates_and_numbers() -> None:
-    assert entities_of("In May 1998, 2-3 of 45 in Rome saw four of 5.", spans) == ["May", "1998", "2", "3", "45"]
-    assert is_date("the 5 May, 1998!") and not is_date("May Day") and not is_date("the") and not is_date("")
-
-
-def test_post_processing_of_atomic_claims() -> None:
-    def kept(sentence: str, *claims: str) -> list[str]:
-        return post_processed(sentence, claims, lambda text: entities_of(text, spans))
-
-    assert kept("He came.", "He was born.", "He was born in Rome.", "He came.") == ["He was born in Rome.", "He came."]
-    assert kept("He came.", "She is a founding member.", "She is a founding member. Yes.", "It.", "It.")[2:] == ["It."]
-    assert kept("In 1998.", "It was 1998.", "It was 2001.") == ["It was 1998."]
-    assert kept("In 1998.", "It was 19.") == ["It was 1998."]
-    assert kept("In 1998 and 45.", "It was 1998.", "It was 2001.") == ["It was 1998.", "It was 2001."]
-
-
 @pytest.mark.parametrize(
     ("claim", "wanted"),
     [
@@ -287,14 +253,6 @@ def test_the_first_sentence(claim: str, wanted: str) -> None:
 
 def test_replies_of_an_assistant_state_no_facts() -> None:
     assert states_facts("Water is wet.") and not any(map(states_facts, ("", "Sure, it is.", "Please ask.", "Here are")))
-
-
-def test_passages_are_written_as_by_the_authors() -> None:
-    found = [SimpleNamespace(text="a\nb"), SimpleNamespace(text="c")]
-    by_query = {"x": found, "y": []}
-    source: Any = SimpleNamespace(find=lambda query, ranked_by, k: SearchResult(by_query[query][:k]))
-    assert passages_for(source)("x") == "Passage ID 1: ab\n\nPassage ID 2: c"
-    assert passages_for(source)("y") == ""
 
 
 def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared: Callable[[str], None]) -> None:

@@ -1,4 +1,7 @@
-"""Official prompts: every message equals, byte for byte, the one that the authors' scripts send."""
+"""Official prompts: every message equals, byte for byte, the one that the authors' scripts send.
+
+See also test_expertqa_web.py for passages of the web.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from unittest import mock
 import pytest
 from expertqa_scripts import executed, module, script
 
-from qabench.benchmarks.expertqa import prompts
 from qabench.errors import InputError
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
@@ -23,10 +25,6 @@ from qabench.benchmarks.expertqa.answers import Options, answering
 from qabench.retrieval.documents import Document
 
 Row = dict[str, Any]
-READERS = {
-    "web": "modeling/response_collection/retrieve_and_read.py",
-    "corpus": "modeling/response_collection/sphere_and_read.py",
-}
 
 
 @pytest.fixture(scope="module")
@@ -44,58 +42,34 @@ def passages_of(row: Row) -> list[str]:
     return [text for claim in answer["claims"] for text in claim["evidence"] or []][:5]
 
 
-def expression(path: Path, name: str) -> Any:
-    """The expression assigned to a variable anywhere in a script, compiled."""
-    assigned = [
-        node.value
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == name
-    ]
-    return compile(ast.Expression(assigned[0]), str(path), "eval")
+class CorpusReader:
+    """retrieval_gpt_generate of sphere_and_read.py; returns the messages that it sends."""
 
-
-class Reader:
-    """retrieval_gpt_generate of one of the two scripts; returns the messages that it sends."""
-
-    def __init__(self, mirror: Path, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, mirror: Path) -> None:
         self.sent: list[Any] = []
-        self.documents: list[Any] = []
-        retriever = SimpleNamespace(get_relevant_documents=lambda query: self.documents)
-        search = SimpleNamespace(as_retriever=lambda search_kwargs: retriever)
-        splitter = SimpleNamespace(split_documents=lambda documents: documents)
+        path = "modeling/response_collection/sphere_and_read.py"
         parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
-        names = ["langchain", "langchain.vectorstores", "langchain.chat_models", "langchain.chains", "langchain.schema",
-                 "langchain.embeddings", "langchain.prompts", "langchain.embeddings.openai", "newspaper",
-                 "newspaper.article", "bs4", "openai", "pyserini", "pyserini.search"]  # fmt: skip
-        modules = {name: module(name) for name in names} | {
-            "langchain.text_splitter": module("t", CharacterTextSplitter=lambda **kwargs: splitter),
-            "langchain.vectorstores": module("v", Chroma=SimpleNamespace(from_documents=lambda *args: search)),
+        modules = {name: module(name) for name in ("openai", "pyserini", "pyserini.search", "requests", "tqdm")} | {
             "tenacity": module("tenacity", retry=lambda **kwargs: lambda function: function),
-            "requests": module("requests"),
-            "tqdm": module("tqdm"),
             "argparse": module("argparse", ArgumentParser=lambda: parser),
         }
-        keys = dict.fromkeys(("OPENAI_API_KEY", "CUSTOM_SEARCH_API_KEY", "CUSTOM_SEARCH_CX"), "x")
-        with mock.patch.dict("os.environ", keys), mock.patch.object(sys, "argv", ["x"]):
-            self.space = executed(mirror, READERS[kind], modules)
+        with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}), mock.patch.object(sys, "argv", ["x"]):
+            self.space = executed(mirror, path, modules)
         self.space["chat_completion_with_backoff"] = self.complete
-        self.template = eval(expression(script(mirror, READERS[kind]), "prompt_template"))
-        self.question = expression(script(mirror, READERS["web"]), "gpt_query_text")
+        (template,) = [
+            node.value
+            for node in ast.walk(ast.parse(script(mirror, path).read_text(encoding="utf-8")))
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "prompt_template"
+        ]
+        self.template = ast.literal_eval(template)
 
     def complete(self, **body: Any) -> Any:
         self.sent.append(body)
         return {"choices": [{"message": {"content": "answer"}}]}
 
-    def messages(self, row: Row, passages: list[str]) -> Any:
+    def messages(self, question: str, passages: list[str]) -> Any:
         self.sent.clear()
-        self.documents = [SimpleNamespace(page_content=text, metadata={"source": "u"}) for text in passages]
-        if self.kind == "web":
-            example = SimpleNamespace(metadata=SimpleNamespace(field=row["metadata"]["field"]))
-            query = eval(self.question, {"example": example, "query_text": row["question"]})
-            self.space["retrieval_gpt_generate"](query, [], 5)
-        else:
-            self.space["retrieval_gpt_generate"](row["question"], passages, self.template)
+        self.space["retrieval_gpt_generate"](question, passages, self.template)
         assert self.sent[0]["max_tokens"] == 2048 and set(self.sent[0]) == {"model", "messages", "max_tokens"}
         return [(message["role"], message["content"]) for message in self.sent[0]["messages"]]
 
@@ -111,25 +85,16 @@ def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) 
     compared(f"{len(rows)} messages, closed")
 
 
-def test_read_web(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
-    reader = Reader(mirror, "web")
-    for row in rows:
-        context = prompts.context(passages_of(row), web=True)
-        values = {"context": context, "field": row["metadata"]["field"], "question": row["question"]}
-        assert list(prompts.web_prompt().messages(**values)) == reader.messages(row, passages_of(row))
-    compared(f"{len(rows)} messages, retrieve-read over the web")
-
-
 def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Callable[[str], None]) -> None:
-    reader = Reader(mirror, "corpus")
+    reader = CorpusReader(mirror)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "1", "text": "x " * 900}) + "\n")
     how = answering("retrieve-read", options=Options(corpus=str(corpus)))
     assert how.evidence is not None and how.evidence.signature()["passages"] == 1  # not split
     for row in rows:
         read = [Document(str(i), text) for i, text in enumerate(passages_of(row))]
-        found = how.messages(row["question"], row["metadata"]["field"], read)
-        assert list(found) == reader.messages(row, passages_of(row))
+        messages = how.messages(row["question"], row["metadata"]["field"], read)
+        assert list(messages) == reader.messages(row["question"], passages_of(row))
     compared(f"{len(rows)} messages, retrieve-read over a corpus")
 
 

@@ -20,7 +20,6 @@ from expertqa_web_scripts import Scripts
 
 from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering, cite_best_passages
-from qabench.benchmarks.expertqa.claims import ClaimedAnswer
 from qabench.benchmarks.expertqa.facts import find_all, passages_for
 from qabench.benchmarks.expertqa.passages import SearchResult, WebPassages, official_urls, split_page
 from qabench.errors import InputError
@@ -240,21 +239,13 @@ def test_missing_options_name_the_fix() -> None:
             answering(method, "qabench", options=options)
 
 
-def test_a_custom_prompt_ranks_by_the_question_alone(tmp_path: Path) -> None:
+def test_a_custom_prompt_ranks_by_the_question_alone() -> None:
     asked: list[tuple[str, str, int]] = []
-
-    class Recorder:
-        def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-            asked.append((query, ranked_by, k))
-            return SearchResult(())
-
-        def signature(self) -> dict[str, object]:
-            return {}
-
-    Answering("retrieve-read-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3).to_read("Why?", "Law")
+    recorder: Any = SimpleNamespace(find=lambda *query: asked.append(query) or SearchResult(()))
+    own = Prompt("qabench", "{question}")
+    Answering("retrieve-read-web", own, "qabench", recorder, 3).to_read("Why?", "Law")
     assert asked == [("Why?", "Why?", 3)]
-    how = Answering("post-hoc-web", Prompt("qabench", "{question}"), "qabench", Recorder(), 3)
+    how = Answering("post-hoc-web", own, "qabench", recorder, 3)
     assert how.to_read("Why?", "Law") == SearchResult(()) and len(asked) == 1
-    assert isinstance(how.claimed("It is so.", SearchResult(()))[0], ClaimedAnswer) and asked[1] == (
-        "It is so.",
-    ) * 2 + (1,)
+    how.claimed("It is so.", SearchResult(()))
+    assert asked[1] == ("It is so.", "It is so.", 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -221,29 +221,10 @@ class JudgedClaim:
         return {"predicted": self.predicted, "gold": self.gold, "skipped": self.skipped}
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """Counts of claims by the two verdicts: tp and tn if model and experts agree on yes or no, fp and fn if not."""
-
-    tp: int
-    tn: int
-    fp: int
-    fn: int
-
-    @classmethod
-    def of(cls, claims: Iterable[JudgedClaim]) -> Agreement:
-        """Count the claims that are not skipped."""
-        count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
-        return cls(count[True, True], count[False, False], count[True, False], count[False, True])
-
-    def of_class(self) -> dict[str, Any]:
-        """Return precision, recall, f1 and support (the number of claims) of the class yes; None if undefined."""
-        return {
-            "precision": _ratio(self.tp, self.tp + self.fp),
-            "recall": _ratio(self.tp, self.tp + self.fn),
-            "f1": _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn),
-            "support": self.tp + self.fn,
-        }
+def agreement_counts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
+    """Count claims that are not skipped: tp and tn if model and experts agree on yes or no, fp and fn if not."""
+    count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
+    return {"tp": count[True, True], "tn": count[False, False], "fp": count[True, False], "fn": count[False, True]}
 
 
 def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, Any]:
@@ -251,17 +232,20 @@ def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, 
 
     ``skipped`` has the number of claims that are not counted, by reason.
     """
-    counts = Agreement.of(claims)
-    inverse = Agreement(counts.tn, counts.tp, counts.fn, counts.fp)
-    skipped = Counter(claim.skipped for claim in claims if claim.skipped is not None)
-    n_claims = len(claims) - skipped.total()
+    tp, tn, fp, fn = agreement_counts(claims).values()
     return {
-        "claims": n_claims,
-        "skipped": dict(skipped),
-        "accuracy": _ratio(counts.tp + counts.tn, n_claims),
-        positive: counts.of_class(),
-        f"not_{positive}": inverse.of_class(),
+        "claims": tp + tn + fp + fn,
+        "skipped": dict(Counter(claim.skipped for claim in claims if claim.skipped is not None)),
+        "accuracy": _ratio(tp + tn, tp + tn + fp + fn),
+        positive: _of_class(tp, fp, fn),
+        f"not_{positive}": _of_class(tn, fn, fp),
     }
+
+
+def _of_class(tp: int, fp: int, fn: int) -> dict[str, Any]:
+    """Return precision, recall, f1 and support (the number of claims) of a class; None if undefined."""
+    precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
+    return {"precision": precision, "recall": recall, "f1": _ratio(2 * tp, 2 * tp + fp + fn), "support": tp + fn}
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -294,7 +278,7 @@ def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     unlabeled = sum(claim.unlabeled for claim in claims)
-    return agreement_scores(claims, "complete") | asdict(Agreement.of(claims)) | {"unlabeled": unlabeled}
+    return agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,9 +251,8 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
 
 def _print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
     """Print the scores of the families with this prefix; without a config, only the path of the claims."""
-    from qabench.cli.evaluations import print_notes
-    from qabench.cli.output import print_tables, say
-    from qabench.evaluation.tables import group_table, score_table
+    from qabench.cli.evaluations import print_evaluations, print_notes
+    from qabench.cli.output import say
     from qabench.runs.sources import evaluate_predictions
 
     if questions is None:
@@ -267,8 +266,5 @@ def _print_scores(items: Sequence[Item], output: Path, questions: Questions | No
         metrics=tuple(metric for metric in whole.metrics if metric.family.startswith(families)),
         signatures={name: line for name, line in whole.signatures.items() if name.startswith(families)},
     )
-    tables = [score_table(evaluation)]
-    if evaluation.by_group("system"):
-        tables.append(group_table(evaluation, "system", "By system", all_metrics=False))
-    print_tables(tables)
+    print_evaluations([evaluation], ["system"] if evaluation.by_group("system") else [], "table")
     print_notes([evaluation], (), "table", verbose=True)

@@ -21,16 +21,16 @@ Columns of ``Record.scores``, from which the metrics are computed:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.expertqa.agreement import (
-    Agreement,
     AnswerAutoAIS,
     SystemScores,
     abstains,
+    agreement_counts,
     autoais,
     autoais_agreement,
     score_answer,
@@ -114,6 +114,10 @@ class ScoredQuestion:
         if self.claims is None:
             return [None] * len(self.question.annotated_claims)
         return [claim[name] for claim in self.claims]
+
+
+Pairs = Sequence[tuple[ScoredQuestion, str]]
+"""The questions that have a reference answer, with it."""
 
 
 def evaluate(
@@ -200,10 +204,12 @@ def _score(
     """Write the columns into the items; return the signatures of the families that were computed."""
     fields = {"config": questions.config, "split": questions.split, "data": questions.digest}
     signatures: dict[str, str] = {}
-    if ROUGE in families and any(item.answer is not None for item in items):
-        signatures |= _rouge(items, fields)
-    if FAITHFULNESS in families and any(item.answer is not None for item in items):
-        signatures |= _faithfulness(items, fields)
+    pairs = [(item, item.question.reference) for item in items if item.question.reference is not None]
+    if pairs and any(item.answer is not None for item in items):
+        if ROUGE in families:
+            signatures |= _rouge(pairs, fields)
+        if FAITHFULNESS in families:
+            signatures |= _faithfulness(pairs, fields)
     if any(item.annotated for item in items):
         signatures |= _of_annotated(items, fields, unlabeled, families)
     elif AUTOAIS in families and any(item.claims for item in items):
@@ -224,20 +230,14 @@ def _score(
     return signatures
 
 
-def _rouge(items: Sequence[ScoredQuestion], fields: Mapping[str, str]) -> dict[str, str]:
-    pairs = [(item, item.question.reference) for item in items if item.question.reference is not None]
-    if not pairs:
-        return {}
+def _rouge(pairs: Pairs, fields: Mapping[str, str]) -> dict[str, str]:
     result = lfqa_rouge([reference for _, reference in pairs], [item.answer for item, _ in pairs])
     for (item, _), scores in zip(pairs, result.per_question, strict=True):
         item.scores |= scores
     return {ROUGE: rouge_signature(fields, result.backend)}
 
 
-def _faithfulness(items: Sequence[ScoredQuestion], fields: Mapping[str, str]) -> dict[str, str]:
-    pairs = [(item, item.question.reference) for item in items if item.question.reference is not None]
-    if not pairs:
-        return {}
+def _faithfulness(pairs: Pairs, fields: Mapping[str, str]) -> dict[str, str]:
     model = entailment.shared_entailment()
     labeled = faithfulness_labels([item.answer for item, _ in pairs], [reference for _, reference in pairs], model)
     for (item, _), claims in zip(pairs, labeled, strict=True):
@@ -274,8 +274,7 @@ def _of_annotated(
         signatures[FACT_SCORE_AGREEMENT] = signature("expertqa_factscore_agreement", **fields, **scorer)
     for family, agreement in agreements.items():
         for item, claims in zip(items_with_answers, agreement.per_question, strict=True):
-            counts = asdict(Agreement.of(claims))
-            item.scores |= {f"{family}.{name}": count for name, count in counts.items()}
+            item.scores |= {f"{family}.{name}": count for name, count in agreement_counts(claims).items()}
     return signatures
 
 

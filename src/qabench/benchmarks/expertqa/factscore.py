@@ -210,7 +210,7 @@ def entities_of(text: str, spans: Spans) -> list[str]:
 def is_date(text: str) -> bool:
     """Tell whether all words of a text are numbers or months, without punctuation, articles and case."""
     words = ARTICLE.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
-    return bool(words) and all(word in MONTHS or _is_number(word) for word in words)
+    return bool(words) and all(word in MONTHS or word.isdecimal() for word in words)
 
 
 def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
@@ -264,11 +264,3 @@ def _merge_fragments(sentences: Sequence[str]) -> list[str]:
         else:
             merged.append(sentence)
     return merged
-
-
-def _is_number(word: str) -> bool:
-    try:
-        int(word)
-    except ValueError:
-        return False
-    return True

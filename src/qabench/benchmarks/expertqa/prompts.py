@@ -17,7 +17,7 @@ from typing import Any
 from qabench.errors import InputError, MissingExtra, SourceUnavailable
 from qabench.loading_scripts import open_path
 from qabench.tasks.prompt_source import PromptSource
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, FIELD, Prompt, check_fields
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt, check_fields
 
 OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 CLOSED = "prompts/qa_prompt.txt"
@@ -90,7 +90,8 @@ _HEADING = re.compile(r"[\W_]*(?:references?|sources?|citations?|works cited|bib
 @cache
 def closed_prompt() -> Prompt:
     """Return the authors' prompt of the system gpt4; its fields are field and question."""
-    return _from_text(CLOSED, {"[FIELD]": "{field}", "[QUESTION]": "{question}"})
+    text = open_path("expertqa", CLOSED).read_text(encoding="utf-8")
+    return _checked(text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question")
 
 
 @cache
@@ -260,16 +261,6 @@ def _source(file: str) -> PromptSource:
 
 def _checked(template: str, *fields: str) -> Prompt:
     return check_fields(Prompt(OFFICIAL, template), set(fields))
-
-
-def _from_text(file: str, fields: Mapping[str, str]) -> Prompt:
-    path = open_path("expertqa", file)
-    text = path.read_text(encoding="utf-8")
-    if FIELD.search(text) or not all(mark in text for mark in fields):
-        raise InputError(f"{path} is not the authors' prompt: it must have {', '.join(fields)} and no field in braces")
-    for mark, field in fields.items():
-        text = text.replace(mark, field)
-    return Prompt(OFFICIAL, text)
 
 
 @cache
