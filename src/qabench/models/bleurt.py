@@ -85,6 +85,10 @@ def load_bleurt(
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     buckets([], batch_size)  # checks the batch size before gigabytes are loaded
+    return _torch_scorer(model, revision, batch_size, device)
+
+
+def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
     try:
         import sentencepiece
         import torch  # noqa: F401

@@ -193,15 +193,6 @@ METRICS = (
         official=False,
     ),
     _ratio(
-        "faithfulness_micro",
-        "Faithfulness (over all claims)",
-        "Share of all claims that the reference answer entails.",
-        ("claims_faithful", "claims_checked"),
-        family="faithfulness",
-        official=False,
-        main=False,
-    ),
-    _ratio(
         "evidence",
         "Claims with evidence",
         "Share of claims that have evidence, whether or not it supports them.",

@@ -14,8 +14,7 @@ Columns of ``Record.scores``, from which the metrics are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
-- claims_checked, claims_faithful: the number of the answer's claims, and of those that the reference answer entails;
-  faithfulness: claims_faithful / claims_checked, and 0 for an answer without claims.
+- faithfulness: the share of the answer's claims that the reference answer entails; 0 for an answer without claims.
 """
 
 from __future__ import annotations
@@ -241,9 +240,7 @@ def _faithfulness(pairs: Pairs, fields: Mapping[str, str]) -> dict[str, str]:
     model = entailment.shared_entailment()
     labeled = faithfulness_labels([item.answer for item, _ in pairs], [reference for _, reference in pairs], model)
     for (item, _), claims in zip(pairs, labeled, strict=True):
-        faithful = sum(claim["label"] == "Y" for claim in claims)
-        item.scores |= {"claims_checked": len(claims), "claims_faithful": faithful}
-        item.scores["faithfulness"] = faithful / len(claims) if claims else 0.0
+        item.scores["faithfulness"] = sum(claim["label"] == "Y" for claim in claims) / max(1, len(claims))
     how = {"labels": model.name, "claims": sentence_splitter()[0]}
     return {FAITHFULNESS: signature("expertqa_faithfulness", **fields, **how)}
 

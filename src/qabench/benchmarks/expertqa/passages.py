@@ -56,7 +56,7 @@ class Passages:
     """The passages of a corpus, and their index. ``name`` identifies the corpus, for signatures."""
 
     name: str
-    rows: Any
+    documents: Sequence[Document]
     index: BM25Index | DenseIndex
     ranker: str = BM25
 
@@ -64,7 +64,7 @@ class Passages:
         """Return the k best passages; none if BM25 ranks them and no passage has a word of the query."""
         hits = self.index.search(query, k)
         positions = hits.positions if any(hits.scores) else []
-        return SearchResult([_passage(self.rows[position], position) for position in positions])
+        return SearchResult([self.documents[position] for position in positions])
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
@@ -129,16 +129,19 @@ def load_passages(
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
     model = encoder_of(ranker, encoder)
-    rows = _read(Path(corpus))
-    if chunk_size is not None and any(isinstance(text, str) and len(text) > chunk_size for text in rows["text"]):
-        options = {"size": chunk_size, "overlap": overlap}
-        rows = rows.map(_cut, batched=True, with_indices=True, fn_kwargs=options, remove_columns=rows.column_names)
+    documents: list[Document] = []
+    for position, row in enumerate(_read(Path(corpus))):
+        id = str(position if row.get("id") is None else row["id"])
+        text = row["text"] if isinstance(row["text"], str) else ""
+        source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
+        parts = split_page(text, chunk_size, overlap) if chunk_size and len(text) > chunk_size else [text]
+        documents += [Document(f"{id}#{n}" if len(parts) > 1 else id, part, source) for n, part in enumerate(parts)]
+    texts = [document.text for document in documents]
     with Path(corpus).open("rb") as file:
         name = f"{Path(corpus).name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
-    if model is None:
-        return Passages(name, rows, BM25Index.from_dataset(rows, "text"))
-    texts = [text if isinstance(text, str) else "" for text in rows["text"]]
-    return Passages(name, rows, DenseIndex(texts, model, keep=True), model.name)
+    if model:
+        return Passages(name, documents, DenseIndex(texts, model, keep=True), model.name)
+    return Passages(name, documents, BM25Index(texts))
 
 
 def check_sizes(chunk_size: int, overlap: int) -> None:
@@ -285,21 +288,3 @@ def _read(path: Path) -> Any:
     if "text" not in rows.column_names:
         raise InputError(f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}")
     return rows
-
-
-def _cut(batch: Mapping[str, Sequence[Any]], positions: list[int], size: int, overlap: int) -> dict[str, list[str]]:
-    names = list(batch)
-    columns: dict[str, list[str]] = {"id": [], "text": [], "url": []}
-    for position, *values in zip(positions, *batch.values(), strict=True):
-        passage = _passage(dict(zip(names, values, strict=True)), position)
-        parts = split_page(passage.text, size, overlap) if len(passage.text) > size else [passage.text]
-        columns["id"] += [f"{passage.id}#{n}" if len(parts) > 1 else passage.id for n in range(len(parts))]
-        columns["text"] += parts
-        columns["url"] += [passage.source] * len(parts)
-    return columns
-
-
-def _passage(row: Mapping[str, Any], position: int) -> Document:
-    id_ = position if row.get("id") is None else row["id"]
-    source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
-    return Document(str(id_), row["text"] or "", source)
