@@ -49,18 +49,27 @@ class CorpusReader:
         self.sent: list[Any] = []
         path = "modeling/response_collection/sphere_and_read.py"
         parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
-        modules = {name: module(name) for name in ("openai", "pyserini", "pyserini.search", "requests", "tqdm")} | {
+        names = [
+            "langchain",
+            "langchain.chat_models",
+            "langchain.prompts",
+            "openai",
+            "pyserini",
+            "pyserini.search",
+            "tqdm",
+        ]
+        modules = {name: module(name) for name in names} | {
             "tenacity": module("tenacity", retry=lambda **kwargs: lambda function: function),
             "argparse": module("argparse", ArgumentParser=lambda: parser),
         }
         with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}), mock.patch.object(sys, "argv", ["x"]):
             self.space = executed(mirror, path, modules)
         self.space["chat_completion_with_backoff"] = self.complete
-        (template,) = [
+        template = next(
             node.value
             for node in ast.walk(ast.parse(script(mirror, path).read_text(encoding="utf-8")))
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "prompt_template"
-        ]
+        )
         self.template = ast.literal_eval(template)
 
     def complete(self, **body: Any) -> Any:
