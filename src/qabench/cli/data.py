@@ -24,11 +24,11 @@ from qabench.cli.options import (
     complete_benchmarks,
 )
 from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.reproduction import Check, Reproduction
+    from qabench.benchmarks.reproduction import Check
     from qabench.data.pinned import SourceFile
     from qabench.data.sources import FileResult
     from qabench.hub.register import Registration
@@ -122,12 +122,9 @@ def fetch(
 
 
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
-    from qabench.loading_scripts import benchmark_names, config_files, source_table
+    from qabench.loading_scripts import benchmark_names, config_files, dataset_table, source_table
 
-    allowed = benchmark_names()
-    if unknown := [name for name in benchmarks if name not in allowed]:
-        raise unknown_name("unknown benchmark", unknown[0], allowed)
-    names = list(dict.fromkeys(benchmarks)) or allowed
+    names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or benchmark_names())]
     if not configs:
         return [file for name in names for file in source_table(name)]
     name = _only_benchmark(names)
@@ -187,61 +184,51 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJso
     """
     output_format = checked_format(format, as_json)
     reproduction = benchmark_of(benchmark).reproduce()
+    checks = list(map(_check_as_dict, reproduction.checks))
     if output_format == "json":
-        checks = list(map(_check_as_dict, reproduction.checks))
         tables = [table.as_dict() for table in reproduction.tables]
         print_json({"benchmark": benchmark, "checks": checks, "tables": tables, "notes": reproduction.notes})
     else:
-        print_tables([*reproduction.tables, *_check_tables(benchmark, reproduction)], output_format)
+        print_tables([*reproduction.tables, *_check_tables(benchmark, checks, reproduction.notes)], output_format)
     if output_format == "table":
         for kind in ("statistic", "score"):
-            say(_summary_of_checks(kind, reproduction))
+            say(_summary_of_checks(kind, checks))
     if any(check.unexplained for check in reproduction.checks):
         raise typer.Exit(1)
 
 
-def _check_tables(name: str, reproduction: Reproduction) -> list[Table]:
+def _check_as_dict(check: Check) -> dict[str, Any]:
+    difference = None
+    if check.published is not None and check.computed is not None:
+        difference = 0 if check.agrees else round(check.computed - check.published, 6)
+    fields = {"number": check.name, "kind": check.kind, "published": check.published, "here": check.computed}
+    return fields | {"difference": difference, "agrees": check.agrees, "explanation": check.explanation}
+
+
+def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> list[Table]:
     """Return one table of statistics and one of scores; the last table has the notes."""
     title = benchmark_of(name).title
     tables = []
     for kind in ("statistic", "score"):
-        rows = [
-            [check.name, check.published, _rounded(check.computed), _difference(check), check.explanation]
-            for check in reproduction.checks
-            if check.kind == kind
-        ]
+        columns = ["number", "published", "here", "difference", "explanation"]
+        cells = [[check[column] for column in columns] for check in checks if check["kind"] == kind]
+        rows = [[*row[:2], None if row[2] is None else round(row[2], 6), *row[3:]] for row in cells]
         if rows:
-            columns = [kind, "published", "here", "difference", "explanation"]
-            tables.append(Table(f"{title}: published {kind}s, recomputed", columns, rows))
+            tables.append(Table(f"{title}: published {kind}s, recomputed", [kind, *columns[1:]], rows))
     tables = tables or [Table(f"{title}: published numbers", ["number"], [])]
-    return [*tables[:-1], replace(tables[-1], notes=reproduction.notes)]
+    return [*tables[:-1], replace(tables[-1], notes=notes)]
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
-
-
-def _difference(check: Check) -> float | None:
-    if check.published is None or check.computed is None:
-        return None
-    return 0 if check.agrees else round(check.computed - check.published, 6)
-
-
-def _summary_of_checks(kind: str, reproduction: Reproduction) -> str:
-    checks = [check for check in reproduction.checks if check.published is not None and check.kind == kind]
-    computed = [check for check in checks if check.computed is not None]
-    equal = sum(check.agrees for check in computed)
-    unexplained = sum(check.unexplained for check in computed)
+def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:
+    published = [check for check in checks if check["kind"] == kind and check["published"] is not None]
+    computed = [check for check in published if check["here"] is not None]
+    equal = sum(check["agrees"] for check in computed)
+    unexplained = sum(not check["agrees"] and not check["explanation"] for check in computed)
     return (
-        f"{len(checks)} published {kind}s: {equal} equal; "
+        f"{len(published)} published {kind}s: {equal} equal; "
         f"explained differences: {len(computed) - equal - unexplained}; "
-        f"unexplained differences: {unexplained}; not computed: {len(checks) - len(computed)}"
+        f"unexplained differences: {unexplained}; not computed: {len(published) - len(computed)}"
     )
-
-
-def _check_as_dict(check: Check) -> dict[str, Any]:
-    fields = {"number": check.name, "kind": check.kind, "published": check.published, "here": check.computed}
-    return fields | {"difference": _difference(check), "agrees": check.agrees, "explanation": check.explanation}
 
 
 def register(

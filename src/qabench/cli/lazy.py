@@ -27,19 +27,13 @@ class Command(TyperCommand):
         """Parse the arguments; the error for an unknown option lists all options of the command."""
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # the option being completed has no value yet, at which click would parse no argument
+        _convert_without_pydantic(self.get_params(ctx))
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
             if hasattr(error, "possibilities"):
                 error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
             raise
-
-    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Return the context of the parsed arguments, without pydantic where no value needs a conversion."""
-        for parameter in self.params:
-            convert = functools.partial(_converted, parameter, parameter.process_value)
-            parameter.process_value = convert  # type: ignore[method-assign]
-        return super().make_context(info_name, args, parent, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options to the help; see ``sectioned``."""
@@ -59,24 +53,31 @@ class Command(TyperCommand):
 _TEXTS = (str, str | None, list[str], list[str] | None)
 
 
+def _convert_without_pydantic(parameters: Sequence[Any]) -> None:
+    """Let parameters keep None and texts, for which Typer would import pydantic, as slow to import as NumPy."""
+    for parameter in parameters:
+        if parameter.callback is None:
+            parameter.process_value = functools.partial(_converted, parameter, parameter.process_value)
+        elif getattr(parameter, "is_flag", False) and parameter.default is None:  # such as --help
+            parameter.default = False
+
+
 def _converted(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    """Return a parameter's value. Typer would import pydantic, as slow as NumPy, to convert even None or a text."""
-    many = parameter.multiple or parameter.nargs != 1
     descriptor = getattr(parameter, "type_descriptor", None)
-    unconverted = value in (None, ()) or (descriptor and descriptor.annotation in _TEXTS)
-    if not unconverted or parameter.callback or (parameter.required and parameter.value_is_missing(value)):
+    unchanged = value in (None, ()) or (descriptor and descriptor.annotation in _TEXTS)
+    if not unchanged or (parameter.required and parameter.value_is_missing(value)):
         return convert(ctx, value)
-    return (list(value) if value else ()) if many else value
+    if parameter.multiple or parameter.nargs != 1:
+        return list(value) if value else ()
+    return value
 
 
 class Group(TyperGroup):
-    """A group of commands whose help has whole sentences and does not import pydantic, which takes long."""
+    """A group of commands whose help has whole sentences."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments. Typer would convert the default None of a flag by pydantic."""
-        for parameter in self.get_params(ctx):
-            if getattr(parameter, "is_flag", False) and parameter.default is None:
-                parameter.default = False
+        """Parse the arguments."""
+        _convert_without_pydantic(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
