@@ -31,7 +31,7 @@ Out = TypeVar("Out")
 
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
 SECONDS_TO_CONNECT = 10
-SECONDS_BETWEEN_CHECKS = 2.0  # that the cluster still answers
+SECONDS_BETWEEN_CHECKS = 1.0  # that the cluster still answers; Ray ends this process 15 s after its node was lost
 MAX_FAILED_CHECKS = 3
 FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local clusters
 
