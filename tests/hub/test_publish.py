@@ -417,6 +417,16 @@ def test_malformed_answers_name_the_endpoint(hub: Hub, request_line: str, body: 
     assert "check HF_ENDPOINT" in reason
 
 
+@pytest.mark.parametrize("fault", [{"body": b"[1]"}, {"status": 302, "headers": {"Location": "http://127.0.0.2:9/x"}}])
+def test_a_hostile_hub_fails_each_repository(run: Callable[..., Any], hub: Hub, fault: dict[str, Any]) -> None:
+    hub.fail("(GET|POST) /api/(spaces|datasets|repos)/", **{"status": 200, "times": 1000} | fault)
+    result = run("all", "--accept-licenses", "--skip-missing")
+    assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
+    output = result.stdout + result.stderr
+    assert TOKEN not in output and "Traceback" not in output
+    assert all(f"{name} (" in result.stderr for name in SENT)
+
+
 @pytest.mark.parametrize("answer", ["silence", "slow", "slow headers", "large"])
 def test_endless_answers_end(hub: Hub, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"silence": "MAX_SILENT_SECONDS", "large": "MAX_ANSWER_BYTES"}

@@ -351,3 +351,19 @@ def test_errors_of_the_hub(hub: Hub, report: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("HF_TOKEN")
     assert "no token for http://127.0.0.1" in failed(*push, MODEL)
     assert hub.repo("model", MODEL).pull_requests == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 200, "body": b"<html>"},
+        {"status": 200, "body": b"[1]"},
+        {"status": 302, "headers": {"Location": "http://127.0.0.2:9/x"}},
+        {"status": 418, "body": b'{"error": "\\u001b[31m"}'},
+    ],
+)
+def test_a_hostile_hub_is_one_error(hub: Hub, report: Path, fault: dict[str, Any]) -> None:
+    hub.fail(".*", times=100, **fault)
+    message = failed(report, "--setting=x", "--push", MODEL)
+    assert TOKEN not in message and message.count("\n") == 0
+    assert hub.repo("model", MODEL).pull_requests == []
