@@ -3,7 +3,7 @@
 A script that ``run.py`` finds defines one of these functions, or both:
 
 - ``cases(size)``: an iterator of ``Case``. If the script has ``SIZES``, ``size`` is one of these numbers, else None.
-- ``table()``: a ``qabench.io.tables.Table`` of anything that is not a time.
+- ``table(largest, rounds)``: a ``qabench.io.tables.Table`` of anything that is not a time.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def measure(script: str, rounds: int, largest: int) -> dict[str, Any]:
         print(f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True)
         rows.append({"case": case.name, "size": size, "compared": bool(case.same), **rounds_of(case, rounds)})
     module = importlib.import_module(script)
-    return {"rows": rows, "table": module.table().formatted("markdown") if hasattr(module, "table") else ""}
+    table = module.table(largest, rounds).formatted("markdown") if hasattr(module, "table") else ""
+    return {"rows": rows, "table": table}
 
 
 def rounds_of(case: Case, rounds: int) -> dict[str, Any]:

@@ -95,9 +95,7 @@ class Corpus:
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
         """Yield all chunks, best first; in the order of the pages if no term of the query occurs.
 
-        Args:
-            q: the query.
-            official_ties: order equal scores as the official retriever does on this machine, by NumPy's unstable sort.
+        ``official_ties`` orders equal scores as the official retriever does on this machine, by NumPy's unstable sort.
         """
         if official_ties:
             scores = self._index.scores(q)

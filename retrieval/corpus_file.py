@@ -33,11 +33,7 @@ class CorpusFile:
 
     @classmethod
     def open(cls, path: Path, column: str) -> CorpusFile:
-        """Open a file and count its documents.
-
-        Raises:
-            InputError: the file cannot be read, has another format, is empty, or does not have the column.
-        """
+        """Open a file and count its documents."""
         if path.suffix not in SUFFIXES:
             raise InputError(f"{path} is neither a .jsonl nor a .parquet file")
         try:
@@ -50,13 +46,7 @@ class CorpusFile:
         return cls(path, size, offsets, (status.st_size, status.st_mtime_ns))
 
     def rows(self, start: int = 0, end: int | None = None, columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
-        """Yield the rows from ``start`` (included) to ``end`` (excluded).
-
-        Args:
-            start: the first row.
-            end: the row after the last one; None for all.
-            columns: the columns to read from a Parquet file, all by default. JSON lines are always read whole.
-        """
+        """Yield the rows from ``start`` (included) to ``end`` (excluded)."""
         end = self.size if end is None else end
         if self.path.suffix == ".parquet":
             return _parquet_rows(self.path, list(columns) or None, start, end)

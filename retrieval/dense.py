@@ -31,13 +31,7 @@ class Encoder(Protocol):
 
 
 class DenseIndex:
-    """The vectors of a corpus's passages.
-
-    Args:
-        texts: the passages.
-        encoder: encodes them, and the queries.
-        keep: whether vectors are kept on disk, in qabench's cache, so that the next run need not compute them.
-    """
+    """The vectors of a corpus's passages."""
 
     def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
         self.encoder = encoder

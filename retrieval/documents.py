@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Protocol
 
 import numpy as np
 
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.index import HITS_SHOWN
+from qabench.retrieval.bm25.index import hits_tables
 
 TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
 SOURCES = ("url", "title")  # fields with its source
-REBUILD = (  # what a user of the sharded index of earlier versions is told
-    "this version does not read the indexes of `qabench index build`: build a Lucene index with `qabench index SOURCE "
-    "--output DIR`, and use it with --retriever lucene:DIR"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +55,7 @@ class DocumentHits(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the best documents, as ``print`` and notebooks show them."""
-        first = islice(enumerate(self, 1), HITS_SHOWN)
-        rows: list[list[Any]] = [[rank, id, f"{score:.4f}"] for rank, (id, score) in first]
-        more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
-        return [Table(f"{len(self):,} hits", ["rank", "id", "score"], rows, more)]
+        return hits_tables("id", self.ids, self.scores)
 
 
 def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:
@@ -72,11 +64,6 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str
     Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
     scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
     smaller number.
-
-    Args:
-        query: the query's id.
-        ranking: (document id, score) pairs, best first.
-        tag: the system's name.
     """
     lines, last = [], np.float32(np.inf)
     for rank, (document, score) in enumerate(ranking, 1):

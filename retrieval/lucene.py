@@ -10,7 +10,7 @@ from typing import Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.bm25.index import checked_k, checked_queries
-from qabench.retrieval.documents import REBUILD, TEXTS, Document, DocumentHits, document_of
+from qabench.retrieval.documents import TEXTS, Document, DocumentHits, document_of
 from qabench.retrieval.java import in_java, java_version, start_java
 
 K1, B = 0.9, 0.4  # Anserini's defaults
@@ -124,8 +124,6 @@ class LuceneIndex:
 def _commit(folder: Path) -> str:
     """Return a digest of the file that lists the segments of the index: it changes with every change of the index."""
     commits = [path for path in folder.glob("segments_*") if path.is_file()]
-    if not commits and (folder / "index.json").exists():
-        raise InputError(f"{folder} is not a Lucene index; {REBUILD}")
     if not commits:
         raise InputError(
             f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that "

@@ -35,18 +35,8 @@ def build_lucene(documents: Iterable[Document], folder: Path, progress: Callable
 
     The documents are first written next to the folder, which needs as much space as their text.
 
-    Args:
-        documents: read once.
-        folder: must not exist, or be empty.
-        progress: called with the number of documents read.
-
     Returns:
         The number of documents.
-
-    Raises:
-        InputError: the folder is not empty, or there are no documents.
-        MissingExtra: the extra ``lucene`` is not installed.
-        QabenchError: Anserini failed.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} already exists: give another --output, or delete it")
@@ -86,9 +76,6 @@ def documents_of(rows: Iterable[dict[str, Any]], column: str, source: str) -> It
 
     A document's id is the row's ``id`` if it has one, else its position. The columns ``title`` and ``url`` are stored
     with the text.
-
-    Raises:
-        InputError: a row has no text.
     """
     for position, row in enumerate(rows):
         text = row.get(column)
@@ -108,11 +95,7 @@ def file_documents(path: Path, column: str) -> Iterator[Document]:
 
 
 def dataset_documents(name: str, config: str | None, split: str, column: str) -> Iterator[Document]:
-    """Yield the documents of a dataset's split, loaded by ``datasets.load_dataset``.
-
-    Raises:
-        InputError: the dataset cannot be loaded, or has no such column.
-    """
+    """Yield the documents of a dataset's split, loaded by ``datasets.load_dataset``."""
     from datasets import load_dataset
     from datasets.exceptions import DatasetGenerationError
 
@@ -129,14 +112,7 @@ def dataset_documents(name: str, config: str | None, split: str, column: str) ->
 def zim_documents(path: Path, unreadable: list[tuple[str, str]], passage: int = PASSAGE) -> Iterator[Document]:
     """Yield the passages of a ZIM file's pages, split as FanOutQA does; the pages are parsed on all processors.
 
-    Args:
-        path: the file.
-        unreadable: gets the (path, reason) of pages that cannot be read or parsed.
-        passage: the maximum number of characters of a passage.
-
-    Raises:
-        InputError: not a ZIM file, or damaged.
-        MissingExtra: libzim or markdownify is not installed.
+    ``passage`` is the largest number of characters. ``unreadable`` gets the (path, reason) of pages without text.
     """
     file = ZimFile(path)
     article_to_markdown("")  # raises MissingExtra here instead of in all processes

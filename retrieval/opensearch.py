@@ -181,19 +181,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
-    """Open the index at an address, with the client opensearch-py or elasticsearch.
+    """Open the index at URL/INDEX, such as "https://localhost:9200/sphere", with opensearch-py or elasticsearch.
 
-    Args:
-        engine: "opensearch" or "elasticsearch".
-        address: URL/INDEX, such as "https://localhost:9200/sphere". "?text=NAME" and "&id=NAME" name the fields of
-            texts and ids, by default "text" and "_id". QABENCH_SEARCH_USER and QABENCH_SEARCH_PASSWORD identify the
-            user; for Elasticsearch, QABENCH_SEARCH_API_KEY does as well.
-        named_by_user: whether the user gave the address in this call. Otherwise the keys are sent only if it is on the
-            host of QABENCH_SEARCH_URL.
-
-    Raises:
-        InputError: see ``OpenSearchIndex``; or the address is not of this form, or contains a password.
-        MissingExtra: the extra ``opensearch`` or ``elasticsearch`` is not installed.
+    "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The keys are sent if the
+    user gave the address in this call (``named_by_user``), or if it is on the host of QABENCH_SEARCH_URL.
     """
     parts = urlsplit(address)
     path, _, index = parts.path.rpartition("/")

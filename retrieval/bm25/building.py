@@ -188,15 +188,7 @@ def _changes(values: Array) -> Mask:
 
 
 def weigh(starts: Array, documents: Array, counts: Array, lengths: Array, parameters: Parameters) -> Postings:
-    """Compute the weights of postings from the counts of each term in each document.
-
-    Args:
-        starts: see ``Postings``.
-        documents: see ``Postings``.
-        counts: how often the term of each posting occurs in its document.
-        lengths: the number of terms of each document.
-        parameters: the method and its parameters.
-    """
+    """Compute the weights of postings from the counts of each term in each document."""
     frequencies = np.diff(starts)
     idf = parameters.idf(len(lengths), frequencies)
     relative = parameters.relative_lengths(lengths, float(lengths.sum()) / len(lengths))

@@ -334,7 +334,7 @@ class CompiledSearch(Search):
     def top_all(
         self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
     ) -> list[Results]:
-        """Return the results of ``top`` for many queries, which threads share; see ``Search.top_all``."""
+        """Return the results of ``Search.top_all``; threads (``workers``, or one per processor) share the queries."""
         size = len(ends) - 1
         self.fill(np.flatnonzero(np.bincount(terms)).tolist())
         positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))

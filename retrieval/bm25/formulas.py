@@ -107,11 +107,7 @@ class Parameters:
 
     @classmethod
     def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:
-        """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
-
-        Raises:
-            InputError: an unknown method, or a number out of its range.
-        """
+        """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l)."""
         if method not in FORMULAS:
             raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")
         delta = DELTAS.get(method, 0.0) if delta is None else delta

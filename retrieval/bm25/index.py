@@ -47,10 +47,15 @@ class Hits(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the best documents, as ``print`` and notebooks show them."""
-        first = islice(enumerate(self, 1), HITS_SHOWN)
-        rows: list[list[Any]] = [[rank, position, f"{score:.4f}"] for rank, (position, score) in first]
-        more = [f"and {len(self) - HITS_SHOWN:,} more"] if len(self) > HITS_SHOWN else []
-        return [Table(f"{len(self):,} hits", ["rank", "position", "score"], rows, more)]
+        return hits_tables("position", self.positions, self.scores)
+
+
+def hits_tables(column: str, documents: Sequence[Any], scores: Sequence[float]) -> list[Table]:
+    """Return the table of the best documents."""
+    first = islice(zip(documents, scores, strict=True), HITS_SHOWN)
+    rows: list[list[Any]] = [[rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(first, 1)]
+    more = [f"and {len(scores) - HITS_SHOWN:,} more"] if len(scores) > HITS_SHOWN else []
+    return [Table(f"{len(scores):,} hits", ["rank", column, "score"], rows, more)]
 
 
 class BM25Index(Displayed):

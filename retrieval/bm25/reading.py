@@ -58,16 +58,7 @@ def rows_of_texts(texts: Iterable[str]) -> Iterator[Row]:
 
 
 def rows_of_dataset(dataset: Any, columns: Sequence[str], filters: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield the text of each row, columns joined by a newline, and the values of its filter columns as JSON.
-
-    Args:
-        dataset: a ``datasets.Dataset`` or ``IterableDataset``, or any iterable of dicts.
-        columns: the text columns.
-        filters: columns of strings, numbers, booleans or nulls.
-
-    Raises:
-        InputError: a column is missing in a row, or its value has another type.
-    """
+    """Yield the text of each row, columns joined by a newline, and the values of its filter columns as JSON."""
     position = 0
     for batch in _batches(dataset, [*columns, *filters]):
         for name in (*columns, *filters):
@@ -171,14 +162,7 @@ class Filters:
         return filters
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
-        """Return the documents with these values in all of these columns.
-
-        Args:
-            where: column -> the value, or a list, tuple or set of alternative values.
-
-        Raises:
-            InputError: the column is not a filter column, or no document has the value.
-        """
+        """Return the documents with these values in all of these columns."""
         masks = [self._column_mask(column, allowed) for column, allowed in where.items()]
         if not masks:
             raise InputError("where is empty; it names columns and values, such as {'chapter': 1}")

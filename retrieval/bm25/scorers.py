@@ -58,16 +58,7 @@ class InvertedScorer:
     def top_all(
         self, terms: Array, ends: Array, names: Sequence[str | None], k: int, mask: Mask | None, workers: int | None
     ) -> list[Results]:
-        """Call ``top`` for many queries.
-
-        Args:
-            terms: the terms of all queries, one after the other, as places in ``names``.
-            ends: the start of each query in ``terms``, and the end of the last.
-            names: the distinct terms; None for a stop word.
-            k: see ``top``.
-            mask: see ``top``.
-            workers: threads; see ``Search.top_all``.
-        """
+        """Call ``Search.top_all``; ``terms`` are places in ``names``, which has None for a stop word."""
         k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if k == 0:
             return [([], [])] * (len(ends) - 1)

@@ -124,15 +124,7 @@ class Search:
     def top_all(
         self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
     ) -> list[Results]:
-        """Return the results of ``top`` for many queries.
-
-        Args:
-            terms: the terms of all queries, one after the other; int64.
-            ends: the start of each query in ``terms``, and the end of the last; int64.
-            k: see ``top``.
-            mask: see ``top``.
-            workers: threads of the compiled search; None for one per processor if there are many queries.
-        """
+        """Return the results of ``top`` for many queries; query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``."""
         bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         return [self.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
 
@@ -199,13 +191,7 @@ class Search:
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:
-    """Return the positions and scores of the ``k`` best documents, best first, equal scores by ascending position.
-
-    Args:
-        scores: the score of every document.
-        k: the number of documents; fewer are returned if there are not enough.
-        mask: the documents that may be returned, one boolean per document; None for all.
-    """
+    """Return the positions and scores of the ``k`` best documents, best first, equal scores by ascending position."""
     if mask is None:
         best = _best(scores, k)
     else:

@@ -139,11 +139,7 @@ class FanOutQAWords:
 
 
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
-    """Return the terms of each text, from the tokenizer's ``batch`` if it has one.
-
-    Raises:
-        InputError: the tokenizer returned something other than a list of strings.
-    """
+    """Return the terms of each text, from the tokenizer's ``batch`` if it has one."""
     batch = getattr(tokenizer, "batch", None)
     tokens = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
     for terms in tokens:

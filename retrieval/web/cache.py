@@ -16,11 +16,7 @@ FOLDER = "web"
 
 
 class WebCache:
-    """A folder with one compressed JSON file per entry. A damaged file counts as missing.
-
-    Args:
-        folder: where the entries are; by default ``web`` in qabench's cache.
-    """
+    """A folder with one compressed JSON file per entry. A damaged file counts as missing."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or cache_dir() / FOLDER

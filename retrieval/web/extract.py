@@ -27,9 +27,6 @@ class Extractor:
 
     Attributes:
         name: the extractor and its version, for signatures.
-
-    Raises:
-        MissingExtra: trafilatura is not installed.
     """
 
     def __init__(self) -> None:
@@ -64,10 +61,6 @@ class Extractor:
 
 def main_text(html: bytes, charset: str | None = None) -> str:
     """Return the text of a page without navigation, advertisements and comments, one line per paragraph.
-
-    Args:
-        html: the page.
-        charset: as the server declared it. Without it, and if it is not an encoding of text, it is detected.
 
     Returns:
         "" if the page has no main text, or is damaged beyond what the parser repairs.

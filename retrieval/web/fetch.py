@@ -49,12 +49,7 @@ class FetchedPage:
 
 
 class PageFetcher:
-    """Fetches pages within limits; safe for several threads.
-
-    Args:
-        cache: where pages and failures are kept. Transient failures, such as timeouts, are kept for a day.
-        limits: see ``PageLimits``.
-    """
+    """Fetches pages within limits; safe for several threads."""
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache = cache

@@ -25,7 +25,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import date, time
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from qabench.io.limits import toml_of
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 ALLOWED = "QABENCH_SEARCH_VARIABLES"  # the names, separated by commas, that files may use: files may be from others
+KINDS = dict.fromkeys(("params", "headers", "pages"), (dict, "table")) | {"results_may_be_absent": (bool, "boolean")}
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
         "url": "https://www.googleapis.com/customsearch/v1",
@@ -83,23 +84,17 @@ class PageLimits:
 
 
 def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
-    """Return the limits of a configuration; the others have their defaults.
-
-    Raises:
-        InputError: an unknown name, a value of another type, or a number out of range; names ``where``.
-    """
-    types: dict[str, type] = {field.name: type(getattr(PageLimits(), field.name)) for field in fields(PageLimits)}
+    """Return the limits of a configuration; the others have their defaults."""
+    defaults = asdict(PageLimits())
     for name, value in settings.items():
-        if name not in types:
-            raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(types)}")
-        kind = types[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if (kind is bool and not isinstance(value, bool)) or (kind is not bool and not number):
-            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be of type {kind.__name__}")
-        least = 0 if name in ("delay", "redirects") else 1
-        if kind is not bool and not least <= value < math.inf:
-            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be a number of at least {least}")
-    return PageLimits(**{name: types[name](value) for name, value in settings.items()})
+        if name not in defaults:
+            raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(defaults)}")
+        flag, least = isinstance(defaults[name], bool), 0 if name in ("delay", "redirects") else 1
+        number = isinstance(value, int | float) and not isinstance(value, bool) and least <= value < math.inf
+        if not (isinstance(value, bool) if flag else number):
+            allowed = "true or false" if flag else f"a number of at least {least}"
+            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be {allowed}")
+    return PageLimits(**{name: type(defaults[name])(value) for name, value in settings.items()})
 
 
 @dataclass(frozen=True)
@@ -205,9 +200,9 @@ def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set
     if missing := [key for key in ("url", "results", "address") if key not in settings]:
         raise InputError(f"{where}: {missing[0]!r} is missing; required: url, results, address")
     for key, value in settings.items():
-        table, flag = key in ("params", "headers", "pages"), key == "results_may_be_absent"
-        if not isinstance(value, dict if table else bool if flag else str):
-            raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {_kind(table, flag)}")
+        kind, name_of_kind = KINDS.get(key, (str, "string"))
+        if not isinstance(value, kind):
+            raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {name_of_kind}")
     if (method := settings.get("method", "GET")) not in ("GET", "POST"):
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
     if wrong := [name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
@@ -238,7 +233,3 @@ def _values(provider: SearchProvider, where: str, allowed: Set[str]) -> dict[str
             f"that: export {ALLOWED}={','.join(refused)}"
         )
     return {name: os.environ[name] for name in names}
-
-
-def _kind(table: bool, flag: bool) -> str:
-    return "table" if table else "boolean" if flag else "string"

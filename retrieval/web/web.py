@@ -28,15 +28,7 @@ class WebPage:
 
 
 class Web:
-    """Pages of the web for queries; safe for several threads.
-
-    Args:
-        provider: the search API, with the limits for pages.
-        cache: where everything is kept; by default in qabench's cache.
-
-    Raises:
-        MissingExtra: the extra ``web`` is not installed.
-    """
+    """Pages of the web for queries; safe for several threads."""
 
     def __init__(self, provider: SearchProvider, cache: WebCache | None = None) -> None:
         self._extractor = Extractor()

@@ -22,21 +22,15 @@ def official_folder() -> Path:
 
 
 class WikiCache:
-    """A folder to which pages are written, and other folders that are only read.
+    """A folder to which pages are written (by default QABENCH_WIKICACHE), and other folders that are only read.
 
     Some files count as missing: empty ones (the official package writes an empty file for a page that it could not
     get), and those that are not UTF-8 or contain NUL characters (the result of a crash).
-
-    Args:
-        folder: the folder to read and write; by default QABENCH_WIKICACHE, else ``wikicache`` in qabench's cache. It
-            can be the folder of the official package, which can read the files written here.
-        others: folders that are read, in this order, if a page is not in ``folder``; by default the folder of the
-            official package.
     """
 
     def __init__(self, folder: Path | None = None, others: Sequence[Path] | None = None) -> None:
-        named = os.environ.get(VARIABLE)
-        self.folder = folder or (Path(named).expanduser().absolute() if named else cache_dir() / "wikicache")
+        variable = os.environ.get(VARIABLE)
+        self.folder = folder or (Path(variable).expanduser().absolute() if variable else cache_dir() / "wikicache")
         self.others = [official_folder()] if others is None else list(others)
 
     def path(self, pageid: int) -> Path:
@@ -46,11 +40,7 @@ class WikiCache:
         return self.folder / f"{pageid}-dated.md"
 
     def read(self, pageid: int) -> str | None:
-        """Return a page's Markdown, or None if no folder has it.
-
-        Raises:
-            QabenchError: a file exists but cannot be read (no permission, disk error).
-        """
+        """Return a page's Markdown, or None if no folder has it."""
         for folder in (self.folder, *self.others):
             path = folder / self.path(pageid).name
             try:
@@ -64,11 +54,7 @@ class WikiCache:
         return None
 
     def write(self, pageid: int, text: str) -> None:
-        """Store a page. The file is written atomically.
-
-        Raises:
-            QabenchError: the file cannot be written; the message says why.
-        """
+        """Store a page. The file is written atomically."""
         write_text(self.path(pageid), text)
 
     def pageid_of(self, title: str) -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-from pathlib import Path
 from typing import Any, Protocol
 
 from qabench.errors import InputError
@@ -44,12 +43,7 @@ class Wikipedia(Protocol):
         """Return the source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
-
-        Raises:
-            PageMissing: no page has this title.
-            WikiError: the request failed.
-        """
+        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted."""
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """See ``wiki_search``."""
@@ -104,27 +98,13 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """Return the Wikipedia that the argument or the environment variables select; the same object until they change.
-
-    Args:
-        zim: a ZIM file; None for the one that the environment selects.
-
-    Raises:
-        InputError: the path is not a ZIM file, FANOUTQA_WIKIPEDIA_TYPE is unknown, or Kiwix is chosen and its other
-            variables are not set.
-        MissingExtra: libzim is not installed.
-    """
+    """Return the Wikipedia that the argument or the environment variables select; the same object until they change."""
     return _chosen(zim, tuple(os.environ.get(name) for name in VARIABLES))
 
 
 @functools.lru_cache(maxsize=1)
 def _chosen(zim: str | None, _: tuple[str | None, ...]) -> Wikipedia:
     if zim := zim or os.environ.get(ZIM_VARIABLE):
-        if Path(zim).is_dir():
-            raise InputError(
-                f"{zim} is a folder; expected a ZIM file. Folders of `qabench wiki index` are no longer read: give the "
-                "ZIM file, which is searched by its own index"
-            )
         return ZimFile(zim)
     kind = os.environ.get(TYPE_VARIABLE) or "live"
     if kind not in TYPES:

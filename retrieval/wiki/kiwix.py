@@ -6,10 +6,9 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
-from qabench.errors import InputError
 from qabench.io.http import HttpClient, HttpError, Response
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage
+from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, check_search
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
@@ -22,11 +21,6 @@ class Kiwix:
     """A book of a Kiwix server. Its pages have the date of the book, not of the dataset's epoch. They are not cached.
 
     The server is used even if QABENCH_OFFLINE forbids network access, because it is meant for offline use.
-
-    Args:
-        base: the URL of the server, such as "http://localhost:8888", with the path prefix that it was started with.
-        book: the name of the book in the URLs of its pages (the name of the ZIM file without ".zim").
-        client: the HTTP client.
     """
 
     def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
@@ -36,8 +30,7 @@ class Kiwix:
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the book's full-text search; see ``wiki_search``."""
-        if not query.strip() or results < 1:
-            raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
+        check_search(query, results)
         # Without "format" the server returns HTML.
         asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
         try:

@@ -57,16 +57,7 @@ def to_markdown(html: str) -> str:
 
 
 def article_to_markdown(html: str) -> str:
-    """Convert a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML.
-
-    Args:
-        html: the page with its ``<head>``. Of a page of Wikipedia, the content without the title is converted, which is
-            what MediaWiki's API returns; of other pages, the body.
-
-    Raises:
-        MissingExtra: see ``to_markdown``.
-        PageUnreadable: see ``to_markdown``.
-    """
+    """Convert a whole page of a Kiwix book to Markdown, without what Kiwix added to the article's HTML."""
     page = parsed(html)
     for added in page.select(KIWIX_PARTS):
         added.decompose()
@@ -86,12 +77,7 @@ def _converted(soup: Any) -> str:
 
 
 def parsed(html: str) -> Any:
-    """Parse HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``.
-
-    Raises:
-        MissingExtra: bs4 is not installed.
-        PageUnreadable: see ``to_markdown``.
-    """
+    """Parse HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``."""
     try:
         from bs4 import BeautifulSoup
     except ImportError:

@@ -6,13 +6,22 @@ import os
 import warnings
 from typing import Any, TypeVar
 
-from qabench.errors import InputError, QabenchError
+from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import TooLarge, json_of
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
-from qabench.retrieval.wiki.page import EPOCH, RETRY, PageMissing, WikiError, WikiPage, valid_id, wikipedia_url
+from qabench.retrieval.wiki.page import (
+    EPOCH,
+    RETRY,
+    PageMissing,
+    WikiError,
+    WikiPage,
+    check_search,
+    valid_id,
+    wikipedia_url,
+)
 
 T = TypeVar("T")
 ENGLISH_WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
@@ -21,7 +30,6 @@ WITHOUT_NETWORK = (
     "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or with "
     "`qabench wiki import-cache TARBALL`. Or use a local Kiwix server: set FANOUTQA_WIKIPEDIA_TYPE=kiwix"
 )
-MOST_RESULTS = 500
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3
 # Transient errors that the API reports with status 200.
@@ -30,13 +38,7 @@ GONE = ("nosuchrevid", "missingtitle", "permissiondenied", "missingcontent", "ca
 
 
 class MediaWiki:
-    """The pages of a wiki at the epoch, with a cache.
-
-    Args:
-        api: the URL of the wiki's ``api.php``; by default QABENCH_WIKIPEDIA_API, else the English Wikipedia.
-        cache: the cache of pages; by default ``WikiCache()``.
-        client: the HTTP client, with the number of concurrent requests and the retries.
-    """
+    """The pages of a wiki at the epoch, with a cache."""
 
     def __init__(
         self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
@@ -47,10 +49,7 @@ class MediaWiki:
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
-        if not query.strip() or not 1 <= results <= MOST_RESULTS:
-            raise InputError(
-                f"query {query!r}, results {results}: the query must not be empty, results from 1 to {MOST_RESULTS}"
-            )
+        check_search(query, results)
         answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
@@ -103,10 +102,6 @@ class MediaWiki:
         """Download a page from the wiki and return its id and its Markdown at the epoch.
 
         For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
-
-        Raises:
-            PageMissing: the page does not exist, did not exist at the epoch, is hidden, or was blank.
-            WikiError: the request failed.
         """
         revision = page if page.pageid and page.revid else self._at_epoch(page)
         first = revision

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from qabench.errors import InputError, QabenchError
 from qabench.io.http import Retry
 
+MOST_RESULTS = 500  # of MediaWiki's search
 LARGEST_ID = 10**18 - 1
 RETRY = Retry(attempts=6, first_wait=1.0, longest_wait=120.0)
 
@@ -22,9 +23,6 @@ class WikiPage:
     """A page. ``pageid`` and ``revid`` are None if they are unknown; the page is then looked up by its title.
 
     ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a Kiwix server.
-
-    Raises:
-        InputError: an id is not a positive number. (Ids become parts of file names.)
     """
 
     title: str
@@ -43,9 +41,6 @@ class WikiPage:
 
         An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its Kiwix results)
         counts as unknown.
-
-        Raises:
-            InputError: it has neither a page id nor a title.
         """
         if isinstance(evidence, cls):
             return evidence
@@ -71,6 +66,14 @@ class WikiPage:
 def wikipedia_url(title: str) -> str:
     """Return the URL of a page of the English Wikipedia."""
     return f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
+
+
+def check_search(query: str, results: int) -> None:
+    """Raise InputError for a query or a number of results that ``wiki_search`` does not allow."""
+    if not query.strip() or not 1 <= results <= MOST_RESULTS:
+        raise InputError(
+            f"query {query!r}, results {results}: the query must not be empty, results from 1 to {MOST_RESULTS}"
+        )
 
 
 def valid_id(value: Any) -> int | None:

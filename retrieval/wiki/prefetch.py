@@ -42,14 +42,6 @@ def prefetch(
 
     Pages in the cache are not requested again, so a second call continues an interrupted one. A page that was missing
     or failed is requested again.
-
-    Args:
-        evidences: as for ``wiki_content``; duplicates are ignored.
-        wiki: by default Wikipedia with the default cache.
-        progress: called after each page with the number of pages processed and of all pages.
-
-    Raises:
-        QabenchError: a page cannot be written to the cache (such as a full disk); the pages before it are kept.
     """
     wiki = wiki or MediaWiki()
     wiki.cache.sweep()

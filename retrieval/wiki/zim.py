@@ -14,7 +14,7 @@ from typing import Any
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage
+from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, check_search
 
 SUFFIX = ".zim"
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
@@ -34,15 +34,7 @@ class Article:
 
 
 class ZimFile:
-    """A ZIM file as a Wikipedia. Its pages have the date of the file, not of the dataset's epoch. They are not cached.
-
-    Args:
-        path: the file. A file that was split has the name of its parts without the last two letters.
-
-    Raises:
-        InputError: the file does not exist or is not a ZIM file.
-        MissingExtra: libzim is not installed.
-    """
+    """A ZIM file as a Wikipedia. Its pages have the date of the file, not of the epoch, and are not cached."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -72,11 +64,7 @@ class ZimFile:
         return int(self._archive.all_entry_count)
 
     def _verify(self) -> None:
-        """Compare the file with its checksum, once until it changes, because libzim does not notice all damage.
-
-        Raises:
-            InputError: the file is damaged.
-        """
+        """Compare the file with its checksum, once until it changes, because libzim does not notice all damage."""
         size = int(self._archive.filesize)
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0  # a split file has only parts
         state = f"{self.path.absolute()} {self.uuid} {size} {changed}"
@@ -123,8 +111,7 @@ class ZimFile:
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Search the file's full-text index, or its titles if it has none; see ``wiki_search``."""
-        if not query.strip() or results < 1:
-            raise InputError(f"query {query!r}, results {results}: the query must not be empty, results at least 1")
+        check_search(query, results)
         from libzim.search import Query, Searcher
         from libzim.suggestion import SuggestionSearcher
 
@@ -175,11 +162,7 @@ class ZimFile:
 
 
 def decoded(html: bytes) -> str:
-    """HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest.
-
-    Raises:
-        PageUnreadable: no encoding fits.
-    """
+    """HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest."""
     try:
         return html.decode("utf-8")
     except UnicodeDecodeError:

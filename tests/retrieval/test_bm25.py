@@ -132,15 +132,6 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         BM25Index(TEXTS, backend="rank_bm25")
 
 
-def test_a_narrow_mask_of_a_large_collection() -> None:
-    index = BM25Index([f"x{number % 50} y{number % 7} z" for number in range(9000)])
-    mask = [number % 91 == 0 for number in range(9000)]
-    scores = index.scores("x3 y2 z")
-    allowed = [number for number in range(9000) if mask[number]]
-    expected = sorted(allowed, key=lambda number: (-scores[number], number))[:20]
-    assert index.search("x3 y2 z", 20, mask=mask).positions == expected
-
-
 def test_progress_counts_documents() -> None:
     done: list[int] = []
     BM25Index((f"text {number}" for number in range(20_000)), progress=done.append)

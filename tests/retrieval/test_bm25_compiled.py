@@ -178,15 +178,26 @@ def test_the_bound_of_candidates(rare: bool) -> None:
         assert 1 in hits[0]
 
 
-def test_totals_beyond_16_bits() -> None:
-    documents = np.tile(np.arange(7, 10, dtype=np.int32), 80)
-    weights = np.where(documents == 7, 1.0, 0.25)
-    postings = Postings(np.arange(81) * 3, documents, weights, np.zeros(80), np.ones(80), 12_000)
+def test_a_gain_below_the_unit() -> None:
+    size = 3000
+    weights = np.concatenate([np.random.default_rng(0).integers(1, 254, size), np.full(size, 0.25)])
+    documents = np.tile(np.arange(size, dtype=np.int32), 2)
+    postings = Postings(np.arange(3) * size, documents, weights, np.zeros(2), np.array([254.0, 0.25]), size)
     for search in searches(postings):
-        assert search.top(list(range(80)), 1, None) == ([7], [80.0])
+        assert search.top([0, 1], 3, None) == top(search.scores([0, 1]), 3)
 
 
-@pytest.mark.parametrize("excess", [0, 3, 6])
+@pytest.mark.parametrize(("terms", "last"), [(80, 1.0), (64, 0.99)])  # the second only with the 1 of each term
+def test_totals_beyond_16_bits(terms: int, last: float) -> None:
+    highest = np.append(np.ones(terms - 1), last)
+    documents = np.tile(np.arange(7, 10, dtype=np.int32), terms)
+    weights = np.where(documents == 7, np.repeat(highest, 3), 0.25)
+    postings = Postings(np.arange(terms + 1) * 3, documents, weights, np.zeros(terms), highest, 12_000)
+    for search in searches(postings):
+        assert search.top(list(range(terms)), 1, None) == ([7], [terms - 1 + last])
+
+
+@pytest.mark.parametrize("excess", [0, 6, 12])
 def test_rounding_errors(excess: int) -> None:
     """Sums of large addends: the errors of 10 additions decide between documents whose gains differ by less.
 
@@ -194,19 +205,19 @@ def test_rounding_errors(excess: int) -> None:
     """
     generator = np.random.default_rng(excess)
     n, size, k = 10, 3000, 4
-    base = 2.0 ** (43 + excess) * (1 + generator.random(n) * 0.99)
-    step = np.spacing(base.max())
-    for _ in range(60):
+    documents = np.tile(np.arange(size, dtype=np.int32), n)
+    for _ in range(40):
+        base = 2.0 ** (43 + excess) * (1 + generator.random(n) * 0.99)
         gains = np.ones((n, size)) * generator.integers(0, 60, n)[:, None]
+        near = generator.permutation(size - 1)[: k + 300]
+        others = near[k:]
+        shifts = generator.integers(-9, 10, (n // 2, len(near)))  # of the same sum: the errors differ
+        gains[:, near] = generator.integers(100, 200, n)[:, None] + np.concatenate((shifts, -shifts))
+        gains[:, others] -= np.spacing(base.max())  # rounded down to the next unit
+        gains[0, others] -= excess > 0
         gains[0, size - 1] = 254  # makes the unit 1
-        best = generator.permutation(size - 1)[: 3 * k].reshape(3, k)
-        gains[:, best] = generator.integers(100, 200, n)[:, None, None]
-        gains[:, best[1]] -= step  # rounded down to the next unit
-        gains[:, best[2]] -= step
-        gains[0, best[2]] -= 1
         weights = base[:, None] + gains
         highest = (weights - base[:, None]).max(axis=1)
-        documents = np.tile(np.arange(size, dtype=np.int32), n)
         postings = Postings(np.arange(n + 1) * size, documents, weights.ravel(), base, highest, size)
         for search in searches(postings):
             assert search.top(list(range(n)), k, None) == top(search.scores(range(n)), k)

@@ -72,11 +72,6 @@ def test_equals_the_official_function_on_real_chapters(official_chunk_text: Chun
             assert chunk_text(text, size) == official_chunk_text(text, size, SEPARATORS), (path, size)
 
 
-@given(TEXTS, st.integers(1, 60))
-def test_no_chunk_is_too_long(text: str, size: int) -> None:
-    assert all(len(chunk) <= size for chunk in chunk_text(text, size))
-
-
 def test_splits_at_the_best_separator() -> None:
     text = "First paragraph, short.\n\nSecond one. It has two sentences, and is longer."
     assert chunk_text(text, 40) == [

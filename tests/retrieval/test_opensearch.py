@@ -172,11 +172,6 @@ def test_unknown_retrievers_list_the_forms(retriever: str) -> None:
         open_engine(retriever)
 
 
-def test_the_sharded_index_names_its_replacement() -> None:
-    with pytest.raises(InputError, match="build a Lucene index with `qabench index SOURCE --output DIR`"):
-        open_engine("index:corpus")
-
-
 def test_expertqa_reads_passages_of_an_engine(server: SearchServer, engine: str) -> None:
     retriever = f"{engine}:{server.url}/passages"
     how = answering("retrieve-read", "qabench", options=Options(retriever=retriever, k=1))

@@ -129,7 +129,7 @@ private_addresses = true
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[headers]\nA = "${NOT_SET_KEY}"', "export NOT_SET_KEY="),
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\ndelays = 3', "allowed: results, delay"),
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\ntimeout = 0', "at least 1"),
-        ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\nresults = true', "of type int"),
+        ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\nresults = true', "number of at least 1"),
         ("url = ", "cannot be read"),
         ("preset = {}", "allowed: google, searxng"),
         ('url = "https//["\nresults = "r"\naddress = "a"', "http://"),

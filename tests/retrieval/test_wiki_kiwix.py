@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import kiwix_server
 import pytest
 from kiwix_server import BOOK, KiwixServer
-from loopback import Loopback
 from scripted_wiki import BRISK, isolate
+from web_server import Reply, WebServer
 
 from qabench.errors import InputError
 from qabench.io.http import HttpClient
@@ -38,29 +37,13 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server configured by the user is still used
 
 
-class Scripted(Loopback):
-    """Serves ``answers`` (path -> (status, body)) and records the requests."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.answers: dict[str, tuple[int, str]] = {}
-        self.asked: list[str] = []
-
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
-        self.asked.append(request.path)
-        status, body = self.answers.get(urlsplit(request.path).path, (404, "<h1>Not found</h1>"))
-        request.send_response(status)
-        request.end_headers()
-        request.wfile.write(body.encode())
-
-
 @pytest.fixture
-def server() -> Iterator[Scripted]:
-    with Scripted() as server:
+def server() -> Iterator[WebServer]:
+    with WebServer() as server:
         yield server
 
 
-def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
+def kiwix_of(server: WebServer, prefix: str = "") -> Kiwix:
     return Kiwix(f"{server.url}{prefix}/", "b", client=HttpClient(retry=BRISK))
 
 
@@ -73,8 +56,8 @@ def kiwix_of(server: Scripted, prefix: str = "") -> Kiwix:
         (ATOM.replace("<entry>", "<x>").replace("</entry>", "</x>"), 0),
     ],
 )
-def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int) -> None:
-    server.answers["/search"] = (200, feed)
+def test_search_reads_both_kinds_of_feed(server: WebServer, feed: str, count: int) -> None:
+    server.pages["/search"] = Reply(feed.encode())
     pages = kiwix_of(server).search("wading birds?", 3)
     assert len(pages) == count
     assert [page.title for page in pages][:1] == ["Grey heron"][:count]
@@ -86,46 +69,44 @@ def test_search_reads_both_kinds_of_feed(server: Scripted, feed: str, count: int
         "books.name": ["b"],
         "format": ["xml"],
     }
-    assert parse_qs(urlsplit(server.asked[0]).query) == expected
+    assert parse_qs(urlsplit(server.requests[0][0]).query) == expected
 
 
-def test_search_errors(server: Scripted) -> None:
-    server.answers["/catalog/search"] = (200, CATALOG)
-    server.answers["/search"] = (400, "<error>No such book: b</error>")
+def test_search_errors(server: WebServer) -> None:
+    server.pages["/catalog/search"] = Reply(CATALOG.encode())
+    server.pages["/search"] = Reply(b"<error>No such book: b</error>", 400)
     with pytest.raises(WikiError, match=r"status 400; .* Its catalog has 'b'\."):
         kiwix_of(server).search("x")
-    server.answers["/search"] = (200, "<html><p>a page for people</html>")
+    server.pages["/search"] = Reply(b"<html><p>a page for people</html>")
     with pytest.raises(WikiError, match=r"not XML: .*\(tries: 3\)"):
         kiwix_of(server).search("x")
-    with pytest.raises(InputError, match="results at least 1"):
+    with pytest.raises(InputError, match="results from 1 to 500"):
         kiwix_of(server).search("x", 0)
 
 
 @pytest.mark.parametrize("place", ["/content/b/", "/content/b/A/", "/b/A/", "/b/"])
-def test_content_by_title_wherever_the_server_has_it(server: Scripted, place: str) -> None:
-    server.answers[f"{place}Bj%C3%B6rk_%3F"] = (
-        200,
-        f"<html><head><title>T</title></head><body>{BAR}<p>Text</p></body></html>",
-    )
+def test_content_by_title_wherever_the_server_has_it(server: WebServer, place: str) -> None:
+    html = f"<html><head><title>T</title></head><body>{BAR}<p>Text</p></body></html>"
+    server.pages[f"{place}Bj%C3%B6rk_%3F"] = Reply(html.encode())
     row = {"title": "Björk ?", "pageid": 7, "revid": 8, "url": "https://en.wikipedia.org/wiki/Bj%C3%B6rk_%3F"}
     assert kiwix_of(server).content(row).strip() == "Text"
 
 
-def test_content_by_link_with_a_prefix(server: Scripted) -> None:
-    server.answers["/wiki/content/b/Heron"] = (200, "<p>Heron</p>")
+def test_content_by_link_with_a_prefix(server: WebServer) -> None:
+    server.pages["/wiki/content/b/Heron"] = Reply(b"<p>Heron</p>")
     for link in ("/wiki/content/b/Heron", "/content/b/Heron", f"{server.url}/wiki/content/b/Heron"):
         assert kiwix_of(server, "/wiki").content(WikiPage("x", url=link)).strip() == "Heron"
-    assert server.asked == ["/wiki/content/b/Heron"] * 3
+    assert server.paths() == ["/wiki/content/b/Heron"] * 3
 
 
-def test_a_missing_page(server: Scripted) -> None:
-    server.answers["/catalog/search"] = (200, CATALOG)
+def test_a_missing_page(server: WebServer) -> None:
+    server.pages["/catalog/search"] = Reply(CATALOG.encode())
     with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page with this title. Its catalog has 'b'"):
         kiwix_of(server).content({"title": "Dodo"})
-    server.answers["/catalog/search"] = (403, "")
+    server.pages["/catalog/search"] = Reply(b"", 403)
     with pytest.raises(PageMissing, match="catalog cannot be read"):
         kiwix_of(server).content({"title": "", "pageid": 4})
-    server.answers["/content/b/Dodo"] = (403, "")
+    server.pages["/content/b/Dodo"] = Reply(b"", 403)
     with pytest.raises(WikiError, match="status 403"):
         kiwix_of(server).content({"title": "Dodo"})
 
@@ -182,7 +163,7 @@ def test_the_real_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below:
 
 
 @pytest.mark.parametrize("encoding", ["undefined", "idna", "punycode", "no-such", "utf-32"])
-def test_an_unusable_encoding_of_xml(server: Scripted, encoding: str) -> None:
-    server.answers["/search"] = (200, f"<?xml version='1.0' encoding='{encoding}'?><rss/>")
+def test_an_unusable_encoding_of_xml(server: WebServer, encoding: str) -> None:
+    server.pages["/search"] = Reply(f"<?xml version='1.0' encoding='{encoding}'?><rss/>".encode())
     with pytest.raises(WikiError, match="not XML"):
         kiwix_of(server).search("x")

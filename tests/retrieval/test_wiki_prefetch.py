@@ -16,7 +16,6 @@ import pytest
 from scripted_wiki import Fault, ScriptedWiki, isolate, wiki_of
 
 from qabench.errors import QabenchError
-from qabench.io.http import Retry
 from qabench.retrieval.wiki.prefetch import prefetch
 
 pytest.importorskip("markdownify", reason="needs the extra retrieval")
@@ -142,16 +141,3 @@ def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
     for name, content in there.items():
         assert (tmp_path / name).read_bytes() == content
     assert len(list(tmp_path.glob("*-dated.md"))) == PAGES
-
-
-def test_a_half_written_file_is_ignored(server: ScriptedWiki, tmp_path: Path) -> None:
-    (tmp_path / ".1-dated.md.x1y2").write_text("Text of pa")
-    done = prefetch([server.row(1)], wiki_of(server, tmp_path))
-    assert done.fetched == 1
-    assert (tmp_path / "1-dated.md").read_text().strip() == "Text of page 1."
-
-
-def test_waiting_for_a_busy_server_is_not_a_failure(server: ScriptedWiki, tmp_path: Path) -> None:
-    server.faults.extend([Fault(429, headers={"Retry-After": "0"}), Fault(503)] * 2)
-    done = prefetch([server.row(n) for n in range(1, 4)], wiki_of(server, tmp_path, retry=Retry(5, first_wait=0.01)))
-    assert (done.fetched, done.failed) == (3, [])
