@@ -27,7 +27,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-QUERIES_PER_THREAD = 64
+QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = 64, 2048  # of a thread; starting a thread takes as long as many queries
 NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
@@ -344,11 +344,12 @@ class CompiledSearch(Search):
         def run(first: int, last: int) -> None:
             _search_all(self._address, *queries, first, last, *options)
 
-        workers = workers or min(len(os.sched_getaffinity(0)), -(-size // QUERIES_PER_THREAD))
+        step = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
+        workers = workers or min(len(os.sched_getaffinity(0)), -(-size // step))
         if workers <= 1:
             run(0, size)
         else:
-            firsts = list(range(0, size, QUERIES_PER_THREAD))
+            firsts = list(range(0, size, step))
             with ThreadPoolExecutor(workers) as threads:
                 list(threads.map(run, firsts, [*firsts[1:], size]))
         return list(zip(positions.tolist(), scores.tolist(), strict=True))

@@ -209,7 +209,7 @@ def test_rounding_errors(excess: int) -> None:
     for _ in range(40):
         base = 2.0 ** (43 + excess) * (1 + generator.random(n) * 0.99)
         gains = np.ones((n, size)) * generator.integers(0, 60, n)[:, None]
-        near = generator.permutation(size - 1)[: k + 300]
+        near = generator.permutation(size - 1)[: k + 90]  # few enough to be scored
         others = near[k:]
         shifts = generator.integers(-9, 10, (n // 2, len(near)))  # of the same sum: the errors differ
         gains[:, near] = generator.integers(100, 200, n)[:, None] + np.concatenate((shifts, -shifts))
