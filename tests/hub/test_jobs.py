@@ -111,7 +111,11 @@ def test_detach_attach_and_cancel(hub: Hub, server: OpenAIServer, tmp_path: Path
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
-    detached = qabench("run", *RUN, *ON, "--limit", "2")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
+    try:
+        detached = qabench("run", *RUN, *ON, "--limit", "2")
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert getattr(detached.exception, "exit_code", None) == 130
     last = str(detached.exception)
     attach = re.match(r"detached; .*\$1.00 per hour. Follow it with: qabench run --attach (tester/\S+); end it", last)

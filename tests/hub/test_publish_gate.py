@@ -190,7 +190,6 @@ def test_invalid_repositories(what: str, felm: Path) -> None:
 
 
 CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a color": (edited("README.md", "colorFrom: green", "colorFrom: teal"), "colorFrom is 'teal'; allowed: blue, gray"),
     "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which does not exist"),
     "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must include evaluate and metric"),
     "no YAML": (edited("README.md", "sdk: gradio", "sdk: [gradio"), "the card is not valid"),

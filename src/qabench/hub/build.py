@@ -92,15 +92,8 @@ def build(
         namespace: the owner in the Hub names in card and tasks.
         progress: called with the number of configs processed, and of all configs.
 
-    Returns:
-        The result for each benchmark, in the order of ``names``.
-
-    Raises:
-        InputError: an unknown name, several benchmarks with ``configs``, or a folder that qabench did not write.
-        SourceUnavailable: the data of a config in ``configs`` is not available.
-        DigestMismatch: a source file is not the pinned one.
-        DataError: a source file does not match the schema.
-        QabenchError: the folder cannot be written.
+    Raises SourceUnavailable if the data of a config in ``configs`` is not available; without ``configs``, such configs
+    are left out.
     """
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
@@ -214,11 +207,7 @@ def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a repository that ``qabench build`` wrote.
-
-    Raises:
-        InputError: the manifest does not exist or cannot be read.
-    """
+    """Return the manifest of a repository that ``qabench build`` wrote; raise InputError if it has none."""
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -235,8 +224,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def check_replaceable(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of the build at ``folder``, or None if the folder does not exist.
 
-    Raises:
-        InputError: the folder was not written by qabench, or was changed since.
+    Raises InputError if the folder was not written by qabench, or was changed since.
     """
     if not os.path.lexists(folder):
         return None
@@ -262,10 +250,6 @@ def replacing(folder: Path) -> Iterator[Path]:
 
     ``folder`` is complete or absent at all times: the next build repairs or removes what a killed build left. Only one
     build runs at a time; others wait.
-
-    Raises:
-        InputError: the existing folder may not be replaced; see ``check_replaceable``.
-        QabenchError: the folder cannot be written.
     """
     from filelock import FileLock
 

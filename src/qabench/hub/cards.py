@@ -46,11 +46,7 @@ LICENSES = {
 
 
 def license_of(name: str) -> License:
-    """Return the license of a benchmark's data according to its card.
-
-    Raises:
-        InputError: the card's license is not one of ``LICENSES``, or the folder has no LICENSE.md.
-    """
+    """Return the license of a benchmark's data according to its card."""
     from huggingface_hub import metadata_load
 
     folder = FOLDER / name

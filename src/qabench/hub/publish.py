@@ -108,13 +108,6 @@ def publish(
         skip_missing: publish datasets without the configs whose data is not available here, unless the Hub has them.
         out: a folder that keeps the published files, as datasets/ORG/NAME and spaces/ORG/NAME.
         progress: called with the number of repositories processed, and of all repositories.
-
-    Returns:
-        The result of each repository and of the collection; a failure of one does not affect the others.
-
-    Raises:
-        InputError: an invalid name, licenses that were not accepted, a folder that qabench did not write.
-        QabenchError: the token is missing or invalid, or the Hub cannot be reached; nothing was done.
     """
     from huggingface_hub import HfApi
 
@@ -222,9 +215,8 @@ def _outcome(
 def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str | None:
     """Return the commit of the version's tag; None if the repository or the tag does not exist.
 
-    Raises:
-        QabenchError: the repository was not published by qabench, is public despite ``private``, or would lose
-            configs; or the tag has other content.
+    Raises QabenchError if the repository is not qabench's, is public despite ``private``, would lose configs, or if the
+    tag has other content.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
     from huggingface_hub.hf_api import RepoFile

@@ -68,12 +68,7 @@ class About:
 
 
 def read_reports(path: Path) -> list[Report]:
-    """Return the evaluations of a file or of a folder of logs, without runs that another one resumed.
-
-    Raises:
-        InputError: it cannot be read, or is not a log or a report of this version.
-        MissingExtra: a log needs the extra ``run``.
-    """
+    """Return the evaluations of a file or of a folder of logs, without runs that another one resumed."""
     document = None
     if not path.is_dir() and path.suffix != ".eval":
         try:
@@ -102,12 +97,7 @@ def read_reports(path: Path) -> list[Report]:
 
 
 def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
-    """Return the names of the metrics to publish: those requested, else all that the benchmark's authors report.
-
-    Raises:
-        QabenchError: the report has no scores.
-        InputError: the report does not have a metric with this name.
-    """
+    """Return the names of the metrics to publish: those requested, else all that the benchmark's authors report."""
     scores = list(report["scores"])
     if not scores:
         raise QabenchError(f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}")
@@ -148,17 +138,9 @@ def remarks(report: Report, name: str) -> list[str]:
 
 
 def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[EvalResultEntry]:
-    """Return one entry for each metric of a report.
+    """Return one entry for each metric of a report; see ``chosen``.
 
-    Args:
-        report: see ``read_reports``.
-        about: what the publisher adds to it.
-        metrics: see ``chosen``.
-
-    Raises:
-        QabenchError: the report has no scores.
-        InputError: a score is unofficial and this is not allowed, or is not a finite number; or the setting, the date
-            or the dataset's id is invalid.
+    Raises InputError if a score is unofficial and this is not allowed, or is not a finite number.
     """
     from huggingface_hub import EvalResultEntry
 
@@ -235,16 +217,7 @@ def path_of(report: Report, about: About) -> str:
 
 
 def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the file of results") -> str:
-    """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones.
-
-    Args:
-        new: see ``entries``.
-        old: the current content of the file; entries of other tools are not changed.
-        name: the file, for the error.
-
-    Raises:
-        InputError: ``old`` is not a list of entries.
-    """
+    """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones."""
     import yaml
     from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 
@@ -262,20 +235,10 @@ def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the f
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
-    """Open a pull request on a model's repository.
-
-    Entries of other tasks in the same files are not changed.
-
-    Args:
-        model: its name on the Hub.
-        files: entries by path in the repository.
+    """Open a pull request on a model's repository with entries by path; other entries in these files are kept.
 
     Returns:
         The URL of the pull request; None if the repository already has these results.
-
-    Raises:
-        InputError: the name is not that of a model, or an existing file does not contain entries.
-        QabenchError: the token is missing, or the Hub rejects the request.
     """
     from huggingface_hub import CommitOperationAdd, HfApi
 

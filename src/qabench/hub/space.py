@@ -13,21 +13,26 @@ import inspect
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from qabench import metrics
+from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.hub.space_input import MAX_BYTES, Items, align, read_file, read_text
+from qabench.io.limits import json_of, numbered_lines, why_not_json
 from qabench.io.tables import flattened
 from qabench.loading import load_metric
 
 UPLOAD_SECONDS = 3600  # uploaded files are deleted after one to two times this
 # Options that a page always sets, to limit the costs of its host.
 FIXED_OPTIONS: Mapping[str, Any] = {"judge": {"max_calls": 100}}
+MAX_BYTES = 5 * 1024 * 1024
+ID_FIELDS = ("id", "question_id", "example_id")
+PREDICTION_FIELDS = ("prediction", "answer")
 MAX_ROWS = 200
 MAX_CHARACTERS = 400
 MAIN_SCORES = 2  # scores in large type
@@ -73,9 +78,6 @@ def page(metric: str) -> Any:
     """Return a gradio page with inputs for predictions and references (initially ``example.json``) and the card.
 
     Its API has one endpoint, ``score``, whose parameters have the names of the inputs and default to None.
-
-    Raises:
-        MissingExtra: gradio is not installed.
     """
     try:
         import gradio
@@ -286,14 +288,174 @@ def _option(parameter: inspect.Parameter, about: str) -> Option | None:
     return Option(name, default, about, choices) if isinstance(default, str) and len(choices) > 1 else None
 
 
-def result_html(result: Mapping[str, Any], ids: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """Return the HTML of a result.
+# --- the input
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of one text: its name in messages, and the parsed items by place, such as "line 3"."""
+
+    name: str
+    items: Mapping[str, Any]
+
+    @property
+    def values(self) -> list[Any]:
+        return list(self.items.values())
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the ids of the items; [] if not all have one."""
+        ids = [
+            next((str(value[name]) for name in ID_FIELDS if isinstance(value.get(name), str | int)), None)
+            if isinstance(value, dict)
+            else None
+            for value in self.values
+        ]
+        return [id for id in ids if id is not None] if None not in ids else []
+
+    def column(self, *names: str) -> list[Any] | None:
+        """Return the first of these fields that the items have; None if they are values instead of rows.
+
+        A field other than the first can also be a part of a value, so it counts only if all items have it, or ids.
+        """
+        for name in names:
+            without = [place for place, value in self.items.items() if not isinstance(value, dict) or name not in value]
+            if not without:
+                return [value[name] for value in self.values]
+            if len(without) < len(self.items) and (name == names[0] or self.ids):
+                raise InputError(f"{self.name}: {without[0]} has no {name!r}, but others have it")
+        return None
+
+
+class Aligned(NamedTuple):
+    """The input of a metric: aligned columns, the questions' ids in order (or ()), and notes for the user."""
+
+    columns: dict[str, list[Any]]
+    ids: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def read_text(text: str, name: str) -> Items:
+    """Return the items of a pasted text, a JSON list or JSONL, or raise InputError."""
+    _check_size(len(text.encode("utf-8", "surrogatepass")), name)
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise InputError(f"{name}: empty; paste a JSON list, or JSONL with one item per line, or choose a file")
+    values = _parsed(text)
+    if isinstance(values, list):
+        return Items(name, {f"item {number}": value for number, value in enumerate(values, 1)})
+    # In JSONL, the first line is JSON by itself, and can also be a list.
+    first = text.strip().partition("\n")[0]
+    if isinstance(values, ValueError) and first.startswith("[") and isinstance(_parsed(first), ValueError):
+        raise InputError(f"{name}: {why_not_json(values)}")
+    return _read_lines(text, name)
+
+
+def read_file(path: str | Path, name: str) -> Items:
+    """Return the items of a file, JSON or JSONL in UTF-8; see ``read_text``."""
+    path = Path(path)
+    name = f"{name} ({path.name})"
+    _check_size(path.stat().st_size, name)
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}: line {line} is not UTF-8 text; save the file as UTF-8") from None
+    # By its extension, a JSONL file with one line has one item, even if that is a list.
+    return _read_lines(text, name) if path.suffix == ".jsonl" and text.strip() else read_text(text, name)
+
+
+def _read_lines(text: str, name: str) -> Items:
+    values = {f"line {number}": _parsed(line) for number, line in numbered_lines(text)}
+    if problems := [f"{place}: {why_not_json(v)}" for place, v in values.items() if isinstance(v, ValueError)]:
+        raise InputError(
+            f"{name}: {some(problems)}. Use a JSON list, or JSONL with one item per line; strings need double "
+            'quotes: "Paris"'
+        )
+    return Items(name, values)
+
+
+def _check_size(size: int, name: str) -> None:
+    if size > MAX_BYTES:
+        raise InputError(
+            f"{name}: {size / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger files "
+            "on your own machine: install qabench, then use qabench score or qabench.load_metric"
+        )
+
+
+def _parsed(text: str) -> Any:
+    """Return the value of a JSON text, or the error."""
+    try:
+        return json_of(text)
+    except ValueError as error:
+        return error
+
+
+def align(
+    predictions: Items, references: Items | None, extra: Mapping[str, Items | None], fields: Mapping[str, str]
+) -> Aligned:
+    """Align predictions and references: by id if both have ids, else by position.
 
     Args:
-        result: the output of the metric's ``compute``.
-        ids: the ids of the questions; () to number them from 1.
-        notes: remarks on the input.
+        predictions: the predictions; rows may contain their references and further columns.
+        references: the references; None if the predictions contain them.
+        extra: further columns that were entered separately, in the order of the references, or None.
+        fields: the field of a row for "references" and each further column, such as {"domains": "domain"}.
+
+    Returns:
+        Unanswered questions have None as the prediction; of several predictions with the same id, the last counts.
     """
+    answers = predictions.column(*PREDICTION_FIELDS) or predictions.values
+    own_references = ["reference"]
+    if predictions.column("prediction"):  # so an answer in the row is the reference
+        own_references += [fields["references"]] if "references" in fields else []
+    if references is None:
+        correct = predictions.column(*own_references)
+        if correct is None:
+            raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
+        ids, notes, order = predictions.ids, [], list(range(len(answers)))
+    else:
+        correct = references.column("reference", *filter(None, [fields.get("references")])) or references.values
+        ids = references.ids or predictions.ids
+        notes = ["One side has no ids: predictions and references are matched by position."] if ids else []
+        order = list(range(len(answers)))
+        if references.ids and predictions.ids:
+            order, notes = _order_by_id(predictions, references)
+    columns = {"predictions": [None if i is None else answers[i] for i in order], "references": correct}
+    for name, items in extra.items():
+        if items is not None:
+            columns[name] = items.column(fields[name]) or items.values
+        elif references and (column := references.column(fields[name])):
+            columns[name] = column
+        elif (column := predictions.column(fields[name])) and None not in order:
+            columns[name] = [column[i] for i in order if i is not None]
+    return Aligned(columns, ids, notes)
+
+
+def _order_by_id(predictions: Items, references: Items) -> tuple[list[int | None], list[str]]:
+    """Return the position of each reference's prediction, None if there is none, and notes for the user."""
+    if repeated := [id for id, count in Counter(references.ids).items() if count > 1]:
+        raise InputError(f"{references.name}: repeated ids: {some(repeated)}")
+    positions = {id: position for position, id in enumerate(predictions.ids)}
+    if not positions.keys() & set(references.ids):
+        raise InputError(
+            f"predictions and references have no id in common: the predictions begin with {predictions.ids[0]!r}, "
+            f"the references with {references.ids[0]!r}; are they for the same questions?"
+        )
+    notes = {
+        "Questions without a prediction, scored as unanswered": [id for id in references.ids if id not in positions],
+        "Predictions for unknown ids, left out": [id for id in positions if id not in references.ids],
+    }
+    texts = [f"{text}: {len(items)} ({some(items)})" for text, items in notes.items() if items]
+    return [positions.get(id) for id in references.ids], texts
+
+
+# --- the result
+
+
+def result_html(result: Mapping[str, Any], ids: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+    """Return the HTML of a metric's result; without ids, the questions are numbered from 1."""
     parts = []
     if deviations := result.get("deviations"):
         parts.append(_box("warning", "Unofficial scores: do not compare them with published scores", *deviations))

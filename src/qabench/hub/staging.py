@@ -24,8 +24,6 @@ from qabench.loading_scripts import dataset_table
 
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
-# The Hub's requirements for a Space's card.
-COLORS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 CARD_SECONDS = 600
 _FILE_ROW = re.compile(r"^\| `(.+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", re.MULTILINE)
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -103,11 +101,7 @@ def write_space(name: str, folder: Path, namespace: str) -> None:
 
 
 def pinned(requirements: str) -> str:
-    """Return requirements with qabench pinned to the installed version and all other lines unchanged.
-
-    Raises:
-        QabenchError: there is not exactly one line for qabench, or it has a version.
-    """
+    """Return requirements with qabench pinned to the installed version and all other lines unchanged."""
     text, count = _REQUIREMENT.subn(lambda match: f"{match[0]}=={version()}", requirements)
     if count != 1:
         raise QabenchError(
@@ -139,10 +133,6 @@ def check_dataset(name: str, folder: Path) -> list[str]:
     Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. Its
     files must have the digests in the manifest and the card. The card must be valid for the Hub's libraries, and its
     Python code must run; see ``run_card``.
-
-    Raises:
-        SourceError: a source file is not available.
-        InputError: the folder is not a repository written by ``qabench build``.
     """
     manifest = read_manifest(folder)
     problems = [problem for config in manifest["configs"] for problem in _row_problems(name, folder, config)]
@@ -282,11 +272,6 @@ def _space_card_problems(folder: Path) -> list[str]:
     except Exception as error:  # as above
         return [f"README.md: the card is not valid: {error}"]
     problems = [f"README.md: the card has no {key}" for key in ("title", "emoji", "sdk") if not data.get(key)]
-    problems += [
-        f"README.md: {key} is {data.get(key)!r}; allowed: {', '.join(sorted(COLORS))}"
-        for key in ("colorFrom", "colorTo")
-        if data.get(key) not in COLORS
-    ]
     if not (folder / str(data.get("app_file"))).is_file():
         problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
     if not {"evaluate", "metric"} <= set(data.get("tags") or ()):
