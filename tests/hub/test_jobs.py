@@ -85,6 +85,50 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     assert dependencies[0] == "qabench[run,spacy]==0" and dependencies[-1] == "vllm"
 
 
+VLLM = """#!{python} -P
+import json, sys
+sys.path.append({support!r})
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from openai_server import completion
+options = dict(zip(sys.argv, sys.argv[1:]))
+open({started!r}, "a").write(options["serve"] + " ")
+if options.get("--max-model-len") == "1":
+    sys.exit("ValueError: it does not fit into the GPU's memory")
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self, answer={{"data": [{{"id": options["serve"], "max_model_len": 4096}}]}}):
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET(completion("Mars, 1998 and Lima."))
+HTTPServer((options["--host"], int(options["--port"])), Handler).serve_forever()
+"""
+
+
+def test_the_job_starts_vllm_once(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script without a change, with a stand-in for vLLM's package and its command ``vllm serve``."""
+    monkeypatch.delenv("QABENCH_JOB_PROVIDER")
+    folder, started = tmp_path / "bin", tmp_path / "started"
+    folder.mkdir()
+    (folder / "vllm.py").write_text("")
+    values = {"python": sys.executable, "support": str(Path(hub_jobs.__file__).parent), "started": str(started)}
+    (folder / "vllm").write_text(VLLM.format(**values))
+    (folder / "vllm").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    result = qabench("run", *RUN, *ON, "--limit", 2, "--json")
+    assert result.exit_code == 0, (result.output, result.exception)
+    report = json.loads(result.stdout)
+    assert report["model"] == f"vllm/{MODEL}" and report["counts"]["answered"] == 2
+    assert started.read_text() == f"{MODEL} "
+    failed = qabench("run", *RUN, *ON, "-M", "max_model_len=1").exception
+    assert "does not fit into the GPU's memory" in str(failed)
+    assert started.read_text() == f"{MODEL} " * 2, "it is not started again for each question"
+
+
 def test_a_failed_job_is_resumed_by_another(hub: Hub, server: OpenAIServer) -> None:
     stopped = qabench("run", *RUN, *ON, "--limit", 3, "--max-calls", 2)
     assert isinstance(stopped.exception, QabenchError) and stopped.exit_code == 1

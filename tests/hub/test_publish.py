@@ -29,7 +29,6 @@ from qabench.errors import InputError, QabenchError
 from qabench.hub import client, staging
 from qabench.hub.build import digests
 from qabench.hub.publish import Outcome, Published, publish
-from qabench.loading_scripts import dataset_table
 
 TAG = f"v{metadata.version('qabench')}"
 METRICS = ["fanout_acc", "felm_factuality"]
@@ -260,16 +259,6 @@ def test_restricted_data_is_not_published(hub: Hub) -> None:
     assert outcome.state == "skipped"
     assert "may not be redistributed" in (outcome.reason or "")
     assert ("dataset", "qabench/fastbook") not in hub.repos
-
-
-def test_a_manifest_that_forbids_it_is_enough(
-    hub: Hub, mirror: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("QABENCH_MIRROR", str(mirror.absolute()))
-    monkeypatch.setattr(staging, "dataset_table", lambda name: Mock(restriction=None))
-    staged = staging.stage_dataset("fastbook", "qabench", tmp_path, skip_missing=True)
-    assert staged.problems == ("its manifest says that it may not be redistributed",)
-    assert dataset_table("fastbook").restriction
 
 
 # --- faults

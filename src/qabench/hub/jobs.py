@@ -35,17 +35,21 @@ SCRIPT = f'''\
 # ///
 """Runs qabench in a job of the Hub. The folder of this file is in a bucket; the log is written there."""
 
+import logging
 import os
 import shlex
 import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 from qabench.cli import main
 
+server = logging.getLogger("inspect_ai._util.local_server")  # gets what vLLM prints on standard error
+server.setLevel(logging.INFO)
+server.addHandler(logging.StreamHandler())
 os.chdir(Path(__file__).parent)
+os.environ.setdefault("VLLM_DEFAULT_SERVER_ARGS", '{{{{"timeout": 7200}}}}')  # seconds to download weights and start
 arguments = shlex.split(os.environ["{ARGUMENTS}"])
 if "--model" in arguments:
     provider = os.environ.get("QABENCH_JOB_PROVIDER", "vllm")

@@ -67,8 +67,6 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
                 "publishes the other configs"
             )
             return replace(staged, problems=(problem,))
-        if not read_manifest(folder)["redistributable"]:
-            return replace(staged, problems=("its manifest says that it may not be redistributed",))
         return replace(staged, problems=tuple(check_dataset(name, folder)), missing=tuple(built.missing))
     except (QabenchError, OSError) as error:
         return replace(staged, problems=(str(error),))

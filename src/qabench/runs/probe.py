@@ -62,7 +62,9 @@ def probe(
     try:
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
             if provider in MADE_ONLY:
-                make_model(model, base_url, model_args, config=made_with)
+                # vLLM's server, which all objects of a model share, starts now and not with each question again.
+                started = {"lazy_init": False} if provider.startswith("vllm") else {}
+                make_model(model, base_url, {**started, **(model_args or {})}, config=made_with)
             elif model.startswith(IN_PROCESS):
                 loaded = make_model(model, base_url, model_args, config=made_with)
                 run_sync(_call(loaded, called_with))
