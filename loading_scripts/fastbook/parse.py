@@ -130,8 +130,8 @@ def _flag(row: Row, key: str) -> bool:
     return FLAGS[value]
 
 
-def _number(row: Row, key: str, type: type[int] | type[str] = int) -> int:
-    value = row.get(key, type)
+def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
+    value = row.get(key, kind)
     number = value if isinstance(value, int) else int(value) if _INTEGER.fullmatch(value) else -1
     if not 0 <= number <= _LARGEST:
         raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}")

@@ -46,7 +46,7 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
 def _figures(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield the name of each figure that counts something in the row, as often as it counts."""
     yield from ("responses", "all segments true" if all(row["labels"]) else "with an error")
-    types = map(repr, row["type"]) if row["type"] else [NO_TYPES] * len(row["labels"])
+    types = [repr(kind) for kind in row["type"]] or [NO_TYPES] * len(row["labels"])
     for label, kind in zip(row["labels"], types, strict=True):
         yield from ("segments", "true" if label else "errors", f"{kind}, {'true' if label else 'error'}")
 

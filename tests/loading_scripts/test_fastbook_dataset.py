@@ -22,11 +22,10 @@ from qabench.loading_scripts import FOLDER, dataset_table
 from qabench.loading_scripts.fastbook.parse import chapter_text, parse_chapter, parse_qrels, parse_question
 from qabench.loading_scripts.fastbook.stats import tables
 
+Load = Callable[[str], list[dict[str, Any]]]
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
 SAMPLE = FOLDER / "fastbook" / "sample"
 SAMPLE_CONFIGS = ("sample", "sample_corpus", "sample_keywords", "sample_qrels")
-SIZES = {"questions": 191, "corpus": 7, "keywords": 191, "qrels": 389}
-SIZES |= {"sample": 12, "sample_corpus": 2, "sample_keywords": 12, "sample_qrels": 27}
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +39,21 @@ def source() -> Path:
 
 
 @pytest.fixture(scope="module")
-def real(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
-    """The rows of a config of the real data."""
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Load:
+    """The function that returns the rows of a config."""
     cache = str(tmp_path_factory.mktemp("hf"))
-    return lambda config: only_split(load_dataset("fastbook", config, cache_dir=cache)).to_list()
+
+    def rows(config: str) -> list[dict[str, Any]]:
+        (split,) = load_dataset("fastbook", config, cache_dir=cache).values()
+        return list(split)
+
+    return rows
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[dict[str, Any]]]:
-    """The rows of a config of the sample."""
-    cache = str(tmp_path_factory.mktemp("hf"))
-    return lambda config: only_split(load_dataset("fastbook", config, cache_dir=cache)).to_list()
-
-
-def only_split(splits: Any) -> Any:
-    (split,) = splits.values()
-    return split
+def real(source: Path, sample: Load) -> Load:
+    """The same, for tests of the real data."""
+    return sample
 
 
 def raw_questions(path: Path) -> list[dict[str, Any]]:
@@ -120,22 +118,20 @@ def check_corpus(rows: list[dict[str, Any]], folder: Path, texts: Path) -> None:
         assert row["text"].encode() == (texts / f"chapter_{row['chapter']}.txt").read_bytes()
 
 
-def test_questions_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_questions_equal_the_source(source: Path, real: Load) -> None:
     check_questions(real("questions"), raw_questions(source / "fastbook-benchmark.json"))
 
 
-def test_qrels_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_qrels_equal_the_source(source: Path, real: Load) -> None:
     check_qrels(real("qrels"), raw_questions(source / "fastbook-benchmark.json"))
 
 
-def test_keywords_equal_the_source(source: Path, real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_keywords_equal_the_source(source: Path, real: Load) -> None:
     check_keywords(real("keywords"), raw_csv(source / "examples" / "fts_keywords.csv"))
     assert [row["id"] for row in real("keywords")] == [row["id"] for row in real("questions")]
 
 
-def test_the_seven_texts_equal_the_source_byte_for_byte(
-    source: Path, real: Callable[[str], list[dict[str, Any]]]
-) -> None:
+def test_the_seven_texts_equal_the_source_byte_for_byte(source: Path, real: Load) -> None:
     rows = real("corpus")
     check_corpus(rows, source / "data", source / "data")
     assert [row["chapter"] for row in rows] == list(CHAPTERS)
@@ -150,7 +146,7 @@ def test_the_seven_texts_equal_the_source_byte_for_byte(
 # --- the sample
 
 
-def test_the_sample_equals_its_files(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_the_sample_equals_its_files(sample: Load) -> None:
     check_questions(sample("sample"), raw_questions(SAMPLE / "questions.json"))
     check_qrels(sample("sample_qrels"), raw_questions(SAMPLE / "questions.json"))
     check_keywords(sample("sample_keywords"), raw_csv(SAMPLE / "fts_keywords.csv"))
@@ -161,7 +157,7 @@ def test_the_sample_equals_its_files(sample: Callable[[str], list[dict[str, Any]
     ]
 
 
-def test_the_sample_has_the_oddities_that_its_card_names(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_the_sample_has_the_oddities_that_its_card_names(sample: Load) -> None:
     from ftfy import fix_text
 
     rows, texts = sample("sample"), {row["chapter"]: row["text"] for row in sample("sample_corpus")}
@@ -191,14 +187,14 @@ PUBLISHED: dict[str, list[float]] = {
 }
 
 
-def test_every_cell_of_the_published_tables_holds(real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_every_cell_of_the_published_tables_holds(real: Load) -> None:
     made = {table.title: table for table in tables("questions", {"test": real("questions")})}
     for title, published in PUBLISHED.items():
         keys: list[int | str] = [*CHAPTERS, "all"]
         assert made[title].rows == [[key, n, n] for key, n in zip(keys, published, strict=True)], title
 
 
-def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_the_tables_of_the_other_configs(real: Load) -> None:
     (characters,) = tables("corpus", {"corpus": real("corpus")})
     assert characters.rows[-1] == ["all", 503_769, 503_769]
     (queries,) = tables("keywords", {"test": real("keywords")})
@@ -209,7 +205,7 @@ def test_the_tables_of_the_other_configs(real: Callable[[str], list[dict[str, An
     assert components.rows[-1] == ["all", 332, 332]
 
 
-def test_the_sample_has_no_published_numbers(sample: Callable[[str], list[dict[str, Any]]]) -> None:
+def test_the_sample_has_no_published_numbers(sample: Load) -> None:
     for config in SAMPLE_CONFIGS:
         for table in tables(config, {"split": iter(sample(config))}):
             assert {row[1] for row in table.rows} == {None}
