@@ -69,6 +69,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def qabench(*arguments: object) -> str:
     result = CliRunner().invoke(app, list(map(str, arguments)))
     assert result.exit_code == 0, (result.output, result.exception)
+    assert "Loading weights" not in result.stderr, "transformers reports its own work"
     return result.stdout
 
 

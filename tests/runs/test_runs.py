@@ -421,6 +421,8 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     )
     ran = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
     assert ran.returncode == 0, ran.stderr
+    assert "Asked: 8 of 8 questions" in ran.stderr and "of 4 questions" not in ran.stderr
+    assert ran.stderr.count("log: ") == 4
     assert len(json.loads(ran.stdout)["evaluations"]) == 4
     asked = [call for call in server.calls if "word ready" not in str(call.body["messages"])]
     assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
@@ -440,7 +442,7 @@ def test_a_folder_of_logs_gives_those_of_the_benchmark(log: Path, tmp_path: Path
     inspect_eval("qabench/felm", model="mockllm/model", task_args=task_args, log_dir=str(tmp_path), display="none")
     read = read_evaluations([tmp_path], "fanoutqa")
     assert [each.benchmark for each in read.evaluations] == ["fanoutqa"]
-    assert "1 logs of other benchmarks or configs are left out" in read.notes[0]
+    assert read.notes[0] == f"{tmp_path}: 1 log is left out, of another benchmark or config"
     assert {each.benchmark for each in read_evaluations([tmp_path]).evaluations} == {"fanoutqa", "felm"}
     with pytest.raises(InputError, match="has no log of expertqa"):
         read_evaluations([tmp_path], "expertqa")

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from huggingface_hub import JobInfo
 
     from qabench.evaluation import Evaluation
-    from qabench.llm.client import Plan
     from qabench.runs.running import Watch
 
 Options = Mapping[str, Any]
@@ -397,22 +396,18 @@ def _print_plans(
     from qabench.llm.client import ESTIMATE
     from qabench.runs.plan import plan_run
 
-    estimates: list[tuple[str, str, Plan, int]] = []
+    documents: list[dict[str, Any]] = []
+    rows: list[list[Any]] = []
     with plain_warnings():
-        for (name, setting, model), task_arguments, repetitions in plans:
+        for (name, setting, model), task_arguments, n in plans:
             plan = plan_run(name, setting, model, task_arguments, price, **asking)
-            estimates.append((f"{name} {setting}" if setting else name, model, plan, repetitions))
+            documents.append(plan.as_dict() | {"benchmark": name, "model": model, "repetitions": n})
+            cost = "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost * n:.4f}"
+            label = f"{name} {setting}" if setting else name
+            rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
     if output_format == "json":
-        documents = [
-            plan.as_dict() | {"benchmark": run[0][0], "model": model, "repetitions": repetitions}
-            for run, (_, model, plan, repetitions) in zip(plans, estimates, strict=True)
-        ]
         print_json(documents[0] if len(documents) == 1 else {"plans": documents})
         return
-    rows: list[list[Any]] = []
-    for label, model, plan, n in estimates:
-        cost = "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost * n:.4f}"
-        rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
     print_table(Table(f"Estimate of {command}", columns, rows, notes), output_format)

@@ -53,7 +53,8 @@ class Watch:
         replies: the number of replies from servers so far.
         tokens: the number of their tokens.
         done: the number of answered questions.
-        total: the number of all questions.
+        total: the number of all questions of the tasks that have started.
+        expected: the number of all questions, if it is known before.
         stopped: why the run was stopped before its end, or None.
         number: the signal that ended the run.
         logs: the logs of the run.
@@ -69,6 +70,7 @@ class Watch:
     tokens: int = 0
     done: int = 0
     total: int = 0
+    expected: int = 0
     stopped: str | None = None
     number: int = signal.SIGINT
     logs: list[Path] = field(default_factory=list)
@@ -117,7 +119,8 @@ class _Progress(Hooks):
     async def on_task_start(self, data: TaskStart) -> None:
         watch, spec = _WATCH[0], data.spec
         watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1)
-        paths = [path for path in watch.log_dir.glob(f"*{spec.task_id}*") if not path.name.startswith(".")]
+        # A suite with several seeds has a subfolder for each.
+        paths = [path for path in watch.log_dir.rglob(f"*{spec.task_id}*") if not path.name.startswith(".")]
         if paths:
             watch.logs.append(max(paths, key=lambda path: path.stat().st_mtime))
             watch.on_log(watch.logs[-1])
@@ -125,7 +128,7 @@ class _Progress(Hooks):
     async def on_sample_end(self, data: SampleEnd) -> None:
         watch = _WATCH[0]
         watch.done += 1
-        watch.on_progress(watch.done, watch.total)
+        watch.on_progress(watch.done, max(watch.total, watch.expected))
         if why := rejections.enough():
             watch.stop(f"every call is rejected: {why}")
 

@@ -177,7 +177,8 @@ def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> 
     if not matching:
         raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
     others = len(logs) - len(matching)
-    return matching, [f"{folder}: {others} logs of other benchmarks or configs are left out"] if others else []
+    count = "1 log is" if others == 1 else f"{others} logs are"
+    return matching, [f"{folder}: {count} left out, of another benchmark or config"] if others else []
 
 
 def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:

@@ -131,6 +131,11 @@ def run_suite(
     suite = suite.with_options(**options)
     passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
+    watch = watch or Watch(log_dir)
+    if not any(log_dir.rglob("*.eval")):  # else the questions without an answer are counted when their task starts
+        bounds = suite.limit if isinstance(suite.limit, tuple) else (suite.limit,)
+        questions = sum(len(range(len(task.dataset))[slice(*bounds)]) for task in tasks)
+        watch.expected = questions * len(suite.models) * len(suite.seeds) * passed.get("epochs", 1)
     made_with = {"max_tokens": suite.max_new_tokens, "cache": suite.cache, **passed}
     config = GenerateConfig(**{name: made_with[name] for name in GenerateConfig.model_fields if name in made_with})
     models = [probe(model, suite.base_url, model_args, config, tasks[0].config) for model in suite.models]
@@ -138,7 +143,7 @@ def run_suite(
     logs: list[Path] = []
     for seed in suite.seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        paths = _run_seed(suite, seed, folder, watch or Watch(folder), passed)
+        paths = _run_seed(suite, seed, folder, watch, passed)
         logs += sorted(paths, key=partial(_place, suite))
     return logs, [str(path) for path in logs if read_header(path).status != "success"]
 
