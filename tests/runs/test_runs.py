@@ -226,6 +226,8 @@ def test_a_run_killed_at_any_point_resumes(
         run = read_run(newest)
         assert run.status == "started" and run.counts()["failed"] == 0
         assert 0 < len(run.records) == sum(not sample.error for sample in whole_log(newest).samples)
+        (score, *_) = run.scores().values()
+        assert "the run did not finish (killed, or still running)" in run.deviations(score)
         resume = ["--resume", str(newest), "--json", "--base-url", server.base_url]
         running = subprocess.Popen([*command, *resume, *limit], stdout=subprocess.PIPE)
     report = json.loads(running.communicate()[0])

@@ -303,7 +303,8 @@ class Evaluation(Displayed):
         if score.left_out and not score.metric.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
-            sentences.append(f"the run did not finish ({self.status})")
+            status = "killed, or still running" if self.status == "started" else self.status
+            sentences.append(f"the run did not finish ({status})")
         return sentences
 
     def _signature_deviations(self, metric: Metric) -> list[str]:

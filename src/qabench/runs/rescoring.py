@@ -42,13 +42,15 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
         return replace(run, recorded=dict.fromkeys(families, f"not computed again: {error}"))
     today = next(iter(epochs.values()))
     absent = {family for family in families if not _is_computed(scorer, run, epochs, family)}
-    kept = {name for metric in scorer.metrics if metric.family in absent for name in metric.needs}
+    recorded_columns = {name for metric in scorer.metrics if metric.family in absent for name in metric.needs}
     records, differing = [], []
     by_id = {epoch: {record.id: record for record in evaluation.records} for epoch, evaluation in epochs.items()}
     for record in run.records:
         computed = by_id.get(record.epoch, {}).get(record.id)
-        scores = {name: value for name, value in record.scores.items() if name in kept}
-        scores |= {name: value for name, value in (computed.scores if computed else {}).items() if name not in kept}
+        scores = {name: value for name, value in record.scores.items() if name in recorded_columns}
+        scores |= {
+            name: value for name, value in (computed.scores if computed else {}).items() if name not in recorded_columns
+        }
         if _is_equal(record.scores, scores):
             records.append(replace(record, scores=scores))
         else:

@@ -176,9 +176,9 @@ def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> 
     matching = [path for path in logs if not required or required.items() <= read_header(path).metadata.items()]
     if not matching:
         raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
-    others = len(logs) - len(matching)
-    count = "1 log is" if others == 1 else f"{others} logs are"
-    return matching, [f"{folder}: {count} left out, of another benchmark or config"] if others else []
+    left_out = len(logs) - len(matching)
+    count = "1 log is" if left_out == 1 else f"{left_out} logs are"
+    return matching, [f"{folder}: {count} left out, of another benchmark or config"] if left_out else []
 
 
 def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
