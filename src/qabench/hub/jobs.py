@@ -100,7 +100,7 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str | None, fla
         dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
         script = Path(folder) / "qabench_job.py"
         script.write_text(SCRIPT.format(dependencies=json.dumps(dependencies)), encoding="utf-8")
-        return api.run_uv_job(
+        job: JobInfo = api.run_uv_job(
             str(script),
             script_args=[str(path) for path in (*files, *wheels)],
             python="3.12",
@@ -110,6 +110,7 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str | None, fla
             timeout=timeout,
             name="qabench",
         )
+        return job
 
 
 def name_in_job(path: Path) -> str:

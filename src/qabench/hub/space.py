@@ -410,16 +410,16 @@ def align(
     own_references = ["reference"]
     if predictions.column("prediction"):  # so an answer in the row is the reference
         own_references += [fields["references"]] if "references" in fields else []
+    order: list[int | None] = list(range(len(answers)))
     if references is None:
         correct = predictions.column(*own_references)
         if correct is None:
             raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
-        ids, notes, order = predictions.ids, [], list(range(len(answers)))
+        ids, notes = predictions.ids, []
     else:
         correct = references.column("reference", *filter(None, [fields.get("references")])) or references.values
         ids = references.ids or predictions.ids
         notes = ["One side has no ids: predictions and references are matched by position."] if ids else []
-        order = list(range(len(answers)))
         if references.ids and predictions.ids:
             order, notes = _order_by_id(predictions, references)
     columns = {"predictions": [None if i is None else answers[i] for i in order], "references": correct}
