@@ -65,12 +65,6 @@ def test_epochs_of_a_question_are_drawn_together() -> None:
     assert scores_of(FELM, records)["recall"].interval == wanted
 
 
-def test_one_error_among_many_answers_has_an_interval() -> None:
-    records = [record(str(i), tp=2, tn=0, fp=0, fn=0) for i in range(9)] + [record("9", tp=1, tn=1, fp=0, fn=0)]
-    found = scores_of(FELM, records)["f1"].interval
-    assert (found.mean, found.low, found.high) == (1.0, 1.0, 1.0)
-
-
 def test_a_resample_without_a_flag_has_an_f1_of_0() -> None:
     """One of 847 responses has a flagged segment: a third of the resamples have no flag."""
     rows = [(3, 0, 1, 0)] * 846 + [(3, 1, 0, 0)]

@@ -44,13 +44,6 @@ def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: 
         }
 
 
-def test_a_group_has_the_scores_of_its_records(three: list[Evaluation]) -> None:
-    category = next(one for one in analyze(sections_of(three)[0]).breakdowns if one.grouping == "category")
-    score = category.scores["large"]["Astronomy"]["acc.loose"]
-    values = [record.scores["acc.loose"] for record in three[0].records if "Astronomy" in record.groups["category"]]
-    assert (score.n, score.interval.mean) == (len(values), sum(values) / len(values))
-
-
 def test_runs_are_ranked_among_comparable_published_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     published = [("A", "all", 0.9), ("B", "sample", 0.9), ("C", "sample", 0.1)]
     scores = [PublishedScore(system, "raw", config, "f1", value, "a paper") for system, config, value in published]

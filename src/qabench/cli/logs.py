@@ -34,8 +34,7 @@ def export(
         str,
         typer.Option(
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
-            "load_dataset('json'); eval: the log with numbered samples, for load_dataset('eval'); eee: scores and "
-            "records in the schema of Every Eval Ever, below the folder --output."
+            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, below the folder --output."
         ),
     ] = "predictions",
     benchmark: Annotated[

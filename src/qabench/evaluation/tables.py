@@ -60,14 +60,7 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
 
 
 def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool) -> Table:
-    """Return one row per evaluation of the same config.
-
-    Args:
-        evaluations: the systems.
-        labels: their names.
-        all_metrics: whether to include scores that are not main ones.
-        wide: whether the bounds of intervals are in columns of their own, for programs.
-    """
+    """Return one row per evaluation of a config; if ``wide``, the bounds of intervals have columns of their own."""
     columns = _shown({name: score for each in evaluations for name, score in each.scores().items()}, all_metrics)
     names = [name for metric in columns for name in ([metric, f"{metric} low", f"{metric} high"] if wide else [metric])]
     rows: list[list[Any]] = []

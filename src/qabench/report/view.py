@@ -283,13 +283,7 @@ def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> l
 
 
 def overview(sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any] | None:
-    """Return the table of headline scores by model and config; None for a single section.
-
-    Returns:
-        {"columns": [{"key", "title", "config", "metric"}], "rows": [{"model", "name", "cells"}]}; "name" is the short
-        name of the model; a cell is a list with one {"label", "setting", "score", "best"} per run of the model on the
-        config.
-    """
+    """Return headline scores by model and config, a list of the model's runs per cell; None for one section."""
     if len(sections) < 2:
         return None
     models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
