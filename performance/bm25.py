@@ -50,12 +50,8 @@ def cases(_: int | None = None) -> Iterator[Case]:
         result = timed(lambda: [engine.search(query, K) for query in prepared[engine]])
         return Measured(result.seconds / len(queries), result.output)
 
-    yield Case(
-        "one query of 100,000 passages, okapi",
-        partial(one_query, ours),
-        {"rank_bm25": partial(one_query, theirs)},
-        equal,
-    )
+    name = "one query of 100,000 passages, okapi"
+    yield Case(name, partial(one_query, ours), {"rank_bm25": partial(one_query, theirs)}, equal)
 
 
 def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
@@ -68,13 +64,13 @@ def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
         for name in ENGINES:
             times = [results.get((name, size), {}).get(part) for size in sizes]
             if any(times):
-                rows.append([f"{part}, {unit}: {name}", *(f"{t:,.1f}" if t and t < 100 else shown(t) for t in times)])
+                rows.append([f"{part}, {unit}: {name}", *map(shown, times)])
     title = f"CPU time per query (a batch has {BATCH:,}), and of indexing, by number of passages"
     return Table(title, ["", *(f"{size:,}" for size in sizes)], rows)
 
 
 def shown(value: float | None) -> str:
-    return f"{value:,.0f}" if value else ""
+    return "" if value is None else f"{value:,.{value < 100:d}f}"
 
 
 def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
