@@ -82,14 +82,14 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     times: dict[str, dict[str, float]] = {name: {} for name in names}
     found: dict[str, Any] = {}
     for name, engine in engines.items():  # one after the other: indexing needs memory
-        times[name]["indexing"] = min(engine.call("index") for _ in range(3 if size <= 10_000 else 1)) * 1e3
+        times[name]["indexing"] = min(engine.call("index") for _ in range(max(1, min(10, 20_000 // size)))) * 1e3
         found[name] = engine.call("hits")
     check(found)
     repeats = max(5, 200_000 // size // QUERIES) if size <= 10_000 else 1
     for number in range(rounds):
         for part in ("one query", "batch"):
             for name, engine in engines.items():
-                few = part == "batch" or name == "rank_bm25"
+                few = name == "rank_bm25" or (part == "batch" and size > 10_000)
                 if (part == "one query" or ENGINES[name].has_batch) and (not few or number < 3):
                     seconds = engine.call(part, 1 if few else repeats)
                     times[name][part] = min(times[name].get(part, np.inf), seconds * 1e6)
