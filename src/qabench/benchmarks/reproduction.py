@@ -63,14 +63,14 @@ class Reproduction:
     notes: list[str] = field(default_factory=list)
 
 
-Known = Mapping[str, tuple[float, str]]
+Differences = Mapping[str, tuple[float, str]]
 """``Check.name`` -> the computed value if it is known to differ from the published one, and the reason."""
 
 
 def data_checks(
     name: str,
     statistics: Callable[[str, Mapping[str, Any]], list[Table]],
-    known: Known | None = None,
+    differences: Differences | None = None,
     more: Sequence[str] = (),
 ) -> Reproduction:
     """Compare the published statistics of a benchmark's data with those of ``qabench stats``.
@@ -80,7 +80,7 @@ def data_checks(
     Args:
         name: such as "felm".
         statistics: from a config and the rows of its splits to tables, such as ``Benchmark.statistics``.
-        known: explained differences. A value that is neither the published nor the expected one is unexplained.
+        differences: explained differences. A value that is neither the published nor the expected one is unexplained.
         more: the titles of tables of which all numbers are included, published or not.
     """
     reproduction = Reproduction()
@@ -90,7 +90,7 @@ def data_checks(
         missing += unavailable
         for table in statistics(config, splits) if splits else ():
             checks = _checks_of(table, f"{config}: {table.title}")
-            reproduction.checks.extend(_explained(check, known or {}) for check in checks)
+            reproduction.checks.extend(_explained(check, differences or {}) for check in checks)
             if table.title in more:
                 reproduction.tables.append(replace(table, title=f"{config}: {table.title}"))
     if missing:
@@ -139,8 +139,8 @@ def _checks_of(table: Table, title: str) -> Iterator[Check]:
                 yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value)
 
 
-def _explained(check: Check, known: Known) -> Check:
-    value, reason = known.get(check.name, (None, ""))
+def _explained(check: Check, differences: Differences) -> Check:
+    value, reason = differences.get(check.name, (None, ""))
     return replace(check, explanation=reason) if check.computed == value and not check.agrees else check
 
 
