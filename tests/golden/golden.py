@@ -244,6 +244,8 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
     rows = rows_of("fanoutqa", "dev", "validation")
     answers = [row["answer"] for row in rows]
     texts = [altered(json.loads(answer), i) for i, answer in enumerate(answers)]
+    necessary = [row["necessary_evidence"] for row in rows]
+    read = [[page["title"] for page in row[:: i % 3 + 1]] for i, row in enumerate(reversed(necessary))]
     judge = {"model": "m", "base_url": server.base_url, "api_key": "k", "questions": [row["question"] for row in rows]}
     experts = [{"answers": [{"system": s, **a} for s, a in row["answers"].items()]} for row in annotated(mirror)]
     claims = [labeled(row, i) for i, row in enumerate(annotated(mirror))]
@@ -266,6 +268,7 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
         "expertqa_lfqa": ([altered(text, i) for i, text in enumerate(long)], long, {}),
         "fanout_acc": (texts, answers, {"lemmatizer": "spacy"}),
         "fanout_bleurt": (texts[:12], answers[:12], {"model": "bleurt"}),
+        "fanout_evidence": (read, necessary, {"k": 5}),
         "fanout_judge": (texts, answers, judge),
         "fanout_rouge": (texts, answers, {}),
         "fanoutqa": (texts, answers, {"lemmatizer": "simplemma", "judge": False}),

@@ -49,6 +49,10 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
         ["cafe\u0301 x. And \ud800 y.", None, "\ud800 c is d"],
     ),
     "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
+    "fanout_evidence": (
+        [[{"title": "caf\u00e9"}, {"title": "b", "pageid": 7}], [{"title": "c"}], [{"title": "\ud800"}]],
+        [["cafe\u0301", 7, "https://en.wikipedia.org/wiki/x"], None, ["\ud800"]],
+    ),
     "felm_factuality": ([[True, False], [True], [False]], [[True, True], None, ["Answer: 1", "\ud800"]]),
 }
 

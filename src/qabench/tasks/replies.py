@@ -103,19 +103,14 @@ async def ask_model(
     return await _generate(model, state, sample, messages, tools, config=GenerateConfig(**options))
 
 
-async def continue_conversation(state: TaskState) -> TaskState:
-    """Append the model's reply to the conversation of a sample, without calling the tools that the reply names."""
-    state.output = await _generate(get_model(), state, None, state.messages, state.tools, state.tool_choice)
-    state.messages.append(state.output.message)
-    return state
-
-
 @solver
 def ask() -> Solver:
     """Ask the model once."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        return await continue_conversation(state)
+        state.output = await _generate(get_model(), state, None, state.messages, state.tools, state.tool_choice)
+        state.messages.append(state.output.message)
+        return state
 
     return solve
 

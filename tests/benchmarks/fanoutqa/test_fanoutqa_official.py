@@ -41,6 +41,7 @@ OWN = {
         "normalizer": "fanoutqa-1+ftfy-6.3.1",
         "lemmatizer": "en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b",
     },
+    "fanout_evidence": {},
     "fanout_rouge": {"rouge": "rouge-score-0.1.2", "stemmer": "porter"},
     "fanout_bleurt": {"bleurt": "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c"},
     "fanout_judge": {

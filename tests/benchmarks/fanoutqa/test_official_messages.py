@@ -26,7 +26,7 @@ from scripted_model import call, run, scripted
 from scripted_wiki import isolate
 
 from qabench.answers import loads, text_of
-from qabench.benchmarks.fanoutqa import evidence, official_search, open_book, prompts
+from qabench.benchmarks.fanoutqa import evidence, open_book, prompts
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PROMPT, PROMPTS
 from qabench.benchmarks.fanoutqa.questions import read_questions
@@ -221,7 +221,7 @@ def test_search_results(
     normalizer: Any = LowerCase()
     for row in rows:
         query = samples[row["id"]].metadata["query"]
-        ours = official_search.OfficialSearch(
+        ours = open_book.Search(
             query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, prompts.official_open_book()
         )
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
@@ -249,7 +249,7 @@ def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pyt
 
         engine.predict = predict
         content, query = asyncio.run(module.SearchEngine(engine, strict=True).predict([]))
-        found = official_search._SEARCH.match(said)
+        found = open_book._SEARCH.match(said)
         assert ([found[1]] if found else None) == query
         assert (said[: found.end()] if found else said) == content
 
@@ -339,7 +339,7 @@ def test_the_newest_messages_are_those_of_kani(turns: list[list[int]], room: int
         reply.tool_calls = [replace(reply.tool_calls[0], id=f"{n}.{i}") for i in range(len(turn) - 1)]
         messages += [reply, *(ChatMessageTool(content="w", tool_call_id=one.id) for one in reply.tool_calls)]
     tokens = [length for turn in turns for length in turn]
-    history = official_search._History(messages, room, COUNTER, dict(enumerate(tokens)))
+    history = open_book._History(messages, room, COUNTER, dict(enumerate(tokens)))
     kept = kani_keeps(tokens, room)
     if kept is None:
         with pytest.raises(QabenchError, match="but the window has room for"):
@@ -403,11 +403,11 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
     another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
     strings = prompts.official_open_book()
-    search: Any = official_search.OfficialSearch("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
+    search: Any = open_book.Search("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
     # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
     reply, result = call("search", query="a b").message, ChatMessageTool(content="c d", function="search")
-    history = official_search._History([reply, result], 1000, COUNTER)
+    history = open_book._History([reply, result], 1000, COUNTER)
     asyncio.run(history.newest())
     assert history.tokens == {0: 7 + 1 + 3, 1: 7 + 2 + 1}  # search, {"query": "a b"}; c d, search
 

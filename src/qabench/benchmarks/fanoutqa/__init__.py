@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -84,6 +85,20 @@ class FanOutQA(Benchmark):
         ),
         *_rouge("precision"),
         *_rouge("recall"),
+        Metric(
+            "evidence.recall",
+            "Recall of evidence",
+            "Share of the necessary pages that were read; 0 without a search.",
+            "evidence",
+            official=False,
+        ),
+        Metric(
+            "evidence.precision",
+            "Precision of evidence",
+            "Share of the pages read that are necessary, over the questions with pages.",
+            "evidence",
+            official=False,
+        ),
     )
     headline = ("acc.loose",)
     failures_official = True
@@ -92,9 +107,15 @@ class FanOutQA(Benchmark):
         "rouge": "ROUGE-1, ROUGE-2 and ROUGE-L",
         "bleurt": "BLEURT",
         "judge": "the verdicts of an LLM judge",
+        "evidence": "recall and precision of the evidence pages that were read",
     }
     default_families = ("acc", "rouge")
-    groupings = {"category": "category", "type": "type of answer", "evidence": "number of evidence documents"}
+    groupings = {
+        "category": "category",
+        "type": "type of answer",
+        "evidence": "number of evidence documents",
+        "hops": "number of hops",
+    }
     options = (
         Option(
             "lemmatizer",
@@ -110,6 +131,7 @@ class FanOutQA(Benchmark):
         Option("judge_base_url", "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI."),
         Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
         Option("judge_max_calls", "The maximum number of calls to the judge.", int),
+        Option("evidence_k", "Count only the first pages of each question, this many. Default: all.", int),
     )
     needs = (
         Need(
@@ -128,6 +150,7 @@ class FanOutQA(Benchmark):
         ),
         Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
     )
+    prediction_fields = ("answer", "pages")
     commands = ("judge", "submit")
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
@@ -137,10 +160,30 @@ class FanOutQA(Benchmark):
 
         return evaluate(self, config, predictions, **options)
 
+    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+        """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
+        from qabench.data.predictions import parse_predictions, read_bytes, read_predictions, source_name
+        from qabench.data.trec import parse_run
+
+        if not isinstance(source, str | Path):
+            return read_predictions(source, self.prediction_fields)
+        data, name = read_bytes(source), source_name(source)
+        columns = data.lstrip().partition(b"\n")[0].split()
+        if len(columns) == 6 and columns[1] == b"Q0":
+            return parse_run(data, name, "pages")
+        return parse_predictions(data, name, self.prediction_fields)
+
+    def prediction(self, record: Record) -> dict[str, Any]:
+        """Return the record's answer, and the pages that were read for it."""
+        pages = {"pages": record.detail["pages"]} if "pages" in record.detail else {}
+        return {"answer": record.answer} | pages
+
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's lemmatizer, and its judge with the replies in the cache only."""
         lemmatizer = run.arguments.get("lemmatizer")
-        options: dict[str, Any] = {"families": [name for name in ("acc", "rouge", "judge") if name in run.signatures]}
+        options: dict[str, Any] = {
+            "families": [name for name in ("acc", "rouge", "judge", "evidence") if name in run.signatures]
+        }
         if lemmatizer in ("auto", "spacy", "simplemma"):
             options["lemmatizer"] = lemmatizer
         judge = run.arguments.get("judge") or {}
@@ -155,7 +198,7 @@ class FanOutQA(Benchmark):
         """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
         from qabench.answers import UNANSWERED
 
-        return {"answer": UNANSWERED if record.answer is None else record.answer}
+        return self.prediction(record) | {"answer": UNANSWERED if record.answer is None else record.answer}
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the scores in the format of the authors' scorer."""

@@ -6,15 +6,16 @@ Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
+from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
 from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
-from qabench.data.predictions import NO_PREDICTION, Joined, Predictions, join, some
+from qabench.data.predictions import NO_PREDICTION, BadLine, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.metric import mean_in_order
@@ -30,6 +31,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "rouge": tuple(f"rouge{n}.{part}" for n in "12L" for part in ("precision", "recall", "fscore")),
     "bleurt": ("bleurt",),
     "judge": ("gpt", "gpt_readable"),
+    "evidence": ("evidence.recall", "evidence.precision"),
 }
 """Family of scores -> the columns of its scores."""
 
@@ -161,6 +163,24 @@ def score_answers(
     return scores
 
 
+def add_evidence(
+    scores: Scores,
+    necessary: Sequence[Sequence[Mapping[str, Any]]],
+    pages: Sequence[Any],
+    fields: Mapping[str, Any],
+    k: int | None = None,
+) -> None:
+    """Add recall and, if pages were read, precision of the pages of each question; see ``evidence_scores``."""
+    for i, score in enumerate(evidence_scores(necessary, pages, k)):
+        precision = {} if score.precision is None else {"evidence.precision": score.precision}
+        scores.rows[i] |= {"evidence.recall": score.recall} | precision
+        scores.details[i] |= {
+            "pages": list(pages[i] or []),
+            "pages_missing": [necessary[i][position]["title"] for position in score.missing],
+        }
+    scores.signatures["evidence"] = signature("fanout_evidence", **fields, k=k)
+
+
 def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Return the mean scores of questions in the shape of the official result.
 
@@ -228,8 +248,9 @@ def evaluate(
     judge_prompt: str = "auto",
     judge_max_calls: int | None = None,
     judge: Mapping[str, Any] | None = None,
+    evidence_k: int | None = None,
 ) -> Evaluation:
-    """Score the answers of one system, as the official scorer does.
+    """Score the answers of one system, as the official scorer does, and the pages that it read.
 
     A question without a prediction is unanswered: it scores 0 in accuracy, ROUGE and judge, and is the empty string
     for BLEURT. A prediction of null is the string "None" for accuracy and the empty string for ROUGE, as upstream.
@@ -237,8 +258,9 @@ def evaluate(
     Args:
         benchmark: the instance for the evaluation.
         config: the config; by default "dev".
-        predictions: objects with "id" and "answer".
-        families: some of "acc", "rouge", "bleurt" and "judge"; by default the first two.
+        predictions: objects with "id", and "answer", "pages" or both; the pages are titles, URLs, page ids, or objects
+            with "title", "url" and "pageid".
+        families: some of ``COLUMNS``; by default "acc" and "rouge" of answers, and "evidence" of pages.
         questions: a file of questions in the official format, instead of a config.
         progress: called with the amount of work done, and of all work.
         only_score_answered: average only over the answered questions, in the order of the answers, as the official
@@ -246,13 +268,19 @@ def evaluate(
         ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
         lemmatizer, bleurt_model: see ``scorers_of``.
         judge_model, judge_base_url, judge_prompt, judge_max_calls, judge: see ``judge_for``; the last has all options.
+        evidence_k: count only the first pages of each question, this many; None for all.
 
     Raises:
-        InputError: questions without public answers, or predictions for other questions.
+        InputError: questions without public answers (which only "evidence" does not need), predictions for other
+            questions, or "evidence" of predictions without pages.
         SourceError: the questions are not available. See also ``scorers_of``.
     """
-    families = tuple(families or benchmark.default_families)
-    dataset = with_answers(read_questions(config, questions))
+    dataset = read_questions(config, questions)
+    families = tuple(families or _default_families(benchmark, dataset, predictions))
+    if set(families) != {"evidence"}:
+        with_answers(dataset)
+    if "evidence" in families:
+        predictions = _with_pages(predictions)
     joined = _joined(dataset, predictions, only_score_answered, ignore_unknown)
     server: dict[str, Any] = {"base_url": judge_base_url}
     if judge_base_url:
@@ -260,22 +288,25 @@ def evaluate(
 
         server["api_key"] = key_for_typed(judge_base_url)
     options = {"model": judge_model, "prompt": judge_prompt, "max_calls": judge_max_calls} | server | dict(judge or {})
-    answers = [UNANSWERED if row is None else row.fields.get("answer") for row in joined.rows]
-    references = [dataset.reference(id) for id in joined.ids]
+    answers = [UNANSWERED if row is None else row.fields.get("answer", UNANSWERED) for row in joined.rows]
+    references = [dataset.reference(id) if dataset.public else "" for id in joined.ids]
     fields = {
         "benchmark": "fanoutqa",
         "config": dataset.config,
         "data": dataset.data_digest,
-        "references": digest(references),
+        "references": digest(references) if dataset.public else None,
         "only_score_answered": only_score_answered,
     }
     texts = [dataset.by_id[id]["question"] for id in joined.ids]
     scorers = scorers_of(families, lemmatizer, bleurt_model, options)
     scores = score_answers(texts, references, answers, scorers, fields, progress)
+    if "evidence" in families:
+        pages = [row.fields.get("pages") if row else None for row in joined.rows]
+        add_evidence(scores, [dataset.by_id[id]["necessary_evidence"] for id in joined.ids], pages, fields, evidence_k)
     return benchmark.evaluation(
         predictions,
         dataset.config,
-        [_record(dataset, id, answers[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
+        [_record(dataset, id, joined.rows[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
         scores.signatures,
         unscored=scores.absent["gpt"] if families == ("judge",) and scores.absent else None,
         problems=[*joined.problems(), *_answer_problems(joined, answers), *_judge_problems(scores, joined.ids)],
@@ -299,28 +330,54 @@ def _joined(questions: Questions, predictions: Predictions, only_score_answered:
     return Joined(tuple(last), tuple(last.values()), joined.missing, joined.unknown, joined.repeated, joined.bad_lines)
 
 
-def _record(questions: Questions, id: str, answer: Any, reference: Any, scores: Scores, i: int) -> Record:
-    row = questions.by_id[id]
-    messages = [Message("user", row["question"])]
-    text = problem = None
-    status = MISSING
-    if answer is UNANSWERED or answer is None:
-        problem = "the answer is null" if answer is None else NO_PREDICTION
-    else:
+def _default_families(benchmark: Benchmark, dataset: Questions, predictions: Predictions) -> list[str]:
+    fields = {name for row in predictions.rows for name in row.fields}
+    has_evidence = "pages" in fields and all(row["necessary_evidence"] for row in dataset.rows)
+    of_answers = benchmark.default_families if "answer" in fields or not has_evidence else ()
+    return [*of_answers, *(["evidence"] if has_evidence else [])]
+
+
+def _with_pages(predictions: Predictions) -> Predictions:
+    """Return the predictions; those whose pages cannot be read become bad lines. Raises InputError without pages."""
+    if not any("pages" in row.fields for row in predictions.rows):
+        raise InputError(f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run')
+    rows, bad = [], list(predictions.bad_lines)
+    for row in predictions.rows:
+        pages = row.fields.get("pages")
+        try:
+            if pages is not None and not isinstance(pages, list | tuple):
+                raise InputError(f"the pages are not a list: {pages!r:.60}")
+            distinct_pages(pages or ())
+            rows.append(row)
+        except InputError as error:
+            bad.append(BadLine(row.line, str(error)))
+    return replace(predictions, rows=tuple(rows), bad_lines=tuple(bad))
+
+
+def _record(questions: Questions, id: str, row: Prediction | None, reference: Any, scores: Scores, i: int) -> Record:
+    question = questions.by_id[id]
+    messages = [Message("user", question["question"])]
+    answer = row.fields.get("answer") if row else None
+    text, status, problem = None, MISSING, None if row else NO_PREDICTION
+    if answer is not None:
         text = text_of(answer)
         status = ANSWERED if text.strip() else EMPTY
         messages.append(Message("assistant", text))
+    elif row and "answer" in row.fields:
+        problem = "the answer is null"
+    elif row and "evidence.recall" in scores.rows[i]:
+        status = ANSWERED if row.fields.get("pages") else EMPTY
     return Record(
         id=id,
         epoch=1,
-        question=row["question"],
+        question=question["question"],
         reference=text_of(reference),
         messages=messages,
         answer=text,
         status=status,
         problem=problem,
         scores=scores.rows[i],
-        groups=groups_of(row),
+        groups=groups_of(question),
         detail=scores.details[i],
     )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -16,78 +15,17 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
+from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.retrieval.corpus import Corpus
-from qabench.retrieval.wiki.client import Wikipedia, wikipedia
+from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import in_daemon_thread, note_problem
+from qabench.tasks.common import note_problem
 from qabench.tasks.prompts import Prompt
 from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
 
 FRAGMENT_CHARACTERS = 1024
 RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question in memory; more would only wait for the lemmatizer
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPage:
-    """A page's title and its fragments, best first."""
-
-    title: str
-    texts: Sequence[str]
-
-
-@dataclass
-class PageSearch(ABC):
-    """The search of one sample in the open-book setting.
-
-    Args:
-        query: the text by which the fragments of a page are ranked, unless the model gives another one.
-        budget: the maximum number of tokens of a result.
-        counter: counts tokens.
-        normalizer: the retriever's normalizer.
-        seen: called with the title (or the query if no page has it) and the numbers of fragments shown and of all.
-        wiki: the Wikipedia that is searched.
-    """
-
-    query: str
-    budget: int
-    counter: TokenCounter
-    normalizer: Normalizer
-    seen: Callable[[str, int, int], None]
-    wiki: Wikipedia
-
-    async def result(self, title: str, about: str) -> str:
-        """Return the fragments of the page with this title that fit, best first; or what ``find`` says instead."""
-        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            page = await in_daemon_thread(self.find, title, about)
-        if isinstance(page, str):
-            self.seen(title, 0, 0)
-            return page
-
-        def render(n: int) -> str:
-            return self.render(page.title, page.texts[:n])
-
-        n, _ = await how_many_fit(page.texts, self.room, self.counter, render)
-        self.seen(page.title, n, len(page.texts))
-        return render(n)
-
-    @property
-    def room(self) -> int:
-        """Return the maximum number of tokens of a result's text."""
-        return self.budget
-
-    async def search(self, query: str) -> str:
-        """Return the result of a model's search."""
-        return await self.result(query, self.query)
-
-    @abstractmethod
-    def find(self, title: str, about: str) -> FoundPage | str:
-        """Return a page, its fragments ranked by ``about``, or the result without such a page. Blocks."""
-
-    @abstractmethod
-    def render(self, title: str, texts: Sequence[str]) -> str:
-        """Return the result with these fragments."""
 
 
 @dataclass(frozen=True)

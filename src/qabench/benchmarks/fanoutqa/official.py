@@ -98,7 +98,6 @@ _COMMON: Declaration = {
         _versions(r"([\d.]+)", (0, 11, 6), (0, 12)), "markdownify: {value} instead of 0.11.6", absent=True
     ),
     "retriever": Field(_is_lemmatizer, "retriever: lemmas by {value} instead of en_core_web_sm", absent=True),
-    "pages": Field(("all",), "evidence: {value}", absent=True),
     "temperature": Field(_ZERO, "temperature: {value} instead of 0", absent=True),
     "max_tokens": Field((), "max tokens: {value}, where the authors set no limit", absent=True),
     "claude_max_tokens": Field(
@@ -151,6 +150,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "fanout_rouge": {**_COMMON, **_ROUGE},
     "fanout_bleurt": {**_COMMON, **_BLEURT},
     "fanout_judge": {**_COMMON, **_JUDGE},
+    # Not a score of the authors: only the fields of the run can deviate from theirs.
+    "fanout_evidence": {**_COMMON, "k": Field((), "evidence: only the first {value} pages count", absent=True)},
     # The metric fanoutqa has all of them; BLEURT and the judge are optional.
     "fanoutqa": {**_COMMON, **_ACCURACY, **_ROUGE, **_optional({**_BLEURT, **_JUDGE})},
 }

@@ -1,12 +1,28 @@
-"""The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text."""
+"""The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text.
+
+The protocol is that of the authors: their tool, its results, and their handling of a full window. Source:
+``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and the chat library that it
+uses, kani 0.7.2.
+
+Differences, all of them in what this project cannot or should not send:
+
+- kani sends a result whose call was dropped with the role "function"; here a call and its result are dropped together,
+  because OpenAI rejects a result without its call.
+- A search that fails, after retries, fails the question instead of telling the model about the error.
+- Arguments that are not JSON are the query (Inspect reads them so); kani tells the model that they are not JSON.
+- The request has `tool_choice: auto`, the default of OpenAI's API.
+- A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if it is longer.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import anyio
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
@@ -17,37 +33,37 @@ from inspect_ai.model import (
     get_model,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.tool import Tool, ToolDef
+from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
+from inspect_ai.util import concurrency
+from pydantic import ValidationError, validate_call
 
-from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evidence import FoundPage, PageSearch, rank, retrieval_signature
-from qabench.benchmarks.fanoutqa.official import PROMPTS
-from qabench.benchmarks.fanoutqa.official_search import QUERY_CHARACTERS, SIMILAR_TITLES, OfficialSearch, converse
+from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, prompt_tokens
-from qabench.errors import InputError
-from qabench.retrieval.wiki.client import wikipedia
+from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
+from qabench.errors import InputError, QabenchError
+from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import note_problem
-from qabench.tasks.prompts import Prompt
-from qabench.tasks.replies import continue_conversation
+from qabench.tasks.common import in_daemon_thread
+from qabench.tasks.replies import ask_model
+from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
 
 SEARCHES = ("auto", "tools", "text")
-TOOL_TOKENS = 256  # the estimated size of the tools' descriptions
-CALL_TOKENS = 128  # the estimated size of a reply that searches
-_SEARCH = re.compile(r"<search>(.*?)(?:</search>|\n|$)", re.DOTALL)
-
-Act = Callable[[ChatMessageAssistant], Awaitable[list[ChatMessage]]]
+SECONDS_PER_QUESTION = 600
+TOKENS_FOR_REPLY = 450  # kani's default
+TOOL_MARKUP_TOKENS = 16  # kani adds them to the tokens of the tool's description
+ERRORS_IN_A_ROW = 2  # after so many turns with a failed call, kani sends no tools
+SIMILAR_TITLES = 10
+QUERY_CHARACTERS = 300  # Wikipedia's search rejects longer queries
+_SEARCH = re.compile("<search>(.+?)</search>")
 
 
 @solver
 def open_book(
-    by_search: Mapping[str, Prompt],
-    official: SearchPrompts | None,
+    strings: SearchPrompts,
+    official: bool,
     answer_tokens: int,
     search: str = "auto",
-    turns: int = 20,
     context_length: int | None = None,
     tokenizer: str | None = None,
     lemmatizer: str = "auto",
@@ -55,23 +71,21 @@ def open_book(
 ) -> Solver:
     """Let the model search until it answers.
 
-    The sample's metadata["searches"] lists the searches in order, with the number of fragments shown and of all.
+    The sample's metadata["searches"] lists the searches in order: the title and the id of the page (or the query if
+    there is no such page), and the number of fragments shown and of all.
 
     Args:
-        by_search: the user messages for "tools" and for "text"; their field is question.
-        official: the authors' strings, for their protocol; None for this project's protocol: two tools, results of at
-            most half the window, of which the oldest are dropped if the conversation is too long, and a limit of turns,
-            after which the model is asked for the answer.
+        strings: the prompts, and the words of the tool and of its results.
+        official: whether the fragments of a page are ranked by ``metadata["query"]``, and the reply has the authors'
+            reserve of tokens; otherwise they are ranked by the question, with a reserve of ``answer_tokens``.
         answer_tokens: see ``prompt_tokens``.
-        search, turns, context_length, tokenizer, lemmatizer, wiki: see the task.
+        search, context_length, tokenizer, lemmatizer, wiki: see the task.
 
     Raises:
-        InputError: an unknown search, ``turns`` below 1, or a wrong ``wiki``.
+        InputError: an unknown search, or a wrong ``wiki``.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
-    if turns < 1:
-        raise InputError(f"turns is {turns}; allowed: 1 or more")
     source = wikipedia(wiki)
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -81,29 +95,17 @@ def open_book(
         model = get_model()
         counter = await counter_of(model)
         state.metadata["searches"] = []
-        retrieval = retrieval_signature(counter.name, normalizer, wiki)
         window = context_window(model, context_length)
-
-        def seen(title: str, shown: int, fragments: int) -> None:
-            state.metadata["searches"].append({"title": title, "fragments": shown, "of": fragments})
+        room = window - TOKENS_FOR_REPLY if official else prompt_tokens(model, context_length, answer_tokens)
+        query = state.metadata["query" if official else "question"]
 
         async def attempt(how: str) -> TaskState:
-            prompt = by_search[how]
-            if how == "tools" and prompt.label == PROMPTS["open-book"] and is_gpt_35(model):
-                prompt = prompts.official_open_book().tools_gpt_35
+            prompt = strings.text if how == "text" else strings.tools_gpt_35 if is_gpt_35(model) else strings.tools
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
+            retrieval = retrieval_signature(counter.name, normalizer, wiki)
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
-            if official:
-                query = state.metadata["query"]
-                tool = OfficialSearch(query, window // 2, counter, normalizer, seen, source, official)
-                return await converse(state, tool, window, how == "text")
-            room = prompt_tokens(model, context_length, answer_tokens) - TOOL_TOKENS
-            budget = min(window // 2, room - await counter(state.input_text) - CALL_TOKENS)
-            question = state.metadata["question"]
-            wikipedia_tool = WikipediaTool(question, budget, counter, normalizer, seen, source)
-            state.tools = [] if how == "text" else wikipedia_tool.tools()
-            act = _search_in_text(wikipedia_tool) if how == "text" else _call_tools(state.tools)
-            return await _Conversation(state, room, counter).run(act, turns)
+            tool = Search(query, window // 2, counter, normalizer, state.metadata["searches"].append, source, strings)
+            return await converse(state, tool, room, how == "text")
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
@@ -123,116 +125,244 @@ def is_gpt_35(model: Model) -> bool:
     return model.name.rpartition("/")[2].startswith("gpt-3.5-turbo")
 
 
-def _search_in_text(tool: WikipediaTool) -> Act:
-    async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
-        tag = _SEARCH.search(reply.text)
-        if tag is None:
-            return []
-        # Models continue and invent the result.
-        reply.text = f"{reply.text[: tag.start()]}<search>{tag[1].strip()}</search>"
-        return [ChatMessageUser(content=await tool.search(tag[1]))]
-
-    return act
-
-
-def _call_tools(tools: list[Tool]) -> Act:
-    async def act(reply: ChatMessageAssistant) -> list[ChatMessage]:
-        return (await execute_tools([reply], tools)).messages if reply.tool_calls else []
-
-    return act
-
-
-class _Conversation:
-    """A sample's conversation; the model gets the messages that fit into its window."""
-
-    def __init__(self, state: TaskState, room: int, counter: TokenCounter) -> None:
-        self.state = state
-        self.room = room
-        self._counter = counter
-
-    async def run(self, act: Act, turns: int) -> TaskState:
-        """Alternate replies and the messages that ``act`` returns for them; a reply without such messages ends it."""
-        for _ in range(turns):
-            results = await act(await self._reply())
-            if not results:
-                return self.state
-            self.state.messages.extend(results)
-        last = self.state.messages[-1]
-        if isinstance(last, ChatMessageUser):  # some chat templates reject two user messages in a row
-            last.text = f"{last.text}\n\n{prompts.ANSWER_NOW}"
-        else:
-            self.state.messages.append(ChatMessageUser(content=prompts.ANSWER_NOW))
-        self.state.tool_choice = "none"
-        note_problem(self.state, f"the model was asked for the answer after {turns} turns, the limit")
-        await self._reply()
-        return self.state
-
-    async def _reply(self) -> ChatMessageAssistant:
-        history = list(self.state.messages)
-        try:
-            self.state.messages = await self._fitting(history)
-            await continue_conversation(self.state)
-            history.append(self.state.messages[-1])
-        finally:
-            self.state.messages = history
-        return self.state.output.message
-
-    async def _fitting(self, messages: list[ChatMessage]) -> list[ChatMessage]:
-        """Return the messages; if they are too long, the oldest results except the last are replaced by a note."""
-        roles = (ChatMessageTool, ChatMessageUser)
-        results = [i for i, message in enumerate(messages[:-1]) if i > 0 and isinstance(message, roles)]
-        fitting = list(messages)
-        while await self._tokens(fitting) > self.room and results:
-            i = results.pop(0)
-            fitting[i] = fitting[i].model_copy(update={"content": prompts.LEFT_OUT})
-        return fitting
-
-    async def _tokens(self, messages: list[ChatMessage]) -> int:
-        calls = [call for message in messages for call in getattr(message, "tool_calls", None) or ()]
-        return await self._counter("\n".join([*(message.text for message in messages), *map(str, calls)]))
-
-
 @dataclass
-class WikipediaTool(PageSearch):
-    """This project's tools of one sample; their query is the question."""
+class Search:
+    """The tool ``search`` of one sample.
 
-    def tools(self) -> list[Tool]:
-        """Return ``search`` and ``page`` for Inspect, which does not truncate their results because they fit."""
+    Args:
+        query: the text by which the fragments of a page are ranked.
+        budget: the maximum number of tokens of a result.
+        counter: counts tokens.
+        normalizer: the retriever's normalizer.
+        seen: called with the entry of each search; see ``open_book``.
+        wiki: the Wikipedia that is searched.
+        strings: the words of the tool and of its results.
+    """
+
+    query: str
+    budget: int
+    counter: TokenCounter
+    normalizer: Normalizer
+    seen: Callable[[dict[str, Any]], None]
+    wiki: Wikipedia
+    strings: SearchPrompts
+
+    def tool(self) -> ToolDef:
+        """Return the tool for a model that calls tools, as the authors define it; Inspect never cuts its results."""
 
         async def search(query: str) -> str:
             return await self.search(query)
 
-        async def page(title: str, about: str = "") -> str:
-            return await self.result(title, about.strip() or self.query)
+        string = ToolParam(type="string")
+        parameters = ToolParams(properties={"query": string}, required=["query"], additionalProperties=None)
+        return ToolDef(search, "search", self.strings.tool, parameters, max_output=0)
 
-        about = {"query": "The page's title, or words to search for."}
-        search_tool = ToolDef(search, "search", prompts.SEARCH_TOOL, about, max_output=0)
-        about = {"title": "The page's title.", "about": "What to look for on the page."}
-        page_tool = ToolDef(page, "page", prompts.PAGE_TOOL, about, max_output=0)
-        return [search_tool.as_tool(), page_tool.as_tool()]
+    async def tool_tokens(self) -> int:
+        """Return the tokens that kani reserves for the tool, which OpenAI shows to its models as TypeScript."""
+        shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
+        return await self.counter(shown) + TOOL_MARKUP_TOKENS
 
-    async def result(self, title: str, about: str) -> str:
-        """Return the fragments of the page with this title, or the titles of similar pages."""
-        title = title.strip()[:QUERY_CHARACTERS]
-        return await super().result(title, about) if title else prompts.NO_QUERY
+    async def search(self, query: str) -> str:
+        """Return as many fragments of the page with this title as fit, best first; or the titles of similar pages."""
+        async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
+            page, result = await in_daemon_thread(self._find, query)
+        if page is None:
+            self.seen({"title": query, "fragments": 0, "of": 0})
+            return str(result)
 
-    def find(self, title: str, about: str) -> FoundPage | str:
-        """Return the page with this title, also in another case, or the titles of similar pages."""
+        def render(n: int) -> str:
+            shown = "".join(self.strings.fragment.filled(content=text) for text in result[:n])
+            return self.strings.page.filled(title=page.title, fragments=shown)
+
+        n, _ = await how_many_fit(result, self.budget - self.counter.message_tokens, self.counter, render)
+        texts = sum(bool(text.strip()) for text in result[:n])  # a page that did not exist at the epoch has none
+        self.seen({"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)})
+        return render(n)
+
+    def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
+        """Return the page with this title and its ranked fragments, or the result without such a page. Blocks."""
         try:
-            return self._page(WikiPage(title), about)
+            page = self.wiki.lookup(title)
         except PageMissing:
-            similar = self.wiki.search(title, SIMILAR_TITLES)
-        for page in similar:
-            if page.title.casefold() == title.casefold():
-                with suppress(PageMissing):  # created after the dataset's epoch
-                    return self._page(page, about)
-        return prompts.similar_titles(title, [page.title for page in similar])
+            searched = title.strip()[:QUERY_CHARACTERS]
+            similar = self.wiki.search(searched, SIMILAR_TITLES) if searched else []
+            return None, self.strings.similar.filled(titles=self._titles([result.title for result in similar]))
+        if isinstance(page, list):
+            return None, self.strings.ambiguous.filled(titles=self._titles(page))
+        try:
+            text = self.wiki.content(page)
+        except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
+            text = ""
+        ranked = rank(self.query, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
+        return WikiPage.of(page), [content for _, content in ranked]
 
-    def _page(self, page: WikiPage, about: str) -> FoundPage:
-        text = self.wiki.content(page)
-        ranked = rank(about, [page], {page.key: text}, self.normalizer)
-        return FoundPage(page.title, [fragment for _, fragment in ranked])
+    def _titles(self, titles: Sequence[str]) -> str:
+        return "\n".join(self.strings.title.filled(title=title) for title in titles)
 
-    def render(self, title: str, texts: Sequence[str]) -> str:
-        """Return the page in this project's format."""
-        return prompts.page(title, texts)
+
+async def converse(state: TaskState, search: Search, room: int, in_text: bool) -> TaskState:
+    """Alternate replies and searches until a reply does not search; the answer is the last message with text.
+
+    Args:
+        state: the sample.
+        search: its tool.
+        room: the maximum number of tokens of the messages, including the tool's description.
+        in_text: whether the model searches in plain text.
+
+    Raises:
+        QabenchError: no answer within ten minutes, or a message that is longer than the window.
+    """
+    room -= 0 if in_text else await search.tool_tokens()
+    history = _History(list(state.messages), room, search.counter)
+    calls = _Calls([] if in_text else [search.tool()])
+    try:
+        with anyio.fail_after(SECONDS_PER_QUESTION):
+            while True:
+                state.messages = await history.newest()
+                # Unlike a solver's ``generate``, this accepts parameters without a description.
+                state.output = await ask_model(get_model(), state.messages, state, calls.tools)
+                reply = state.output.message
+                history.messages.append(reply)
+                if not in_text and state.output.usage:  # kani uses the server's count of a reply, if there is one
+                    history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
+                results = await (_search_in_text(search, reply) if in_text else calls.run(reply))
+                if not results:
+                    break
+                history.messages += results
+    except TimeoutError:
+        raise QabenchError(f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit") from None
+    finally:
+        state.messages = history.messages
+    texts = [message.text for message in history.messages[1:] if message.text]
+    state.output.completion = texts[-1] if texts else ""
+    return state
+
+
+@dataclass
+class _History:
+    """All messages of a conversation.
+
+    Attributes:
+        messages: the messages.
+        room: the maximum number of tokens of those that are sent.
+        counter: counts tokens.
+        tokens: the number of tokens of each counted message, by position.
+    """
+
+    messages: list[ChatMessage]
+    room: int
+    counter: TokenCounter
+    tokens: dict[int, int] = field(default_factory=dict)
+
+    async def newest(self) -> list[ChatMessage]:
+        """Return the newest messages that fit; the oldest ones, including the question, are dropped.
+
+        A reply and the results of its calls are kept or dropped together. If those of the last reply do not fit, its
+        oldest calls are dropped with their results, but not the newest one, for which the reply's reserve has room.
+
+        Raises:
+            QabenchError: a message is longer than the window. As in kani, messages older than the first one that does
+                not fit are not looked at.
+        """
+        first, room = len(self.messages), self.room
+        while first:
+            tokens = await self._tokens(first - 1)
+            if tokens > self.room:
+                raise QabenchError(f"a message has {tokens} tokens, but the window has room for {self.room}")
+            room -= tokens
+            if room < 0:
+                break
+            first -= 1
+        starts = [i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)]
+        if whole := [start for start in starts if start >= first]:
+            return self.messages[whole[0] :]
+        reply, oldest = self.messages[starts[-1]], len(self.messages) - 1
+        room = self.room - await self._tokens(starts[-1]) - await self._tokens(oldest)
+        while oldest - 1 > starts[-1] and (room := room - await self._tokens(oldest - 1)) >= 0:
+            oldest -= 1
+        results = self.messages[oldest:]
+        ids = {result.tool_call_id for result in results if isinstance(result, ChatMessageTool)}
+        calls = [call for call in getattr(reply, "tool_calls", None) or [] if call.id in ids]
+        return [reply.model_copy(update={"tool_calls": calls}), *results]
+
+    async def _tokens(self, position: int) -> int:
+        tokens = self.tokens.get(position)
+        if not tokens:
+            message = self.messages[position]
+            tokens = await self.counter.message(message.text)
+            for part in _counted_with(message):
+                tokens += await self.counter(part)
+            self.tokens[position] = tokens
+        return tokens
+
+
+def _counted_with(message: ChatMessage) -> list[str]:
+    """Return what kani counts besides a message's text: names and arguments of calls, and the name of a result."""
+    if isinstance(message, ChatMessageTool):
+        return [message.function] if message.function else []
+    calls = message.tool_calls or [] if isinstance(message, ChatMessageAssistant) else []
+    return [part for call in calls for part in (call.function, json.dumps(call.arguments))]
+
+
+@dataclass
+class _Calls:
+    """Runs the tool calls of replies, with kani's words for calls that it cannot run.
+
+    Attributes:
+        defined: the tools that can be called.
+        errors: the number of turns in a row with a call that could not be run.
+        tools: the tools that are sent to the model; none after two turns with errors.
+    """
+
+    defined: Sequence[ToolDef]
+    errors: int = 0
+
+    def __post_init__(self) -> None:
+        self.tools = self.defined
+
+    async def run(self, reply: ChatMessageAssistant) -> list[ChatMessage]:
+        """Return the results of a reply's calls."""
+        results: list[ChatMessage] = []
+        failed = False
+        for call in reply.tool_calls or []:
+            if problem := _problem(call):
+                failed = True
+                name = call.function if call.function == "search" else None
+                results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
+            else:
+                alone = reply.model_copy(update={"tool_calls": [call]})
+                results += (await execute_tools([alone], self.defined)).messages
+        self.errors = self.errors + 1 if failed else 0
+        if self.errors == ERRORS_IN_A_ROW:
+            self.tools = []
+        return results
+
+
+def _search_arguments(query: str) -> None:
+    """Take the arguments of the authors' function, whose name is in the error messages."""
+
+
+_search_arguments.__qualname__ = "WikipediaKani.search"
+
+
+def _problem(call: ToolCall) -> str | None:
+    """Return what kani tells the model about a call that it cannot run; None if it can."""
+    if call.function != "search":
+        return f"The function {call.function!r} is not defined. Only use the provided functions."
+    if call.parse_error:
+        return call.parse_error.rpartition("Error details: ")[2]
+    try:
+        validate_call(_search_arguments)(**call.arguments)
+    except ValidationError as error:
+        return str(error)
+    return None
+
+
+async def _search_in_text(search: Search, reply: ChatMessageAssistant) -> list[ChatMessage]:
+    """Return the result of the search at the beginning of a reply, which is cut after it; [] if there is none."""
+    reply.text = reply.text.strip()  # the authors' engines strip replies
+    tag = _SEARCH.match(reply.text)
+    if tag is None:
+        return []
+    reply.text = reply.text[: tag.end()]
+    return [ChatMessageUser(content=await search.search(tag[1]))]

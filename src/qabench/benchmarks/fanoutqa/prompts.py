@@ -38,26 +38,6 @@ EVIDENCE_PROVIDED = Prompt(
     "Below are fragments of Wikipedia pages, the most relevant ones first, and then a question. Answer the question "
     f"with their help. {_TERMS}\n\n{{documents}}\n\nQuestion: {{question}}",
 )
-OPEN_BOOK = Prompt(
-    "qabench",
-    "Answer the question. Use the tools to look up in Wikipedia whatever you need, as often as you need; when you know "
-    f"the answer, give it. {_TERMS}\n\nQuestion: {{question}}",
-)
-OPEN_BOOK_TEXT = Prompt(
-    "qabench",
-    "Answer the question. You can look up facts in Wikipedia, as often as you need: write <search>the title of a page, "
-    "or words to search for</search> and nothing else, and you get the fragments of that page that are most relevant "
-    "to the question, or the titles of similar pages. When you know the answer, give it without any <search>. "
-    f"{_TERMS}\n\nQuestion: {{question}}",
-)
-SEARCH_TOOL = (
-    "Searches Wikipedia. If a page has this title, returns the fragments of it that are most relevant to the question; "
-    "otherwise the titles of similar pages."
-)
-PAGE_TOOL = "Reads a Wikipedia page again: returns the fragments of it that are most relevant to the topic you name."
-NO_QUERY = "The query is empty: give the title of a page, or words to search for."
-LEFT_OUT = "(This result is no longer shown: the conversation has no more room for it.)"
-ANSWER_NOW = f"You cannot search any more. Answer the question now, with what you know. {_TERMS}"
 JUDGE_PROMPT = Prompt(
     "qabench",
     system="You grade answers to questions. For each you are given a reference answer that experts wrote.",
@@ -97,18 +77,6 @@ def fragments(parts: Iterable[tuple[str, str]]) -> str:
     return "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in parts)
 
 
-def page(title: str, texts: Iterable[str]) -> str:
-    """Return the result of a search that found a page."""
-    return f"From the Wikipedia page {title!r}:\n\n" + "\n\n".join(text.strip() for text in texts)
-
-
-def similar_titles(query: str, titles: Iterable[str]) -> str:
-    """Return the result of a search for a title that no page has."""
-    listed = "\n".join(f"- {title}" for title in titles)
-    similar = f"These pages are similar:\n{listed}" if listed else "No similar pages were found."
-    return f"There is no Wikipedia page {query!r}. {similar}"
-
-
 def choose(prompt: str, file: str) -> str:
     """Return "official" or "qabench" for a ``prompt`` argument; "auto" is official if the authors' file is available.
 
@@ -133,6 +101,11 @@ def choose_protocol(protocol: str, prompt: str) -> str:
     """Return "official" or "qabench" for a ``protocol`` argument; "auto" is the same as the prompt. Checks it."""
     _check("protocol", protocol)
     return prompt if protocol == AUTO else protocol
+
+
+def open_book(prompt: str) -> SearchPrompts:
+    """Return the strings of the open-book setting for an argument, see ``choose``."""
+    return official_open_book() if choose(prompt, OPEN_BOOK_FILE) == OFFICIAL else OPEN_BOOK
 
 
 def closed_book(prompt: str) -> Prompt:
@@ -206,6 +179,31 @@ class SearchPrompts:
     similar: Prompt
     ambiguous: Prompt
     title: Prompt
+
+
+_OPEN_BOOK = Prompt(
+    "qabench",
+    "Answer the question. Use the tool to look up in Wikipedia whatever you need, as often as you need; when you know "
+    f"the answer, give it. {_TERMS}\n\nQuestion: {{question}}",
+)
+OPEN_BOOK = SearchPrompts(
+    tools=_OPEN_BOOK,
+    tools_gpt_35=_OPEN_BOOK,
+    text=Prompt(
+        "qabench",
+        "Answer the question. You can look up facts in Wikipedia, as often as you need: write <search>the title of a "
+        "page, or words to search for</search> and nothing else, and you get the fragments of that page that are most "
+        "relevant to the question, or the titles of similar pages. When you know the answer, give it without any "
+        f"<search>. {_TERMS}\n\nQuestion: {{question}}",
+    ),
+    tool="Searches Wikipedia. If a page has this title, returns the fragments of it that are most relevant to the "
+    "question; otherwise the titles of similar pages.",
+    page=Prompt("qabench", "From the Wikipedia page {title}:\n\n{fragments}"),
+    fragment=Prompt("qabench", "{content}\n\n"),
+    similar=Prompt("qabench", "No Wikipedia page has this title. Similar pages:\n{titles}"),
+    ambiguous=Prompt("qabench", "This title has several meanings. Pages about them:\n{titles}"),
+    title=Prompt("qabench", "- {title}"),
+)
 
 
 @functools.cache

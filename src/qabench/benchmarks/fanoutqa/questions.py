@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import loads, type_name
+from qabench.benchmarks.fanoutqa.evidence_pages import hops
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
@@ -97,9 +98,12 @@ def with_answers(questions: Questions) -> Questions:
 
 
 def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return the groups of a question, by grouping: its categories, its answer's type, its number of evidence pages."""
+    """Return the groups of a question: its categories and number of evidence pages; its answer's type and its hops."""
     groups = {"category": list(row["categories"]), "evidence": [f"{len(row['necessary_evidence'])} pages"]}
-    return groups | ({"type": [type_name(loads(row["answer"]))]} if "answer" in row else {})
+    if "answer" in row:
+        n = hops(loads(row["decomposition"]))
+        groups |= {"type": [type_name(loads(row["answer"]))], "hops": [f"{n} hop{'s' * (n != 1)}"]}
+    return groups
 
 
 def _of_file(file: Path) -> Questions:

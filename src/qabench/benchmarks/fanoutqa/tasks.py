@@ -17,10 +17,10 @@ from inspect_ai.util import concurrency
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, Scores, score_answers, scorers_of
+from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, Scores, add_evidence, score_answers, scorers_of
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
-from qabench.benchmarks.fanoutqa.prompts import AUTO, OFFICIAL, choose, choose_protocol
+from qabench.benchmarks.fanoutqa.prompts import AUTO, OFFICIAL, choose_protocol
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.window import check_window
 from qabench.errors import InputError
@@ -88,7 +88,6 @@ def fanoutqa_open_book(
     prompt: str = AUTO,
     protocol: str = AUTO,
     search: str = AUTO,
-    turns: int = 20,
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
@@ -101,34 +100,27 @@ def fanoutqa_open_book(
     Args:
         config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
-        protocol: "official": one tool, ``search``, and the authors' handling of the conversation; "qabench": a second
-            tool that reads a page again, a limit of turns, and the oldest results are dropped first; "auto": the same
-            as the prompt. Official also ranks the fragments of a page by the whole question row, as the authors'
-            runner does; this project's protocol ranks them by the question.
+        protocol: "official": the fragments of a page are ranked by the whole question row, as in the authors' runner,
+            and there is no token limit; "qabench": they are ranked by the question, and a reply has at most 520 tokens;
+            "auto": the same as the prompt.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
             text for a model whose provider rejects them.
-        turns: with protocol "qabench", the maximum number of replies before the model must answer.
         context_length: the model's context window in tokens; by default the one that Inspect knows.
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
             Hub; by default the model's tokenizer if it is available, else a documented estimate.
         wiki: a ZIM file of Wikipedia.
 
     Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown search, ``turns`` below 1, an unknown window.
+        InputError: as ``fanoutqa_closed_book``; an unknown search, an unknown window.
         SourceError: as ``fanoutqa_closed_book``.
     """
-    origin = choose(prompt, prompts.OPEN_BOOK_FILE)
-    protocol = choose_protocol(protocol, origin)
-    strings = prompts.official_open_book() if OFFICIAL in (origin, protocol) else None
-    by_search = {"tools": prompts.OPEN_BOOK, "text": prompts.OPEN_BOOK_TEXT}
-    if strings and origin == OFFICIAL:
-        by_search = {"tools": strings.tools, "text": strings.text}
+    strings = prompts.open_book(prompt)
+    protocol = choose_protocol(protocol, strings.tools.name)
     check_window(context_length)
-    official = strings if protocol == OFFICIAL else None
-    solver = open_book(by_search, official, ANSWER_TOKENS, search, turns, context_length, tokenizer, lemmatizer, wiki)
-    user_prompt = by_search["text" if search == "text" else "tools"]
-    if strings and user_prompt is strings.tools and (model := active_model()) and is_gpt_35(model):
-        user_prompt = strings.tools_gpt_35
+    official = protocol == OFFICIAL
+    solver = open_book(strings, official, ANSWER_TOKENS, search, context_length, tokenizer, lemmatizer, wiki)
+    gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
+    user_prompt = strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("open-book", user_prompt, protocol, solver, selection, scoring)
 
@@ -223,7 +215,7 @@ def _sample(row: Mapping[str, Any], prompt: Prompt, query: str | None) -> Sample
         text_of(loads(row["answer"])) if answer else "",
         groups_of(row),
         **answer,
-        **({"necessary_evidence": row["necessary_evidence"]} if with_evidence else {}),
+        necessary_evidence=row["necessary_evidence"],
         **({"query": query} if query is not None else {}),
     )
 
@@ -271,6 +263,10 @@ def fanoutqa_scorer(
         }
         async with concurrency("qabench scoring", limit):
             scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, fields)
+        if "searches" in state.metadata:
+            pages = [entry for entry in state.metadata["searches"] if entry.get("fragments", 1)]
+            pages = [{name: entry[name] for name in ("title", "url", "pageid") if entry.get(name)} for entry in pages]
+            add_evidence(scores, [state.metadata["necessary_evidence"]], [pages], fields)
         return _inspect_score(scores, answer)
 
     return score

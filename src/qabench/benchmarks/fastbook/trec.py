@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from math import isfinite
+from dataclasses import replace
 from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import covered
-from qabench.data.predictions import Prediction, Predictions, some
+from qabench.data.predictions import Predictions, some
 from qabench.data.rows import json_rows
+from qabench.data.trec import parse_run as read_run
 from qabench.errors import InputError
-from qabench.io.limits import numbered_lines
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
 
@@ -70,41 +70,22 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 def parse_run(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
     """Return the rankings of a run as predictions: {"id", "passages"}.
 
-    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank, then by line.
-
     Args:
-        data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
+        data: see ``qabench.data.trec.parse_run``.
         name: the file in messages.
         texts: the text of each document.
 
     Raises:
         InputError: a line is invalid, a document is repeated, or documents of the run are not in the corpus.
     """
-    rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
-    for number, line in numbered_lines(data):
-        columns = line.decode("utf-8", "replace").split()
-        try:
-            query, _, docno, rank, score, _ = columns
-            place = -float(score), int(rank), number
-            if not isfinite(place[0]):
-                raise ValueError
-        except ValueError:
-            raise InputError(
-                f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
-                "query id, Q0, document id, rank (an integer), score (a number), tag"
-            ) from None
-        if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
-            raise InputError(f"{name}, line {number}: the document {docno} is repeated for the query {query}")
-    if not rankings:
-        raise InputError(f"{name} is empty; a TREC run has one line per query and document")
-    if missing := sorted({docno for documents in rankings.values() for docno in documents if docno not in texts}):
+    run = read_run(data, name, "documents")
+    if missing := sorted({docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}):
         raise InputError(
             f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
             "searched"
         )
-    rows = []
-    for query, documents in rankings.items():
-        ranked = sorted(documents, key=lambda docno: documents[docno])
-        fields = {"id": query, "passages": [texts[docno] for docno in ranked], "documents": ranked}
-        rows.append(Prediction(min(line for _, _, line in documents.values()), query, fields))
-    return Predictions(name, tuple(rows))
+    rows = [
+        replace(row, fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]})
+        for row in run.rows
+    ]
+    return replace(run, rows=tuple(rows))

@@ -1,0 +1,143 @@
+"""Recall and precision of the evidence pages that a system read or retrieved.
+
+The paper has no such score: FanOutQA's rows name the pages that are necessary for an answer, and this module compares
+them with the pages of a run that searches. Strings and numbers in, numbers out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from qabench.answers import UNANSWERED, check_pairs
+from qabench.errors import InputError
+
+Keys = frozenset[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceScore:
+    """The evidence pages of one question.
+
+    Attributes:
+        recall: the share of the necessary pages that were read, in [0, 1]; 0 if no page was read.
+        precision: the share of the pages read that are necessary, in [0, 1]; None if no page was read.
+        missing: positions of the necessary pages that were not read; a repeated page is named by its first position.
+        n_read: the number of pages read; a page that was read several times counts once.
+    """
+
+    recall: float
+    precision: float | None
+    missing: tuple[int, ...]
+    n_read: int
+
+
+def page_keys(page: Any) -> Keys:
+    """Return what identifies a page: its id, and its title as Wikipedia writes it, also from its URL.
+
+    Two pages are the same if they have a key in common. A title is compared as Wikipedia does: underscores are spaces,
+    and the case of the first letter does not matter. A page that was found through a redirect is the same as the
+    evidence page if either of them has the other's id, title, or the title in its URL.
+
+    Args:
+        page: an object with some of "pageid", "title" and "url", such as a row of ``necessary_evidence``; or one of
+            them. A string of digits is an id or a title.
+
+    Raises:
+        InputError: another type, or nothing that identifies a page.
+    """
+    keys: set[str | int] = set()
+    parts = [page.get(name) for name in ("pageid", "title", "url")] if isinstance(page, Mapping) else [page]
+    for part in parts:
+        if isinstance(part, str):
+            keys |= _keys_of_text(part)
+        elif isinstance(part, int) and not isinstance(part, bool) and part > 0:
+            keys.add(part)
+    if not keys:
+        raise InputError(f'{page!r:.80} is not a page; allowed: a title, a URL, a page id, or {{"title": ...}}')
+    return frozenset(keys)
+
+
+def _keys_of_text(text: str) -> set[str | int]:
+    if re.match("https?://", text):
+        url = urlsplit(text)
+        ids = [int(value) for value in parse_qs(url.query).get("curid", ()) if value.isdecimal()]
+        title = unquote(url.path.partition("/wiki/")[2]) or next(iter(parse_qs(url.query).get("title", ())), "")
+        text = title or ("" if ids else text)
+        return {*ids, *_keys_of_title(text)}
+    return _keys_of_title(text) | ({int(text)} if text.isdecimal() else set())
+
+
+def _keys_of_title(title: str) -> set[str | int]:
+    words = unicodedata.normalize("NFC", title).partition("#")[0].replace("_", " ").split()
+    normalized = " ".join(words)
+    return {normalized[:1].upper() + normalized[1:]} if words else set()
+
+
+def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
+    """Return the keys of each different page, by the position where it first occurs."""
+    groups: dict[int, Keys] = {}
+    for position, page in enumerate(pages):
+        keys = page_keys(page)
+        same = [first for first, others in groups.items() if keys & others]
+        merged = keys.union(*(groups.pop(first) for first in same))
+        groups[min(same, default=position)] = merged
+    return dict(sorted(groups.items()))
+
+
+def evidence_scores(
+    references: Sequence[Sequence[Any]], predictions: Sequence[Any], k: int | None = None
+) -> list[EvidenceScore]:
+    """Compare the pages that were read for each question with the necessary ones.
+
+    Args:
+        references: the necessary pages of each question; see ``page_keys``.
+        predictions: the pages read for each question, in order; None or ``UNANSWERED`` if there was no search.
+        k: only the first k different pages of a question count; None for all.
+
+    Raises:
+        InputError: no questions, lists of different lengths, a question without necessary pages, or a wrong ``k``.
+    """
+    check_pairs(references, predictions)
+    if k is not None and k < 1:
+        raise InputError(f"k is {k}; allowed: 1 or more, or None for all pages")
+    scores = []
+    for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
+        if not _is_list(reference) or not reference:
+            raise InputError(f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page")
+        if prediction is not None and prediction is not UNANSWERED and not _is_list(prediction):
+            raise InputError(f"predictions[{i}] is {prediction!r:.80}; allowed: a list of pages, or None")
+        pages = prediction if _is_list(prediction) else []
+        necessary, read = distinct_pages(reference), list(distinct_pages(pages).values())[:k]
+        missing = tuple(first for first, keys in necessary.items() if not any(keys & page for page in read))
+        relevant = sum(any(keys & page for keys in necessary.values()) for page in read)
+        precision = relevant / len(read) if read else None
+        scores.append(EvidenceScore(1 - len(missing) / len(necessary), precision, missing, len(read)))
+    return scores
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
+
+    A sub-question comes after those that it depends on, and counts as many hops as its own decomposition, or else one.
+    0 for a question without sub-questions.
+    """
+    by_id = {node["id"]: node for node in decomposition}
+    ends: dict[str, int] = {}
+
+    def end(node: Mapping[str, Any]) -> int:
+        if node["id"] not in ends:
+            ends[node["id"]] = 0  # a circle of dependencies ends here
+            before = max((end(by_id[id]) for id in node["depends_on"] if id in by_id), default=0)
+            ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
+        return ends[node["id"]]
+
+    return max(map(end, decomposition), default=0)

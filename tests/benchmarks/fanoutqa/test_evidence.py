@@ -1,0 +1,181 @@
+"""Recall and precision of evidence pages: of lists of pages, files, TREC runs, and runs that search."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import qabench
+from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, hops, page_keys
+from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
+from qabench.errors import InputError
+
+PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
+PAGES = [{"title": f"Page {i}", "pageid": i + 1, "url": f"https://en.wikipedia.org/wiki/Page_{i}"} for i in range(9)]
+READ = st.lists(st.sampled_from([*PAGES, *(p["title"] for p in PAGES), *(p["url"] for p in PAGES), "Moon", 77]))
+
+
+def test_scores_computed_by_hand() -> None:
+    necessary = [
+        [
+            {"title": "Giant planet", "pageid": 5},
+            {"title": "Saturn"},
+            {"title": "giant planet"},
+            {"title": "Io (moon)"},
+        ],
+        [{"title": "Liz Magill", "url": "https://en.wikipedia.org/wiki/M._Elizabeth_Magill#Life"}],
+        [{"title": "1984"}],
+        [{"title": "Lima"}],
+    ]
+    read = [
+        ["saturn", "Saturn", {"pageid": 5}, "https://en.wikipedia.org/wiki/Moon", "Mars"],  # 2 of 3, and 2 of 4
+        [{"title": "M. Elizabeth Magill", "pageid": 9}],  # the title after the redirect is in the URL of the evidence
+        ["1984"],
+        None,
+    ]
+    scores = evidence_scores(necessary, read)
+    assert [(score.recall, score.precision) for score in scores] == [(1 - 1 / 3, 0.5), (1, 1), (1, 1), (0, None)]
+    assert (scores[0].missing, scores[0].n_read) == ((3,), 4)
+    first = evidence_scores(necessary, read, k=1)[0]
+    assert (first.recall, first.precision) == (1 - 2 / 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("page", "same"),
+    [
+        ("giant_planet", "Giant planet"),
+        ("https://en.wikipedia.org/wiki/S%C3%A3o_Paulo#Demographics", "São Paulo"),
+        ("http://en.m.wikipedia.org/w/index.php?title=São_Paulo", "Sa\u0303o Paulo"),
+        ("https://en.wikipedia.org/?curid=736", 736),
+        ("736", {"pageid": 736}),
+        ({"pageid": None, "title": " AC/DC "}, "https://en.wikipedia.org/wiki/AC/DC"),
+        ("https://example.org/a", "https://example.org/a"),
+    ],
+)
+def test_the_same_page(page: Any, same: Any) -> None:
+    assert page_keys(page) & page_keys(same)
+    assert len(distinct_pages([page, same, "Another"])) == 2
+
+
+@pytest.mark.parametrize("page", [None, "", "_ ", 0, True, 1.5, ["Lima"], {}, {"name": "Lima"}])
+def test_not_a_page(page: Any) -> None:
+    with pytest.raises(InputError, match=r"is not a page; allowed: a title, a URL, a page id"):
+        page_keys(page)
+
+
+@given(st.lists(st.sampled_from(PAGES), min_size=1), READ)
+def test_properties(necessary: list[Any], read: list[Any]) -> None:
+    (score,) = evidence_scores([necessary], [read])
+    assert 0 <= score.recall <= 1 and (score.precision is None) == (not read)
+    assert evidence_scores([necessary], [read[::-1] + read])[0] == score  # neither order nor repetition matters
+    assert evidence_scores([necessary], [necessary])[0].recall == 1
+    if read:
+        titles = {page["title"] for page in necessary}
+        shared = len(titles & {title for page in distinct_pages(read).values() for title in page if title in titles})
+        assert score.recall == pytest.approx(shared / len(titles))
+        assert score.precision == pytest.approx(shared / score.n_read)
+        more = evidence_scores([necessary], [[*read, "Yet another"]])[0]
+        assert more.recall == score.recall and more.precision is not None and more.precision <= (score.precision or 0)
+
+
+def test_hops() -> None:
+    def node(id: str, *depends_on: str, parts: Any = ()) -> dict[str, Any]:
+        return {"id": id, "depends_on": depends_on, "decomposition": list(parts)}
+
+    assert hops([]) == 0
+    assert hops([node("a"), node("b")]) == 1
+    assert hops([node("a"), node("b", "a"), node("c", "b"), node("d", "a")]) == 3
+    assert hops([node("a", parts=[node("x"), node("y", "x")]), node("b", "a")]) == 3
+    assert hops([node("a", "b"), node("b", "a")]) == 2  # a circle ends
+
+
+def test_hops_of_the_real_questions(mirror: Path) -> None:
+    counts = [groups_of(row)["hops"][0] for row in read_questions("dev").rows]
+    assert {name: counts.count(name) for name in counts} == {"1 hop": 13, "2 hops": 273, "3 hops": 24}
+
+
+def test_files_and_trec_runs(tmp_path: Path) -> None:
+    rows = read_questions("sample").rows
+    titles = {row["id"]: [page["title"] for page in row["necessary_evidence"]] for row in rows}
+    run = tmp_path / "run.trec"
+    lines = [f"{id} Q0 {title.replace(' ', '_')} 1 {-i} x\n" for id in titles for i, title in enumerate(titles[id][:2])]
+    run.write_text("".join(lines) + f"{rows[0]['id']} Q0 Moon 3 9 x\n")
+    ranked = qabench.evaluate_predictions("fanoutqa", "sample", run)
+    assert set(ranked.signatures) == {"evidence"}
+    means = {name: score.interval.mean for name, score in ranked.scores().items()}
+    assert means["evidence.recall"] == pytest.approx(sum(min(2 / len(set(t)), 1) for t in titles.values()) / 12)
+    assert means["evidence.precision"] == pytest.approx((11 + 2 / 3) / 12)
+    first = qabench.evaluate_predictions("fanoutqa", "sample", run, evidence_k=1)
+    assert first.records[0].scores == {"evidence.recall": 0.0, "evidence.precision": 0.0}  # the moon has the best score
+    (said,) = {tuple(first.deviations(score)) for score in first.scores().values()}
+    assert said[0] == "not a score of the benchmark's authors" and "evidence: only the first 1 pages count" in said
+
+    file = tmp_path / "answers.jsonl"
+    lines = [json.dumps({"id": id, "answer": "x", "pages": titles[id]}) for id in list(titles)[:9]]
+    lines += [
+        json.dumps({"id": id, "answer": "x", "pages": pages})
+        for id, pages in zip(list(titles)[9:11], ("x", [0]), strict=True)
+    ]
+    file.write_text("\n".join(lines))
+    answered = qabench.evaluate_predictions("fanoutqa", "sample", file, lemmatizer="simplemma")
+    assert set(answered.signatures) == {"acc", "rouge", "evidence"}
+    scores = answered.scores()
+    assert (scores["evidence.recall"].interval.mean, scores["evidence.recall"].n) == (9 / 12, 12)
+    assert (scores["evidence.precision"].interval.mean, scores["evidence.precision"].n) == (1, 9)
+    assert set(answered.scores_by_group("hops")) == {groups_of(row)["hops"][0] for row in rows}
+    assert any("line 10: the pages are not a list: 'x'" in problem for problem in answered.problems)
+    assert any("line 11: 0 is not a page" in problem for problem in answered.problems)
+    with pytest.raises(InputError, match='has no pages to score: "evidence" needs the field "pages", or a TREC run'):
+        qabench.evaluate_predictions("fanoutqa", "sample", [{"id": PLANETS, "answer": "x"}], ["evidence"])
+
+
+def test_test_questions_have_public_evidence(mirror: Path) -> None:
+    rows = read_questions("test").rows
+    predictions = [{"id": row["id"], "pages": [row["necessary_evidence"][0]["url"]]} for row in rows]
+    scores = qabench.evaluate_predictions("fanoutqa", "test", predictions).scores()
+    assert scores["evidence.precision"].interval.mean == 1 and scores["evidence.recall"].n == 724
+    with pytest.raises(InputError, match="not public"):
+        qabench.evaluate_predictions("fanoutqa", "test", predictions, ["acc", "evidence"])
+
+
+def test_a_run_that_searches(mirror: Path, tmp_path: Path) -> None:
+    """An open-book run with the authors' prompts over real questions, with pages in a ZIM file."""
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    pytest.importorskip("libzim", reason="needs the extra zim")
+    from scripted_model import call, run
+    from zim_files import write_zim
+
+    from qabench.benchmarks.fanoutqa.tasks import fanoutqa_open_book
+    from qabench.runs.log import read_run
+
+    rows = read_questions("dev").rows[:3]
+    searches = {rows[0]["question"]: [page["title"] for page in rows[0]["necessary_evidence"]]}
+    searches |= {rows[1]["question"]: ["no such page", "Moon"], rows[2]["question"]: []}
+    titles = {title for titles in searches.values() for title in titles} - {"no such page"}
+    zim = write_zim(tmp_path / "pages.zim", {title: f"<p>{title} has facts.</p>" for title in sorted(titles)})
+
+    def script(messages: Any, tools: Any) -> Any:
+        (left,) = (left for question, left in searches.items() if question in messages[0].text)
+        return call("search", query=left.pop(0)) if left else "x"
+
+    ids = [row["id"] for row in rows]
+    task = fanoutqa_open_book(
+        "dev", ids=ids, search="tools", context_length=90_000, wiki=str(zim), lemmatizer="simplemma"
+    )
+    log = run(task, script, tmp_path)
+    evaluation = read_run(log.location)
+    scores = {record.id: dict(record.scores) for record in evaluation.records}
+    assert [scores[id].get("evidence.recall") for id in ids] == [1.0, 0.0, 0.0]
+    assert [scores[id].get("evidence.precision") for id in ids] == [1.0, 0.0, None]
+    assert evaluation.signatures["evidence"].startswith("fanout_evidence|benchmark:fanoutqa|config:dev|")
+    assert not evaluation.recorded and not evaluation.problems  # scored again from the pages in the log
+    missing = {record.id: record.detail["pages_missing"] for record in evaluation.records}
+    assert missing[ids[0]] == []
+    assert missing[ids[1]] == list(dict.fromkeys(page["title"] for page in rows[1]["necessary_evidence"]))
+    score = evaluation.scores()["evidence.precision"]
+    assert (score.n, "1 of 3 answers are left out" in evaluation.deviations(score)) == (2, True)
