@@ -16,8 +16,8 @@ share of the pages read that are necessary. FanOutQA names the necessary pages; 
 """
 _KWARGS_DESCRIPTION = """
 Args:
-    predictions: a list with the pages read for each question: titles, URLs, page ids, or objects with "title", "url" and
-        "pageid"; None for a question without a search. A page that was read several times counts once.
+    predictions: a list with the pages read for each question: titles, URLs, page ids, or objects with "title", "url"
+        and "pageid"; None for a question without a search. A page that was read several times counts once.
     references: the dataset's `necessary_evidence` column: a list of pages for each question.
     k: count only the first k different pages of a question, for rankings; None for all.
     per_question: also return each question's scores.
