@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import evaluate
 
-from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
-from qabench.benchmarks.fanoutqa.verdicts import is_judged
+from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
 from qabench.metric_module import MetricModule, decoded
@@ -90,5 +90,5 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         result |= self.provenance(answers, questions=digest(questions), **judging.signature())
         result["deviations"] += judged.deviations()
         if per_question:
-            result["per_question"] = judged.per_question()
+            result["per_question"] = [asdict(judgment) for judgment in judged.per_question]
         return result

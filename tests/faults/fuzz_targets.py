@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer
-from qabench.benchmarks.fanoutqa.verdicts import official_score, read_judgment
+from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
 from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.scores import read_claims

@@ -9,7 +9,7 @@ import pytest
 from chat_server import served_model
 
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for, plan_judging
+from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import resolve_endpoint
@@ -56,15 +56,15 @@ def test_the_judge_scores_a_real_models_replies(served: tuple[str, str], cache: 
     judge = judge_for(model, base_url, parameters={"max_tokens": 30}, max_calls=30)
     questions, references = [f"q{i}" for i in range(8)], [{"a": i} for i in range(8)]
     predictions = [*(f"answer {i}" for i in range(7)), UNANSWERED]
-    assert plan_judging(questions, references, predictions, judge).calls == 7
+    assert len(judge.requests(questions, references, predictions)) == 7
     run = judge_answers(questions, references, predictions, judge)
     counts = run.as_dict()["counts"]
     # Random weights: almost no reply has a verdict, and the others are listed with the model's text.
     assert counts["questions"] == counts["scored"] == 8
-    assert run.score and all(q.reply for q in run.score.per_question[:7])
+    assert all(judgment.reply for judgment in run.per_question[:7])
     assert (run.usage.calls, run.usage.retried) == (7, 0)
     again = judge_answers(questions, references, predictions, judge)
-    assert (again.usage.calls, again.usage.cached, again.score) == (0, 7, run.score)
+    assert (again.usage.calls, again.usage.cached, again.per_question) == (0, 7, run.per_question)
 
 
 def test_a_missing_model_is_reported_once(served: tuple[str, str], tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
         sentences = [*sentences[:LISTED_PROBLEMS], f"and {more} more problem{'s' if more > 1 else ''}"]
     undefined = undefined_note({name: score.interval for name, score in scores.items()})
     notes = [(sentence, "yellow") for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])]
+    notes += [(note, "") for note in evaluation.notes]
     if reason := unscored(evaluation, scores):
         return [(f"no scores: {reason}", "bold red"), *notes]
     for sentence, names in deviations_by_sentence(evaluation).items():

@@ -235,6 +235,7 @@ class Evaluation(Displayed):
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
+        notes: sentences about the scoring, such as the calls of a judge and their cost.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
         recorded: family of scores -> why its scores are those of the log, not computed again from the answers.
         metrics: the benchmark's metrics; those whose columns no record has are not computed.
@@ -256,6 +257,7 @@ class Evaluation(Displayed):
     unscored: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     problems: Sequence[str] = ()
+    notes: Sequence[str] = ()
     available: int | None = None
     origin: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)

@@ -150,8 +150,8 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``, ``left_out`` and ``deviations``
         (sentences; [] for an official score); ``counts`` (records by status, missing ones and all records),
         ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from the cache) of a run whose
-        replies are cached; ``unscored`` (why there are no scores) only if there is a reason; with ``by``
-        {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+        replies are cached; ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any; with
+        ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = evaluation.scores()
     names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
@@ -166,6 +166,8 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     }
     if replies := evaluation.replies():
         document["replies"] = replies
+    if evaluation.notes:
+        document["notes"] = list(evaluation.notes)
     if reason := unscored(evaluation, scores):
         document["unscored"] = reason
     if by:

@@ -1,9 +1,10 @@
-"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench fanoutqa judge``."""
+"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --metrics judge``."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +18,14 @@ from typer.testing import CliRunner, Result
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
-from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.benchmarks.fanoutqa.verdicts import (
+from qabench.benchmarks.fanoutqa.judge import (
     VERDICTS,
+    judge_answers,
+    judge_for,
     official_score,
     read_judgment,
 )
+from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
@@ -100,10 +102,10 @@ def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
     body = server.calls[0].body
     assert (body["model"], body["temperature"], body["seed"]) == ("gpt-4o-2024-11-20", 0, 31415)
     assert len(server.calls) == 8  # the empty answer is judged, the unanswered are not
-    assert [q.score for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
-    assert [q.readable for q in run.score.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
-    assert (run.score.gpt, run.score.gpt_readable) == (3 / 10, 3 / 8)
+    assert [q.score for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert [q.readable for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
     result = run.as_dict([f"id{i}" for i in range(10)])
+    assert (result["gpt"], result["gpt_readable"]) == (3 / 10, 3 / 8)
     assert result["counts"] == {"questions": 10, "scored": 10, "readable": 8, "unanswered": 2, "shortened": 0}
     assert [one["id"] for one in result["unreadable"]] == ["id8", "id9"]
     assert result["models"] == ["gpt-4o-2024-11-20"]
@@ -125,9 +127,10 @@ def test_failures_refusals_and_truncated_replies_are_listed(server: OpenAIServer
     server.fault = lambda number, body: faults.get(answer_in(body))
     run = judge(server, ["good", *faults])
     # The failed call is left out; a refusal without text scores 0; officially, the end of a truncated reply counts.
-    assert (run.score.gpt, run.score.n, run.score.gpt_readable) == (2 / 3, 3, 1.0)
+    result = run.as_dict()
+    assert (result["gpt"], result["counts"]["scored"], result["gpt_readable"]) == (2 / 3, 3, 1.0)
     assert run.deviations() == ["1 of 4 answers are left out"]
-    reasons = [one["reason"] for one in run.as_dict()["unreadable"]]
+    reasons = [one["reason"] for one in result["unreadable"]]
     assert "HTTP 500: " in reasons[0] and "boom" in reasons[0]
     assert "refused: 'no'" in reasons[1]
     assert "truncated" in reasons[2]
@@ -159,9 +162,9 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
     run = judge_answers(["q"], ["r"], ["good"], judge_for())
-    assert run.score is None
+    assert run.per_question == ()
     assert "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
-    assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).score.gpt == 0.0  # type: ignore[union-attr]
+    assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).as_dict()["gpt"] == 0.0
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
         judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
@@ -278,50 +281,51 @@ def answers(tmp_path: Path) -> Path:
     return path
 
 
-def command(*arguments: object) -> Result:
-    import typer
+def score(*arguments: object) -> Result:
+    from qabench.cli import app
 
-    from qabench.benchmarks.fanoutqa.commands import judge as judge_command
-
-    app = typer.Typer()
-    app.command("judge")(judge_command)
-    app.callback()(lambda: None)
-    return CliRunner().invoke(app, ["judge", *map(str, arguments), "--config", "sample"])
+    command = ["score", "fanoutqa", *arguments, "--config", "sample", "--metrics", "judge"]
+    return CliRunner().invoke(app, list(map(str, command)))
 
 
 def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> None:
-    planned = json.loads(command(answers, "--dry-run", "--price-in", 2.5, "--price-out", 10, "--json").stdout)
     n = len(answers.read_text().splitlines())
-    assert (planned["calls"], planned["cached"], server.calls) == (n, 0, [])
-    assert planned["completion_tokens"] == 300 * n
-    assert planned["cost"] == pytest.approx((planned["prompt_tokens"] * 2.5 + 300 * n * 10) / 1e6)
-    partly = command(answers, "--max-calls", 2, "--json")
-    assert partly.exit_code == 1
-    report = json.loads(partly.stdout)
-    assert report["counts"]["scored"] == report["counts"]["unanswered"] + 2
-    assert "max_calls" in report["unreadable"][0]["reason"] and report["unreadable"][0]["id"]
-    assert f"{n - 2} of 12 answers are left out" in report["deviations"]
-    lines = tmp_path / "out" / "lines.jsonl"
-    done = command(answers, "--per-item", lines, "--output", tmp_path / "report.json")
-    assert len(server.calls) == n
-    assert set(server.paid.values()) == {1}
-    assert done.exit_code == 0
-    assert "not official: judge: a model at http" in done.stdout and "questions without a prediction" in done.stdout
-    written = json.loads((tmp_path / "report.json").read_text())
-    assert written["signature"].startswith("fanout_judge|benchmark:fanoutqa|config:sample|")
-    assert [json.loads(line)["id"] for line in lines.read_text().splitlines()] == [
-        row["id"] for row in read_questions("sample").rows
-    ]
-    planned = json.loads(command(answers, "--dry-run", "--json").stdout)
-    assert (planned["calls"], planned["cached"], planned["cost"]) == (0, n, None)
+    options = ["--judge", '{"retries": 0, "concurrency": 1}', "--json"]
+    planned = score(answers, "--judge-max-calls", 0, "--judge-prices", "2.5,10", *options)
+    assert (planned.exit_code, server.calls) == (1, [])
+    (note,) = json.loads(planned.stdout)["notes"]
+    calls, prompts, replies, cost = re.findall(r"[\d.,]+\d", note)
+    assert (int(calls), replies) == (n, f"{300 * n:,}") and note.endswith("(estimates)")
+    assert float(cost) == pytest.approx((int(prompts.replace(",", "")) * 2.5 + 300 * n * 10) / 1e6, abs=1e-4)
+    partly = json.loads(score(answers, "--judge-max-calls", 2, *options).stdout)
+    assert f"{n - 2} of 12 answers are left out" in partly["deviations"]["gpt"]
+    assert any("max_calls" in problem for problem in partly["problems"])
+    assert [note.partition(" calls")[0] for note in partly["notes"]] == ["judge: 2", f"judge: not made: {n - 2}"]
+    lines = tmp_path / "lines.jsonl"
+    done = score(answers, "--per-item", lines, "--judge-prices", "1,1")
+    assert len(server.calls) == n and set(server.paid.values()) == {1}
+    assert f"judge: {n - 2} calls (2 more replies from the cache)" in " ".join(done.stdout.split())
+    assert done.exit_code == 0 and ", cost 0.00" in done.stdout and "judge: a model at http" in done.stdout
+    verdicts = [json.loads(line)["detail"].get("verdict") for line in lines.read_text().splitlines()]
+    assert verdicts[:6] == ["same", "superset", "irrelevant differences", "subset", "disagreement", "no answer"]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--judge-prices", "2.5", "judge_prices is '2.5'; allowed: the prices per million"),
+        ("--judge-prices", "1,-1", "allowed: 0 or more"),
+        ("--judge", "[1]", r"judge is '\[1\]'; allowed: a JSON object"),
+        ("--judge", "{", "judge is '{'; allowed: a JSON object"),
+        ("--judge", '{"speed": 1}', "unknown limits speed"),
+    ],
+)
+def test_options_of_the_command(answers: Path, option: str, value: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        raise score(answers, option, value).exception or AssertionError
 
 
 def test_the_command_without_a_key(answers: Path) -> None:
-    dry = command(answers, "--dry-run")
-    assert dry.exit_code == 0
-    assert "FANOUTQA_OPENAI_API_KEY" in dry.stdout and "bytes of UTF-8" in dry.stdout
-    run = command(answers)
+    run = score(answers)
     assert run.exit_code == 1
-    assert "No judge score: no key" in run.stdout
-    wrong = command(answers, "--price-in", 1)
-    assert isinstance(wrong.exception, InputError) and "must be given together" in str(wrong.exception)
+    assert "no scores: no key: set FANOUTQA_OPENAI_API_KEY" in run.stdout and "judge: not made: 6 calls" in run.stdout

@@ -141,7 +141,7 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     rows = [questions.by_id[id] for id in ids]
     texts, references = [row["question"] for row in rows], [loads(row["answer"]) for row in rows]
     judged = judge_answers(texts, references, answers, judge_for(**options))
-    assert judged.score and (judged.score.gpt, judged.score.n) == means[:2]
+    assert (judged.as_dict()["gpt"], len(judged.scores)) == means[:2]
     metric = {"predictions": answers, "references": [row["answer"] for row in rows], "questions": texts}
     alone = qabench.load_metric("fanout_judge").compute(**metric, judge=options)
     assert (alone["gpt"], alone["counts"]["scored"], alone["gpt_readable"], alone["counts"]["readable"]) == means

@@ -130,7 +130,13 @@ class FanOutQA(Benchmark):
         Option("judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
         Option("judge_base_url", "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI."),
         Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
-        Option("judge_max_calls", "The maximum number of calls to the judge.", int),
+        Option("judge_max_calls", "The maximum number of calls to the judge; 0 only estimates them.", int),
+        Option("judge_prices", "The judge's prices per million prompt and reply tokens, such as 2.5,10."),
+        Option(
+            "judge",
+            'More options of the judge, as JSON: {"timeout": 60, "concurrency": 4, "retries": 2, "llm_cache_key": "x", '
+            '"parameters": {...}}.',
+        ),
         Option("evidence_k", "Count only the first pages of each question, this many. Default: all.", int),
     )
     needs = (
@@ -151,7 +157,7 @@ class FanOutQA(Benchmark):
         Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
     )
     prediction_fields = ("answer", "pages")
-    commands = ("judge", "submit")
+    commands = ("submit",)
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
     def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:

@@ -1,8 +1,7 @@
-"""The commands ``qabench fanoutqa judge`` and ``qabench fanoutqa submit``."""
+"""The command ``qabench fanoutqa submit``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,164 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import AsJson, ConfigName, Output, Questions, prices
 from qabench.errors import InputError
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.judge import Judge, Judged
     from qabench.benchmarks.fanoutqa.submission import Problem
     from qabench.evaluation import Evaluation
-    from qabench.llm.client import Plan
 
-INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 SHOWN = 10  # problems of each kind that are printed; the others are counted
 LONGEST = 240  # characters of a problem
 REPOSITORY = "https://github.com/zhudotexe/fanoutqa"
 FOLDER = "leaderboard-submissions"
-
-Answers = Annotated[str, typer.Argument(metavar="FILE", help='Answers, {"id", "answer"}; - for standard input.')]
-Model = Annotated[str | None, typer.Option(help="The judge. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20.")]
-BaseUrl = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="An OpenAI-compatible server, or huggingface for Hub-hosted models. Default: "
-        "FANOUTQA_OPENAI_API_BASE, or OpenAI.",
-    ),
-]
-PromptName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME|FILE", help="official, qabench, auto (official if the authors' file is available), or a file."
-    ),
-]
-CacheKey = Annotated[str, typer.Option(metavar="NAME", help="Do not use replies cached under another key.")]
-PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
-PriceOut = Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")]
-
-
-def judge(
-    answers: Answers,
-    config: ConfigName = None,
-    questions: Questions = None,
-    model: Model = None,
-    base_url: BaseUrl = None,
-    prompt: PromptName = "auto",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")] = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")] = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    cache_key: CacheKey = "",
-    retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
-    concurrency: Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")] = 20,
-    timeout: Annotated[float, typer.Option(help="The time limit per call, in seconds.")] = 120.0,
-    output: Output = None,
-    per_item: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one JSON line per question.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Let a language model judge a file of answers, as FanOutQA's authors do.
-
-    The key is read from FANOUTQA_OPENAI_API_KEY (never OPENAI_API_KEY). Replies are cached: no call is paid for twice.
-    Exit code: 0 all answers are judged; 1 some are not; 2 wrong usage.
-    """
-    from qabench.answers import UNANSWERED
-    from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for, plan_judging
-    from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-    from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
-    from qabench.cli.output import plain_warnings, print_json, progress_bar, say_on_stderr
-    from qabench.data.predictions import join, read_predictions
-    from qabench.evaluation.signature import deviations, digest, signature
-    from qabench.io.files import write_json, write_text
-    from qabench.llm.endpoint import key_for_typed
-
-    with plain_warnings():
-        chosen = judge_for(
-            model,
-            base_url,
-            key_for_typed(base_url),
-            prompt=prompt,
-            llm_cache_key=cache_key,
-            retries=retries,
-            concurrency=concurrency,
-            timeout=timeout,
-            max_calls=max_calls,
-            prices=prices(price_in, price_out),
-        )
-        dataset = with_answers(read_questions(config, questions))
-        joined = join(list(dataset.by_id), read_predictions(answers, ("answer",)))
-        references = [dataset.reference(id) for id in joined.ids]
-        predictions = [UNANSWERED if row is None else row.fields["answer"] for row in joined.rows]
-        items = ([row["question"] for row in dataset.rows], references, predictions)
-        if dry_run:
-            _print_plan(plan_judging(*items, chosen), chosen, len(references), as_json)
-            return
-        try:
-            with progress_bar("Judging") as progress:
-                judged = judge_answers(*items, chosen, progress=progress)
-        except KeyboardInterrupt:
-            say_on_stderr("stopped; replies received so far are cached: repeat the command to continue")
-            raise typer.Exit(INTERRUPTED) from None
-    about = {"benchmark": "fanoutqa", "config": dataset.config}
-    data = {"data": dataset.data_digest, "references": digest(references), "only_score_answered": False}
-    line = signature("fanout_judge", **about, **data, **chosen.signature())
-    sentences = [*deviations(line, DECLARATIONS["fanout_judge"]), *judged.deviations()]
-    report = about | judged.as_dict(joined.ids) | {"problems": joined.problems()}
-    report |= {"signature": line, "deviations": sentences}
-    if output:
-        write_json(output, report)
-    if per_item and judged.score:
-        rows = zip(joined.ids, judged.per_question(), strict=True)
-        write_text(per_item, "".join(json.dumps({"id": id} | row) + "\n" for id, row in rows))
-    if as_json:
-        print_json(report)
-    else:
-        _print_judged(judged, report)
-    if judged.score is None or judged.score.n < len(references):
-        raise typer.Exit(1)
-
-
-def _print_plan(plan: Plan, judge: Judge, questions: int, as_json: bool) -> None:
-    from qabench.cli.output import print_json, print_table
-    from qabench.io.tables import Table
-    from qabench.llm.client import ESTIMATE
-
-    endpoint = judge.caller.endpoint
-    about = {"model": judge.caller.model, "endpoint": endpoint.base_url, "prompt": judge.prompt.label}
-    if as_json:
-        print_json(plan.as_dict() | about | ({"unusable": endpoint.why_unusable} if endpoint.why_unusable else {}))
-        return
-    rows: list[list[Any]] = [
-        ["questions", questions],
-        ["calls", plan.calls],
-        ["cached", plan.cached],
-        ["prompt tokens (estimate)", plan.prompt_tokens],
-        ["reply tokens (estimate)", plan.completion_tokens],
-        ["cost (estimate)", "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost:.4f}"],
-    ]
-    notes = [", ".join(f"{name} {value}" for name, value in about.items()), ESTIMATE, endpoint.why_unusable]
-    print_table(Table("Plan", ["", "number"], rows, [*filter(None, notes)]))
-
-
-def _print_judged(judged: Judged, report: dict[str, Any]) -> None:
-    from qabench.cli.output import print_table, say
-    from qabench.io.tables import Table
-
-    if judged.absent:
-        say(f"No judge score: {judged.absent}", "bold red")
-    if (score := judged.score) is None:
-        return
-    means = [("gpt", score.gpt, score.n), ("gpt_readable", score.gpt_readable, score.n_readable)]
-    rows = [[name, "none" if value is None else f"{value:.4f}", n] for name, value, n in means]
-    print_table(Table(f"FanOutQA {report['config']}, judged by {report['model']}", ["", "score", "n"], rows))
-    counts = report["counts"] | report["verdicts"] | judged.usage.as_dict()
-    print_table(Table("Counts", ["", "number"], [[name, value] for name, value in counts.items()]))
-    for problem in report["problems"]:
-        say(problem, "yellow")
-    for item in report["unreadable"]:
-        say(f"no readable verdict on {item['id']}: {item['reason']}", "yellow")
-    for deviation in report["deviations"]:
-        say(f"not official: {deviation}", "yellow")
-    say(f"gpt: {report['signature']}", "dim")
 
 
 def submit(

@@ -20,11 +20,13 @@ from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import digest, signature
+from qabench.io.limits import json_of
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import NormalizedTextCache, shared_normalizer
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
+    from qabench.llm.client import Prices
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "acc": ("acc.loose", "acc.strict"),
@@ -223,9 +225,9 @@ def _add_accuracy(
 
 
 def _add_verdicts(scores: Scores, judged: Judged) -> None:
-    if judged.score is None or judged.absent:
+    if judged.absent:
         return
-    for row, detail, judgment in zip(scores.rows, scores.details, judged.score.per_question, strict=True):
+    for row, detail, judgment in zip(scores.rows, scores.details, judged.per_question, strict=True):
         row |= {} if judgment.score is None else {"gpt": float(judgment.score)}
         row |= {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
         detail |= {"verdict": judgment.verdict, "judge": judgment.reply, "judge_problem": judgment.reason}
@@ -247,7 +249,8 @@ def evaluate(
     judge_base_url: str | None = None,
     judge_prompt: str = "auto",
     judge_max_calls: int | None = None,
-    judge: Mapping[str, Any] | None = None,
+    judge_prices: str | None = None,
+    judge: str | Mapping[str, Any] | None = None,
     evidence_k: int | None = None,
 ) -> Evaluation:
     """Score the answers of one system, as the official scorer does, and the pages that it read.
@@ -267,7 +270,8 @@ def evaluate(
             option of that name.
         ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
         lemmatizer, bleurt_model: see ``scorers_of``.
-        judge_model, judge_base_url, judge_prompt, judge_max_calls, judge: see ``judge_for``; the last has all options.
+        judge_model, judge_base_url, judge_prompt, judge_max_calls, judge_prices, judge: see ``judge_for``; the last has
+            all options, as a mapping or in JSON.
         evidence_k: count only the first pages of each question, this many; None for all.
 
     Raises:
@@ -282,12 +286,13 @@ def evaluate(
     if "evidence" in families:
         predictions = _with_pages(predictions)
     joined = _joined(dataset, predictions, only_score_answered, ignore_unknown)
-    server: dict[str, Any] = {"base_url": judge_base_url}
+    options: dict[str, Any] = {"model": judge_model, "base_url": judge_base_url, "prompt": judge_prompt}
+    options |= {"max_calls": judge_max_calls, "prices": _prices(judge_prices)}
     if judge_base_url:
         from qabench.llm.endpoint import key_for_typed
 
-        server["api_key"] = key_for_typed(judge_base_url)
-    options = {"model": judge_model, "prompt": judge_prompt, "max_calls": judge_max_calls} | server | dict(judge or {})
+        options["api_key"] = key_for_typed(judge_base_url)
+    options |= _judge_options(judge)
     answers = [UNANSWERED if row is None else row.fields.get("answer", UNANSWERED) for row in joined.rows]
     references = [dataset.reference(id) if dataset.public else "" for id in joined.ids]
     fields = {
@@ -311,7 +316,29 @@ def evaluate(
         unscored=scores.absent["gpt"] if families == ("judge",) and scores.absent else None,
         problems=[*joined.problems(), *_answer_problems(joined, answers), *_judge_problems(scores, joined.ids)],
         available=len(dataset.rows),
+        notes=scores.judged.notes() if scores.judged else (),
     )
+
+
+def _prices(text: str | None) -> Prices | None:
+    if text is None:
+        return None
+    from qabench.llm.client import Prices
+
+    try:
+        of_prompts, of_replies = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            f"judge_prices is {text!r}; allowed: the prices per million prompt tokens and reply tokens, such as 2.5,10"
+        ) from None
+    return Prices(of_prompts, of_replies)
+
+
+def _judge_options(judge: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    try:
+        return dict(json_of(judge) if isinstance(judge, str) else judge or {})
+    except (TypeError, ValueError) as error:
+        raise InputError(f"judge is {judge!r:.80}; allowed: a JSON object of the judge's options ({error})") from None
 
 
 def _joined(questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool) -> Joined:

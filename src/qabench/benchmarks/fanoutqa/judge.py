@@ -1,4 +1,4 @@
-"""The FanOutQA judge: a language model that compares answers with references.
+"""The FanOutQA judge: a language model that compares answers with references, and the scores of its replies.
 
 Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.scorer.score_gpt``.
 """
@@ -6,23 +6,14 @@ Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fan
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import check_pairs, text_of
+from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import AUTO, judge_prompt
-from qabench.benchmarks.fanoutqa.verdicts import (
-    MAX_ANSWER_CHARACTERS,
-    NOT_ANSWERED,
-    JudgeScore,
-    is_judged,
-    judge_fields,
-    judge_score,
-    no_judgment,
-    read_judgment,
-)
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
@@ -32,6 +23,68 @@ from qabench.tasks.prompts import Prompt
 MODEL = "gpt-4o-2024-11-20"
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"
 PARAMETERS: Mapping[str, Any] = {"temperature": 0, "seed": 31415}
+VERDICTS = {
+    "a": "subset",
+    "b": "superset",
+    "c": "same",
+    "d": "disagreement",
+    "e": "irrelevant differences",
+    "f": "no answer",
+}
+FULL_MARKS = frozenset("bce")
+MAX_ANSWER_CHARACTERS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """The judgment of one answer.
+
+    Attributes:
+        verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no readable verdict.
+        score: 1 or 0: the official score of the reply, readable or not; None if the judge gave no reply.
+        readable: 1 or 0: the score of the verdict, 0 for an unanswered question; None if there is no readable verdict.
+        reason: why there is no readable verdict; None if there is one, or if the question is unanswered.
+        reply: the judge's text; None if it was not asked or did not reply.
+    """
+
+    verdict: str | None
+    score: int | None
+    readable: int | None
+    reason: str | None = None
+    reply: str | None = None
+
+
+NOT_ANSWERED = Judgment(None, 0, 0)
+
+
+def official_score(reply: str) -> int:
+    """Return 1 if the reply's last character is b, c or e, in either case; else 0. An empty reply scores 0."""
+    return int(reply.strip()[-1:].lower() in FULL_MARKS)
+
+
+def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
+    """Read the judgment in a reply.
+
+    The official score depends only on the last character. A verdict is readable if that character is one of the six
+    letters and is not part of a word: officially, "I cannot judge" scores 1.
+
+    ``finish_reason`` and ``refusal`` are those that the server reports; a truncated reply and a refusal have no
+    readable verdict.
+    """
+    text = reply.strip()
+    letter = text[-1:].lower()
+    reason = None
+    if refusal or finish_reason == "content_filter":
+        reason = f"the judge refused: {refusal or text or 'content filter'!r:.80}"
+    elif finish_reason == "length":
+        reason = "the reply was truncated"
+    elif not text:
+        reason = "the reply is empty"
+    elif letter not in VERDICTS or text[-2:-1].isalnum():
+        reason = f"the reply does not end with a letter from A to F: {text[-40:]!r}"
+    if reason:
+        return Judgment(None, official_score(reply), None, reason, reply)
+    return Judgment(VERDICTS[letter], official_score(reply), int(letter in FULL_MARKS), None, reply)
 
 
 @dataclass(frozen=True)
@@ -56,7 +109,9 @@ class Judge:
     def requests(
         self, questions: Sequence[str], references: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[int, ChatRequest]:
-        """Return the request for each prediction that is judged, by position.
+        """Return the request for each prediction that is judged, by position; see ``is_judged``.
+
+        The judge gets the first 4,000 characters of an answer.
 
         Raises:
             InputError: no questions, lists of different lengths, or a question that is not a string.
@@ -64,12 +119,23 @@ class Judge:
         check_pairs(references, predictions)
         if isinstance(questions, str) or len(questions) != len(references):
             raise InputError(f"{len(questions)} questions for {len(references)} references; expected one for each")
-        rows = enumerate(zip(questions, references, predictions, strict=True))
-        prompts = {i: self.prompt.messages(**judge_fields(*row)) for i, row in rows if is_judged(row[2])}
-        return {
-            i: ChatRequest(self.caller.model, messages, self.parameters, namespace=self.llm_cache_key)
-            for i, messages in prompts.items()
-        }
+        requests = {}
+        for i, (question, reference, prediction) in enumerate(zip(questions, references, predictions, strict=True)):
+            if is_judged(prediction):
+                if not isinstance(question, str):
+                    raise InputError(f"a question is {question!r:.80}; it must be a string")
+                answer = text_of(prediction)[:MAX_ANSWER_CHARACTERS]
+                messages = self.prompt.messages(question=question, reference=text_of(reference), answer=answer)
+                requests[i] = ChatRequest(self.caller.model, messages, self.parameters, namespace=self.llm_cache_key)
+        return requests
+
+
+def is_judged(prediction: Any) -> bool:
+    """Tell whether a prediction is sent to the judge.
+
+    ``UNANSWERED`` scores 0 without a call. So does None, on which the official scorer fails.
+    """
+    return prediction is not UNANSWERED and prediction is not None
 
 
 @dataclass(frozen=True)
@@ -78,49 +144,75 @@ class Judged:
 
     Attributes:
         judge: the judge.
-        score: the scores; None if calls are needed and cannot be made.
+        per_question: the judgments in the order of the input; () if calls are needed and cannot be made.
         absent: the reason why the official score could not be computed; None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
+        needed: the calls without a reply, with estimated tokens and cost.
         models: the models that the server reports, with their fingerprints.
     """
 
     judge: Judge
-    score: JudgeScore | None
-    absent: str | None = None
-    shortened: int = 0
-    usage: Usage = field(default_factory=lambda: Usage(0, 0, 0, 0, 0, None))
+    per_question: tuple[Judgment, ...]
+    absent: str | None
+    shortened: int
+    usage: Usage
+    needed: Plan
     models: tuple[str, ...] = ()
+
+    @property
+    def scores(self) -> list[int]:
+        """Return the official scores of unanswered questions (0) and of replies, also of unreadable ones (mostly 0).
+
+        Questions whose call failed are not in them: there is no reply to count.
+        """
+        return [judgment.score for judgment in self.per_question if judgment.score is not None]
+
+    @property
+    def readable(self) -> list[int]:
+        """Return the scores of unanswered questions (0) and of readable verdicts."""
+        return [judgment.readable for judgment in self.per_question if judgment.readable is not None]
 
     def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the scores, counts, and the items without a verdict, as JSON data.
 
         The latter are named by ``ids``, or else by their positions. Raises InputError for another number of ids.
         """
-        model = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
-        score = self.score
-        if score is None:
-            return {"absent": {"gpt": self.absent}} | model
-        if ids is not None and len(ids) != len(score.per_question):
-            raise InputError(f"{len(ids)} ids for {len(score.per_question)} questions; expected one for each")
-        unreadable = [({"id": ids[i]} if ids else {"index": i}) | {"reason": reason} for i, reason in score.unreadable]
-        counts = {"questions": len(score.per_question), "scored": score.n, "readable": score.n_readable}
-        counts |= {"unanswered": score.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
-        means = {"gpt": score.gpt, "gpt_readable": score.gpt_readable}
-        scores: dict[str, Any] = {name: value for name, value in means.items() if value is not None}
-        scores = {"absent": {"gpt": self.absent}} if self.absent else scores
-        parts = {"counts": counts, "verdicts": score.verdicts, "unreadable": unreadable}
-        return scores | parts | model | {"usage": self.usage.as_dict()}
+        about = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
+        if not self.per_question:
+            return {"absent": {"gpt": self.absent}} | about
+        if ids is not None and len(ids) != len(self.per_question):
+            raise InputError(f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each")
+        scores: dict[str, Any] = {"absent": {"gpt": self.absent}} if self.absent else {}
+        if not self.absent:
+            means = {"gpt": self.scores, "gpt_readable": self.readable}
+            scores = {name: sum(values) / len(values) for name, values in means.items() if values}
+        verdicts = Counter(judgment.verdict for judgment in self.per_question)
+        counts = {"questions": len(self.per_question), "scored": len(self.scores), "readable": len(self.readable)}
+        counts |= {"unanswered": self.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
+        reasons = [(i, judgment.reason) for i, judgment in enumerate(self.per_question) if judgment.reason is not None]
+        parts = {
+            "counts": counts,
+            "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
+            "unreadable": [({"id": ids[i]} if ids else {"index": i}) | {"reason": reason} for i, reason in reasons],
+        }
+        return scores | parts | about | {"usage": self.usage.as_dict()}
 
     def deviations(self) -> list[str]:
         """Return the effect of failed calls on the official score, in sentences; [] if no call failed."""
-        if self.score is None or self.score.n == (n := len(self.score.per_question)):
-            return []
-        return [f"{n - self.score.n} of {n} answers are left out"]
+        failed = len(self.per_question) - len(self.scores)
+        return [f"{failed} of {len(self.per_question)} answers are left out"] if failed else []
 
-    def per_question(self) -> list[dict[str, Any]]:
-        """Return {"score", "readable", "verdict", "reason", "reply"} for each question, in the order of the input."""
-        return [asdict(judgment) for judgment in self.score.per_question] if self.score else []
+    def notes(self) -> list[str]:
+        """Return the calls and their tokens and cost, and the same, estimated, of the calls without a reply."""
+        lines = []
+        for plan, about, kind in ((self.usage, "", ""), (self.needed, "not made: ", " (estimates)")):
+            if plan.calls or (plan.cached and not kind):
+                cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
+                cached = "" if kind else f" ({plan.cached} more replies from the cache)"
+                tokens = f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
+                lines.append(f"judge: {about}{plan.calls:,} calls{cached}, {tokens}{cost}{kind}")
+        return lines
 
 
 def judge_for(
@@ -163,18 +255,6 @@ def judge_from(options: Any) -> Judge:
     return judge_for(**(options or {}))
 
 
-def plan_judging(
-    questions: Sequence[str],
-    references: Sequence[Any],
-    predictions: Sequence[Any],
-    judge: Judge,
-    cache: ReplyCache | None = None,
-) -> Plan:
-    """Estimate the calls of ``judge_answers`` and their cost. Needs no key and makes no calls."""
-    requests = judge.requests(questions, references, predictions)
-    return judge.caller.client(cache).plan(list(requests.values()))
-
-
 def judge_answers(
     questions: Sequence[str],
     references: Sequence[Any],
@@ -183,7 +263,7 @@ def judge_answers(
     cache: ReplyCache | None = None,
     progress: Progress | None = None,
 ) -> Judged:
-    """Let a model judge answers; see ``qabench.benchmarks.fanoutqa.verdicts`` for the scores of its replies.
+    """Let a model judge answers.
 
     Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
     event loop (notebooks).
@@ -201,24 +281,25 @@ def judge_answers(
         if calls are needed and the openai package is not installed.
     """
     requests = judge.requests(questions, references, predictions)
+    asked = list(requests.values())
     client = judge.caller.client(cache)
     unusable = judge.caller.endpoint.why_unusable
-    if unusable and client.plan(list(requests.values())).calls:
-        return Judged(judge, None, absent=unusable)
-    outcomes = run_sync(client.complete(list(requests.values()), progress)) if requests else []
+    if unusable and (needed := client.plan(asked)).calls:
+        return Judged(judge, (), unusable, 0, client.usage([]), needed)
+    outcomes = run_sync(client.complete(asked, progress)) if requests else []
     judgments = {
         i: read_judgment(reply.text, reply.finish_reason, reply.refusal)
         if (reply := outcome.reply)
-        else no_judgment(outcome.reason or "no reply")
+        else Judgment(None, None, None, outcome.reason or "no reply")
         for i, outcome in zip(requests, outcomes, strict=True)
     }
-    score = judge_score([judgments.get(i, NOT_ANSWERED) for i in range(len(questions))])
     failed = bool(outcomes) and not any(outcome.reply for outcome in outcomes)
     return Judged(
         judge,
-        score,
+        tuple(judgments.get(i, NOT_ANSWERED) for i in range(len(questions))),
         absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
         usage=client.usage(outcomes),
+        needed=client.plan([request for request, outcome in zip(asked, outcomes, strict=True) if not outcome.reply]),
         models=tuple(models_of(outcomes)),
     )

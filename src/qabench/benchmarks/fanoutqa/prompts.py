@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
-from qabench.benchmarks.fanoutqa.verdicts import FIELDS
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import open_path
 from qabench.tasks.prompt_source import PromptSource
@@ -26,6 +25,7 @@ CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
     f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
 )
 JUDGE_FILE = "fanoutqa/eval/llm.py"
+JUDGE_FIELDS = {"question", "reference", "answer"}
 
 DATE = "11-20-2023"
 _TERMS = (
@@ -134,7 +134,7 @@ def judge_prompt(prompt: str | Path) -> Prompt:
     if not path.is_file():
         raise InputError(f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file")
     if path.suffix != ".py":
-        return check_fields(read_prompt(path), set(FIELDS))
+        return check_fields(read_prompt(path), JUDGE_FIELDS)
     version = _judge_prompt_in(path)
     return version if version.label == OFFICIAL_JUDGE_PROMPT else replace(version, name=f"file:{path.name}")
 
@@ -230,7 +230,7 @@ def _judge_prompt_in(path: Path) -> Prompt:
     """Read the judge's prompt in a version of the authors' ``llm.py``. Raises InputError for another file."""
     source = PromptSource(path)
     prompt = Prompt(OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system"))
-    return check_fields(prompt, set(FIELDS))
+    return check_fields(prompt, JUDGE_FIELDS)
 
 
 def _check(argument: str, value: str) -> None:

@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks.fanoutqa.judge import MAX_ANSWER_CHARACTERS
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.benchmarks.fanoutqa.verdicts import MAX_ANSWER_CHARACTERS
 from qabench.data.predictions import Prediction, Predictions, read_predictions
 from qabench.data.rows import read_json
 from qabench.errors import DataError, InputError, QabenchError
