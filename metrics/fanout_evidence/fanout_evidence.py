@@ -10,47 +10,42 @@ from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
 from qabench.metric_module import MetricModule, decoded
 
-_DESCRIPTION = """
-Recall: the mean share of a question's necessary Wikipedia pages that a system read or retrieved. Precision: the mean
-share of the pages read that are necessary. FanOutQA names the necessary pages; its authors report no such score.
-"""
-_KWARGS_DESCRIPTION = """
-Args:
-    predictions: a list with the pages read for each question: titles, URLs, page ids, or objects with "title", "url"
-        and "pageid"; None for a question without a search. A page that was read several times counts once.
-    references: the dataset's `necessary_evidence` column: a list of pages for each question.
-    k: count only the first k different pages of a question, for rankings; None for all.
-    per_question: also return each question's scores.
-    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
-Returns:
-    recall: float in [0, 1], the mean over all questions; 0 for a question without pages.
-    precision: float in [0, 1], the mean over the questions with pages; None if there are none.
-    without_pages: the number of questions without pages, which have no precision.
-    signature: everything the scores depend on, in one line.
-    deviations: what distinguishes the scores from official ones, in sentences; there are no official ones.
-    per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last are the necessary pages
-        that were not read.
-Raises:
-    InputError (a ValueError): nothing to score, lists of different lengths, a question without necessary pages, or
-    something that does not identify a page.
-Examples:
-    >>> import qabench
-    >>> metric = qabench.load_metric("fanout_evidence")
-    >>> result = metric.compute(
-    ...     predictions=[["Saturn", "https://en.wikipedia.org/wiki/Giant_planet", "Moon"], None],
-    ...     references=[[{"title": "Giant planet"}, {"title": "Saturn"}], [{"title": "Lima", "pageid": 18091}]],
-    ... )
-    >>> result["recall"], result["precision"], result["without_pages"]
-    (0.5, 0.6666666666666666, 1)
-"""
-
 
 class FanoutEvidence(MetricModule, evaluate.Metric):
-    """See ``DESCRIPTION`` and ``INPUTS``."""
+    """Recall: the mean share of a question's necessary Wikipedia pages that a system read or retrieved. Precision: the
+    mean share of the pages read that are necessary. FanOutQA names the necessary pages; its authors report no such
+    score.
+
+    Args:
+        predictions: a list with the pages read for each question: titles, URLs, page ids, or objects with "title",
+            "url" and "pageid"; None for a question without a search. A page that was read several times counts once.
+        references: the dataset's `necessary_evidence` column: a list of pages for each question.
+        k: count only the first k different pages of a question, for rankings; None for all.
+        per_question: also return each question's scores.
+        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+    Returns:
+        recall: float in [0, 1], the mean over all questions; 0 for a question without pages.
+        precision: float in [0, 1], the mean over the questions with pages; None if there are none.
+        without_pages: the number of questions without pages, which have no precision.
+        signature: everything the scores depend on, in one line.
+        deviations: what distinguishes the scores from official ones, in sentences; there are no official ones.
+        per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last are the necessary
+            pages that were not read.
+    Raises:
+        InputError (a ValueError): nothing to score, lists of different lengths, a question without necessary pages, or
+        something that does not identify a page.
+    Examples:
+        >>> import qabench
+        >>> metric = qabench.load_metric("fanout_evidence")
+        >>> result = metric.compute(
+        ...     predictions=[["Saturn", "https://en.wikipedia.org/wiki/Giant_planet", "Moon"], None],
+        ...     references=[[{"title": "Giant planet"}, {"title": "Saturn"}], [{"title": "Lima", "pageid": 18091}]],
+        ... )
+        >>> result["recall"], result["precision"], result["without_pages"]
+        (0.5, 0.6666666666666666, 1)
+    """
 
     BENCHMARK = "fanoutqa"
-    DESCRIPTION = _DESCRIPTION
-    INPUTS = _KWARGS_DESCRIPTION
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def _compute(
