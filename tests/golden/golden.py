@@ -245,7 +245,7 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
     answers = [row["answer"] for row in rows]
     texts = [altered(json.loads(answer), i) for i, answer in enumerate(answers)]
     necessary = [row["necessary_evidence"] for row in rows]
-    read = [[page["title"] for page in row[:: i % 3 + 1]] for i, row in enumerate(reversed(necessary))]
+    read = [["Moon", *(page["url"] for page in row[:: i % 3 + 1])] for i, row in enumerate(necessary)]
     judge = {"model": "m", "base_url": server.base_url, "api_key": "k", "questions": [row["question"] for row in rows]}
     experts = [{"answers": [{"system": s, **a} for s, a in row["answers"].items()]} for row in annotated(mirror)]
     claims = [labeled(row, i) for i, row in enumerate(annotated(mirror))]

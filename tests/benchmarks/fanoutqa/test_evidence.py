@@ -39,10 +39,10 @@ def test_scores_computed_by_hand() -> None:
         None,
     ]
     scores = evidence_scores(necessary, read)
-    assert [(score.recall, score.precision) for score in scores] == [(1 - 1 / 3, 0.5), (1, 1), (1, 1), (0, None)]
+    assert [(score.recall, score.precision) for score in scores] == [(2 / 3, 0.5), (1, 1), (1, 1), (0, None)]
     assert (scores[0].missing, scores[0].n_read) == ((3,), 4)
     first = evidence_scores(necessary, read, k=1)[0]
-    assert (first.recall, first.precision) == (1 - 2 / 3, 1)
+    assert (first.recall, first.precision) == (1 / 3, 1)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,8 @@ def evidence_scores(
         missing = tuple(first for first, keys in necessary.items() if not any(keys & page for page in read))
         relevant = sum(any(keys & page for keys in necessary.values()) for page in read)
         precision = relevant / len(read) if read else None
-        scores.append(EvidenceScore(1 - len(missing) / len(necessary), precision, missing, len(read)))
+        recall = (len(necessary) - len(missing)) / len(necessary)
+        scores.append(EvidenceScore(recall, precision, missing, len(read)))
     return scores
 
 

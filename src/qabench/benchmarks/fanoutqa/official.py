@@ -150,8 +150,12 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "fanout_rouge": {**_COMMON, **_ROUGE},
     "fanout_bleurt": {**_COMMON, **_BLEURT},
     "fanout_judge": {**_COMMON, **_JUDGE},
-    # Not a score of the authors: only the fields of the run can deviate from theirs.
-    "fanout_evidence": {**_COMMON, "k": Field((), "evidence: only the first {value} pages count", absent=True)},
+    # Not a score of the authors: only the fields of the run can deviate from theirs. Its references are pages.
+    "fanout_evidence": {
+        **_COMMON,
+        "references": IRRELEVANT,
+        "k": Field((), "evidence: only the first {value} pages count", absent=True),
+    },
     # The metric fanoutqa has all of them; BLEURT and the judge are optional.
     "fanoutqa": {**_COMMON, **_ACCURACY, **_ROUGE, **_optional({**_BLEURT, **_JUDGE})},
 }
