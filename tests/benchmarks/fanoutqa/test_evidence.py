@@ -173,6 +173,7 @@ def test_a_run_that_searches(mirror: Path, tmp_path: Path) -> None:
     assert [scores[id].get("evidence.recall") for id in ids] == [1.0, 0.0, 0.0]
     assert [scores[id].get("evidence.precision") for id in ids] == [1.0, 0.0, None]
     assert evaluation.signatures["evidence"].startswith("fanout_evidence|benchmark:fanoutqa|config:dev|")
+    assert "|wikipedia:the ZIM file pages (" in evaluation.signatures["evidence"]
     assert not evaluation.recorded and not evaluation.problems  # scored again from the pages in the log
     missing = {record.id: record.detail["pages_missing"] for record in evaluation.records}
     assert missing[ids[0]] == []

@@ -109,15 +109,15 @@ def _read_run(path: Path, setting: str) -> Evaluation:
 
 
 def _write_template(path: Path, as_json: bool) -> None:
-    from qabench.benchmarks.fanoutqa.submission import ASKED, write_template
+    from qabench.benchmarks.fanoutqa.submission import KEYS, write_template
     from qabench.cli.output import print_json, say
 
     write_template(path)
     if as_json:
-        print_json({"metadata": str(path), "keys": {name: key.about for name, key in ASKED.items()}})
+        print_json({"metadata": str(path), "keys": {name: key.about for name, key in KEYS.items()}})
         return
     say(f"Wrote {path}. Complete it, then run the command again without --init:")
-    for name, key in ASKED.items():
+    for name, key in KEYS.items():
         say(f"  {name}: {key.about}")
 
 

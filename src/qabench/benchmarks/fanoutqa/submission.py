@@ -2,7 +2,7 @@
 
 The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata have the right keys.
 This module also checks for missing, unknown and repeated ids, empty answers, answers that are truncated for the judge,
-equal answers for two settings, and runs that differ from the authors'. Problems that make the leaderboard's check fail,
+and runs that differ from the authors'. Problems that make the leaderboard's check fail,
 or a score unpredictable, are errors; problems that only lower the score are warnings.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -138,7 +137,6 @@ def check(
         problems += _of_answers(read[setting], question_ids)
         for sentence in (deviations or {}).get(setting, ()):
             problems.append(Problem("not official", read[setting].path, None, sentence, error=not allow_unofficial))
-    problems += _same_answers(read)
     files = {f"{setting}_generations": f"{name}.jsonl" if setting in answers else None for setting in SETTINGS}
     complete, of_metadata = _read_metadata(metadata, files)
     differing = [f"{setting}: {'; '.join(names)}" for setting, names in (deviations or {}).items() if names]
@@ -236,17 +234,6 @@ def _of_text(path: str, row: Prediction) -> Iterator[Problem]:
         yield Problem("long answer", path, row.line, message, error=False)
 
 
-def _same_answers(read: Mapping[str, Predictions]) -> Iterator[Problem]:
-    contents = {
-        setting: tuple((row.id, str(row.fields["answer"])) for row in predictions.rows)
-        for setting, predictions in read.items()
-    }
-    counts = Counter(contents.values())
-    if same := [setting for setting, content in contents.items() if counts[content] > 1]:
-        message = f"the answers are the same in {' and '.join(same)}: was one file used for two settings?"
-        yield Problem("same answers", read[same[-1]].path, None, message, error=False)
-
-
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key of the metadata: its description, its value in the template, and the check of its values."""
@@ -265,7 +252,7 @@ def _is_address(value: Any) -> bool:
     return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]++\S*+", value) is not None)
 
 
-ASKED: Mapping[str, Key] = {
+KEYS: Mapping[str, Key] = {
     "name": Key("the system's name on the leaderboard, a non-empty string", "", _is_text),
     "authors": Key("the system's authors, a non-empty string", "", _is_text),
     "url": Key("a page about the system, an http(s) address, or null", None, _is_address),
@@ -282,19 +269,6 @@ ASKED: Mapping[str, Key] = {
         required=False,
     ),
 }
-# The names of the files are filled in when the submission is written.
-KEYS: Mapping[str, Key] = {
-    **ASKED,
-    **{
-        f"{setting}_generations": Key(
-            f"the file of the {setting} answers, or null",
-            None,
-            lambda value: value is None or _is_text(value),
-            required=False,
-        )
-        for setting in SETTINGS
-    },
-}
 
 
 def write_template(path: Path) -> None:
@@ -306,11 +280,11 @@ def write_template(path: Path) -> None:
     """
     if path.exists():
         raise InputError(f"{path} already exists and is not changed; use another path, or remove the file")
-    write_json(path, {name: key.unset for name, key in ASKED.items()})
+    write_json(path, {name: key.unset for name, key in KEYS.items()})
 
 
 def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
-    """Return the metadata to submit, with the names of the files of answers, and their problems."""
+    """Return the metadata to submit, and their problems; the names of the files of answers are filled in."""
     try:
         metadata = read_json(path)
     except OSError as error:
@@ -318,37 +292,17 @@ def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[dict[st
     except DataError as error:
         return {}, [Problem("not JSON", str(path), None, str(error))]
     if not isinstance(metadata, dict):
-        return {}, [Problem("not metadata", str(path), 1, "a JSON object is expected; `--init` writes a template")]
-    text = path.read_text(encoding="utf-8-sig")
+        return {}, [Problem("not metadata", str(path), None, "a JSON object is expected; `--init` writes a template")]
     problems = [
         Problem("missing key", str(path), None, f"the key {name!r} is missing: {key.about}")
         for name, key in KEYS.items()
         if key.required and name not in metadata
     ]
     for name, value in metadata.items():
-        line = _line(text, name)
-        if name not in KEYS:
-            allowed = ", ".join(KEYS)
-            message = f"the key {name!r} is unknown and would fail the leaderboard's check; allowed: {allowed}"
-            problems.append(Problem("unknown key", str(path), line, message))
-        elif not KEYS[name].fits(value):
+        if name not in KEYS and name not in files:
+            message = f"the key {name!r} would fail the leaderboard's check; allowed: {', '.join([*KEYS, *files])}"
+            problems.append(Problem("unknown key", str(path), None, message))
+        elif name in KEYS and not KEYS[name].fits(value):
             message = f"{name!r} is {json.dumps(value):.60}; allowed: {KEYS[name].about}"
-            problems.append(Problem("wrong value", str(path), line, message))
-        elif value and name in files and value != files[name]:
-            problems.append(_other_file(path, line, name, value, files[name]))
+            problems.append(Problem("wrong value", str(path), None, message))
     return {**metadata, **files}, problems
-
-
-def _other_file(path: Path, line: int | None, key: str, value: str, file: str | None) -> Problem:
-    if file is None:
-        option = SETTINGS[key.removesuffix("_generations")]
-        message = f"{key!r} names {value!r}, but these answers were not given: add {option} FILE, or set it to null"
-        return Problem("answers missing", str(path), line, message)
-    message = f"{key!r} names {value!r}; the file is submitted as {file!r}, and the metadata are changed to that"
-    return Problem("file name", str(path), line, message, error=False)
-
-
-def _line(text: str, key: str) -> int | None:
-    """Return the line of a key of a flat object."""
-    match = re.search(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)
-    return text.count("\n", 0, match.start()) + 1 if match else None
