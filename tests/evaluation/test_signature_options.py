@@ -37,7 +37,6 @@ REASONS = {
     "lemmatizer": "the field lemmatizer names the one that was found",
     "tokenizer": "the field tokenizer names it; tested with the settings that fill the window",
     "context_length": "part of the model that is evaluated",
-    "turns": "only with protocol qabench, which is a field",
     "find": "needs an index; the field find",
     "official_quirks": "the fields shown and suffix, where it has an effect",
     "reply_format": "read by the scorer: the field replies",
