@@ -175,7 +175,7 @@ def test_a_run_that_searches(mirror: Path, tmp_path: Path) -> None:
     assert evaluation.signatures["evidence"].startswith("fanout_evidence|benchmark:fanoutqa|config:dev|")
     assert "|wikipedia:the ZIM file pages (" in evaluation.signatures["evidence"]
     assert not evaluation.recorded and not evaluation.problems  # scored again from the pages in the log
-    missing = {record.id: record.detail["pages_missing"] for record in evaluation.records}
+    missing = {record.id: record.detail["evidence_missing"] for record in evaluation.records}
     assert missing[ids[0]] == []
     assert missing[ids[1]] == list(dict.fromkeys(page["title"] for page in rows[1]["necessary_evidence"]))
     score = evaluation.scores()["evidence.precision"]

@@ -181,8 +181,8 @@ class FanOutQA(Benchmark):
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the record's answer, and the pages that were read for it."""
-        pages = {"pages": record.detail["pages"]} if "pages" in record.detail else {}
-        return {"answer": record.answer} | pages
+        read = {"pages": record.detail["evidence_read"]} if "evidence_read" in record.detail else {}
+        return {"answer": record.answer} | read
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's lemmatizer, and its judge with the replies in the cache only."""

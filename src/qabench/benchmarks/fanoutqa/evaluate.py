@@ -177,8 +177,8 @@ def add_evidence(
         precision = {} if score.precision is None else {"evidence.precision": score.precision}
         scores.rows[i] |= {"evidence.recall": score.recall} | precision
         scores.details[i] |= {
-            "pages": list(pages[i] or []),
-            "pages_missing": [necessary[i][position]["title"] for position in score.missing],
+            "evidence_read": list(pages[i] or []),
+            "evidence_missing": [necessary[i][position]["title"] for position in score.missing],
         }
     scores.signatures["evidence"] = signature("fanout_evidence", **fields, k=k)
 

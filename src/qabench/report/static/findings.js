@@ -36,6 +36,7 @@ function findingsOf(record, question, others) {
     ...(detail.components ? componentParts(detail) : []),
     ...(detail.passages ? passageParts(detail) : []),
     ...(detail.pages ? pageParts(detail) : []),
+    ...(detail.evidence_read ? evidenceParts(detail) : []),
     ...(detail.judge || detail.judge_problem ? judgeParts(detail) : []),
     ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
   ];
@@ -128,6 +129,14 @@ function pageParts({ pages }) {
   const read = pages.filter((page) => page.outcome === "read").length;
   const items = pages.map((page) => el("li", {}, source(page.url), el("span", { class: "sub" }, ` ${shown([page.outcome, page.detail].filter(Boolean).join(": "))}`)));
   return pages.length ? [folded(`Web pages (${read} of ${pages.length} read)`, [el("ul", { class: "evidence" }, items)])] : [];
+}
+
+/** The evidence pages that were read, and the necessary ones that were not. */
+function evidenceParts({ evidence_read: read, evidence_missing: missing = [] }) {
+  const names = [...new Set(read.map((page) => String(page.title ?? page.url ?? page.pageid ?? page)))];
+  const items = [...missing.map((title) => ["✗", "wrong", title, "not read"]), ...names.map((name) => ["", "", name, "read"])];
+  const lines = items.map(([sign, kind, name, what]) => el("li", {}, `${sign} ${shown(name)}`, el("span", { class: `sub ${kind}` }, ` ${what}`)));
+  return [folded(`Evidence pages (${names.length} read, ${missing.length} necessary pages not read)`, [el("ul", { class: "evidence" }, lines)])];
 }
 
 /** A judge's reply, or why there is none. */
