@@ -268,17 +268,9 @@ def judge_answers(
     Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
     event loop (notebooks).
 
-    Args:
-        questions: the text of each question.
-        references, predictions: one for each question; see ``qabench.benchmarks.fanoutqa.accuracy``.
-        judge: see ``judge_for``.
-        cache: by default the user's.
-        progress: called with the number of finished judgments, and of all judgments.
-
-    Returns:
-        The scores. The official one is absent, with the reason, if calls are needed and there is no key, or if every
-        call failed. An answer whose call failed has no score. Raises InputError as ``Judge.requests``, and MissingExtra
-        if calls are needed and the openai package is not installed.
+    The official score is absent, with the reason, if calls are needed and there is no key, or if every
+    call failed. An answer whose call failed has no score. Raises InputError as ``Judge.requests``, and MissingExtra
+    if calls are needed and the openai package is not installed.
     """
     requests = judge.requests(questions, references, predictions)
     asked = list(requests.values())

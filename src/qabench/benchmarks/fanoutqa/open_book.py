@@ -129,14 +129,8 @@ def is_gpt_35(model: Model) -> bool:
 class Search:
     """The tool ``search`` of one sample.
 
-    Args:
-        query: the text by which the fragments of a page are ranked.
-        budget: the maximum number of tokens of a result.
-        counter: counts tokens.
-        normalizer: the retriever's normalizer.
-        seen: called with the entry of each search; see ``open_book``.
-        wiki: the Wikipedia that is searched.
-        strings: the words of the tool and of its results.
+    The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and ``seen`` is called with
+    the entry of each search; see ``open_book``.
     """
 
     query: str
@@ -203,14 +197,8 @@ class Search:
 async def converse(state: TaskState, search: Search, room: int, in_text: bool) -> TaskState:
     """Alternate replies and searches until a reply does not search; the answer is the last message with text.
 
-    Args:
-        state: the sample.
-        search: its tool.
-        room: the maximum number of tokens of the messages, including the tool's description.
-        in_text: whether the model searches in plain text.
-
-    Raises:
-        QabenchError: no answer within ten minutes, or a message that is longer than the window.
+    ``room`` is the maximum number of tokens of the messages and the tool's description. Raises QabenchError if there is
+    no answer within ten minutes, or a message is longer than the window.
     """
     room -= 0 if in_text else await search.tool_tokens()
     history = _History(list(state.messages), room, search.counter)
@@ -240,14 +228,7 @@ async def converse(state: TaskState, search: Search, room: int, in_text: bool) -
 
 @dataclass
 class _History:
-    """All messages of a conversation.
-
-    Attributes:
-        messages: the messages.
-        room: the maximum number of tokens of those that are sent.
-        counter: counts tokens.
-        tokens: the number of tokens of each counted message, by position.
-    """
+    """All messages of a conversation, and the number of tokens of those that were counted, by position."""
 
     messages: list[ChatMessage]
     room: int
@@ -308,10 +289,7 @@ def _counted_with(message: ChatMessage) -> list[str]:
 class _Calls:
     """Runs the tool calls of replies, with kani's words for calls that it cannot run.
 
-    Attributes:
-        defined: the tools that can be called.
-        errors: the number of turns in a row with a call that could not be run.
-        tools: the tools that are sent to the model; none after two turns with errors.
+    ``tools`` are sent to the model; none after two turns in a row with a call that could not be run.
     """
 
     defined: Sequence[ToolDef]

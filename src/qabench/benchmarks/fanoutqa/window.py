@@ -33,10 +33,7 @@ KANI_MESSAGE_TOKENS = 7
 def context_window(model: Model, context_length: int | None) -> int:
     """Return the length of a model's context window in tokens, for prompt and reply together.
 
-    ``context_length`` is the user's; None means the one that Inspect knows.
-
-    Raises:
-        InputError: the length is unknown, or not above 0.
+    ``context_length`` is the user's; None means the one that Inspect knows. Raises InputError if it is unknown.
     """
     info = get_model_info(model) if context_length is None else None
     length = context_length or (info.context_length if info else None)
@@ -60,9 +57,6 @@ def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) 
     """Return the maximum number of tokens of a prompt that leaves room for the reply.
 
     ``answer_tokens`` are reserved for the reply, or the run's ``--max-tokens`` if that is larger.
-
-    Raises:
-        InputError: the window is unknown, or too short for an answer.
     """
     window = context_window(model, context_length)
     reserve = max(answer_tokens, active_generate_config().max_tokens or 0)
@@ -86,14 +80,8 @@ async def how_many_fit(
     Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few steps are needed: each
     one estimates the position from the tokens per character of the last one.
 
-    Args:
-        texts: the texts, in order.
-        budget: the maximum number of tokens of the prompt.
-        counter: counts the tokens.
-        render: returns the prompt with the first n texts; a longer prompt must have more tokens.
-
-    Returns:
-        (0, tokens of the prompt without texts) even if that exceeds the budget.
+    ``budget`` is the maximum number of tokens; ``render`` returns the prompt with the first n texts, and a longer
+    prompt must have more tokens. The result is (0, tokens of the prompt without texts) even if that exceeds the budget.
     """
     ends = list(accumulate((len(text) for text in texts), initial=0))
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
@@ -112,13 +100,7 @@ async def how_many_fit(
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """A way to count tokens.
-
-    Attributes:
-        name: the method, for logs and signatures.
-        count: returns the number of tokens of a text.
-        message_tokens: the tokens that a message has in addition to those of its text.
-    """
+    """A way to count tokens, with its name for signatures; a message has more tokens than its text."""
 
     name: str
     count: Callable[[str], Awaitable[int]]
@@ -141,13 +123,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     that is a folder or in the Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary;
     ``estimated_tokens``.
 
-    Args:
-        model: the model that will read the text.
-        tokenizer: a folder with tokenizer.json, that file, or a repository on the Hub.
-
-    Raises:
-        InputError: the tokenizer does not exist.
-        MissingExtra: the package tokenizers is not installed.
+    ``tokenizer`` is a folder with tokenizer.json, that file, or a repository on the Hub.
     """
     if tokenizer:
         return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
