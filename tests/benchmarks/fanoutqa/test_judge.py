@@ -304,7 +304,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     lines = tmp_path / "lines.jsonl"
     done = score(answers, "--per-item", lines, "--judge-prices", "1,1")
     assert len(server.calls) == n and set(server.paid.values()) == {1}
-    assert f"judge: {n - 2} calls (2 more replies from the cache)" in " ".join(done.stdout.split())
+    assert f"judge: {n - 2} calls (2 replies from the cache)" in " ".join(done.stdout.split())
     assert done.exit_code == 0 and ", cost 0.00" in done.stdout and "judge: a model at http" in done.stdout
     verdicts = [json.loads(line)["detail"].get("verdict") for line in lines.read_text().splitlines()]
     assert verdicts[:6] == ["same", "superset", "irrelevant differences", "subset", "disagreement", "no answer"]

@@ -209,7 +209,7 @@ class Judged:
         for plan, about, kind in ((self.usage, "", ""), (self.needed, "not made: ", " (estimates)")):
             if plan.calls or (plan.cached and not kind):
                 cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
-                cached = "" if kind else f" ({plan.cached} more replies from the cache)"
+                cached = "" if kind else f" ({plan.cached} replies from the cache)"
                 tokens = f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
                 lines.append(f"judge: {about}{plan.calls:,} calls{cached}, {tokens}{cost}{kind}")
         return lines
