@@ -294,7 +294,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     planned = score(answers, "--judge-max-calls", 0, "--judge-prices", "2.5,10", *options)
     assert (planned.exit_code, server.calls) == (1, [])
     (note,) = json.loads(planned.stdout)["notes"]
-    calls, prompts, replies, cost = re.findall(r"[\d.,]+\d", note)
+    calls, prompts, replies, cost = re.findall(r"\d[\d.,]*\d|\d", note)
     assert (int(calls), replies) == (n, f"{300 * n:,}") and note.endswith("(estimates)")
     assert float(cost) == pytest.approx((int(prompts.replace(",", "")) * 2.5 + 300 * n * 10) / 1e6, abs=1e-4)
     partly = json.loads(score(answers, "--judge-max-calls", 2, *options).stdout)
@@ -328,4 +328,4 @@ def test_options_of_the_command(answers: Path, option: str, value: str, message:
 def test_the_command_without_a_key(answers: Path) -> None:
     run = score(answers)
     assert run.exit_code == 1
-    assert "no scores: no key: set FANOUTQA_OPENAI_API_KEY" in run.stdout and "judge: not made: 6 calls" in run.stdout
+    assert "no scores: no key: set FANOUTQA_OPENAI_API_KEY" in run.stdout and "judge: not made: 7 calls" in run.stdout
