@@ -82,7 +82,6 @@ def test_a_suite_in_process_and_on_a_server(
     entries[benchmark_names().index("fanoutqa")]["options"] = {"lemmatizer": "simplemma"}  # type: ignore[assignment]
     models = [f"hf/{model}", f"openai-api/qabench/{model}"]
     document = {"models": models, "benchmarks": entries, "limit": 2, "max_new_tokens": TOKENS, "cache": False}
-    document["seeds"] = [0, 1]
     suite.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
     reports = json.loads(qabench("run", "--suite", suite, "--log-dir", logs, "--json"))["evaluations"]
     assert [(report["benchmark"], report["model"]) for report in reports] == [
@@ -104,6 +103,10 @@ def test_a_suite_in_process_and_on_a_server(
     compared = qabench("compare", "expertqa", logs, "--metric", "evidence", "--resamples", 100, "--json")
     assert all(json.dumps(name) in compared for name in models)
     assert (logs / "report" / "index.html").stat().st_size > 10_000
+    document |= {"models": models[:1], "benchmarks": entries[-1:], "seeds": [0, 1], "limit": 1}
+    suite.write_text(json.dumps(document), encoding="utf-8")
+    again = json.loads(qabench("run", "--suite", suite, "--log-dir", tmp_path / "seeds", "--json"))["evaluations"]
+    assert len(again) == 2 and len(loads) == 1, "the weights are loaded again for a seed"
 
 
 def test_a_killed_run_is_resumed(model: Path, base_url: str, tmp_path: Path) -> None:
