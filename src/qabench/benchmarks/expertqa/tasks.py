@@ -19,8 +19,6 @@ from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.evaluate import (
     AUTOAIS,
     ROUGE,
-    Question,
-    load_questions,
     rouge_signature,
     unjudged_columns,
     unjudged_signature,
@@ -28,6 +26,7 @@ from qabench.benchmarks.expertqa.evaluate import (
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult, record
 from qabench.benchmarks.expertqa.prompts import AUTO, OFFICIAL
+from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import scores_of
 from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
