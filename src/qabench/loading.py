@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from qabench.loading_scripts.builder import BenchmarkBuilder
 
     OneSplit: TypeAlias = str | NamedSplit | ReadInstruction
-    Splits: TypeAlias = list[OneSplit] | list[str]  # a list of strings is not a list of ``OneSplit`` to type checkers
     Files = str | Path | Sequence[str | Path]
     DataFiles = Files | Mapping[str, Files]
 
@@ -107,7 +106,18 @@ def load_dataset(
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: Splits, streaming: Literal[False] = ..., **options: Unpack[Options]
+    path: str,
+    name: str | None = ...,
+    *,
+    split: list[OneSplit],
+    streaming: Literal[False] = ...,
+    **options: Unpack[Options],
+) -> list[Dataset]: ...
+
+
+@overload  # type checkers do not accept a list of strings as a list of ``OneSplit``
+def load_dataset(
+    path: str, name: str | None = ..., *, split: list[str], streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> list[Dataset]: ...
 
 
@@ -128,7 +138,7 @@ def load_dataset(
     path: str,
     name: str | None = ...,
     *,
-    split: OneSplit | Splits | None = ...,
+    split: OneSplit | list[OneSplit] | list[str] | None = ...,
     streaming: bool,
     **options: Unpack[Options],
 ) -> DatasetDict | Dataset | list[Dataset] | IterableDatasetDict | IterableDataset: ...
