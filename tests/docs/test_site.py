@@ -29,7 +29,7 @@ QUESTIONS = {
     "Why can some fastbook questions never score?": ("benchmarks/fastbook.md", "no context"),
     "What must a file of answers look like?": ("guides/score.md", '{"id", "answer"}'),
     "How do I get scores as a LaTeX table?": ("guides/score.md", "latex"),
-    "What does judging cost?": ("guides/judge.md", "--dry-run"),
+    "What does judging cost?": ("guides/judge.md", "--judge-max-calls 0"),
     "Which key does the judge use?": ("guides/judge.md", "FANOUTQA_OPENAI_API_KEY"),
     "How do I run a model of the Hub?": ("guides/run.md", "hf-inference-providers"),
     "How do I continue a run that was killed?": ("guides/run.md", "--resume"),
