@@ -122,6 +122,7 @@ CAREFUL = FOLDER / "fanoutqa/sample/generations/careful.jsonl"
 REPLIES = [{"id": row["index"], "reply": "Answer: 1"} for row in load_responses("sample").rows]
 SCORE_CHANGED: Mapping[tuple[str, str], tuple[Any, Any]] = {
     ("fanoutqa", "only_score_answered"): (CAREFUL, True),
+    ("fanoutqa", "evidence_k"): ([{"id": "463f5c17d453c3d3", "pages": ["Saturn"]}], 1),
     ("felm", "reply_format"): (REPLIES, "vicuna"),
 }
 SCORE_REASONS = {
@@ -129,6 +130,8 @@ SCORE_REASONS = {
     "ignore_unknown": "only with only_score_answered, which is a field",
     "bleurt_model": "the field model of BLEURT's signature; tests/neural",
     **dict.fromkeys(("judge_model", "judge_base_url", "judge_prompt"), "fields of the judge's signature; test_judge"),
+    "judge": "parameters and cache key are fields of the judge's signature; test_judge",
+    "judge_prices": "does not change a score",
     "judge_max_calls": "questions without a verdict are a deviation of their own",
     "unlabeled": "the field unlabeled; test_expertqa_predictions",
     "split": DATA,
