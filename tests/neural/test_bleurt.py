@@ -1,4 +1,4 @@
-"""BLEURT with a tiny checkpoint, and with the real weights if available."""
+"""BLEURT with a tiny checkpoint, with the original package, and with the real weights if available."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_bleurt import WORDS, write_tiny_bleurt
+from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
 
 import qabench
 from qabench.answers import UNANSWERED
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.models import bleurt as module
 from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
 
 REASON = "needs the extra bleurt"
@@ -61,6 +63,26 @@ def test_answers_are_scored_as_texts_and_in_order() -> None:
         bleurt(["a", "b"], ["a"], Scorer("words", score))
     with pytest.raises(InputError, match="nothing to score"):
         bleurt([], [], Scorer("words", score))
+
+
+def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BleurtScorer:
+        def __init__(self, checkpoint: str) -> None:
+            assert checkpoint == str(tmp_path)
+
+        def score(self, *, references: list[str], candidates: list[str], batch_size: int) -> list[float]:
+            return [len(a) - len(b) / 2 for a, b in zip(references, candidates, strict=True)]
+
+    (tmp_path / "bleurt_config.json").touch()
+    monkeypatch.setitem(sys.modules, "bleurt", None)
+    with pytest.raises(MissingExtra, match="checkpoint of the package bleurt, which is not installed: pip install"):
+        load_bleurt(str(tmp_path))
+    monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=BleurtScorer))
+    monkeypatch.setattr(module.metadata, "version", lambda name: "0.0.2")
+    scorer = load_bleurt(str(tmp_path))
+    assert scorer.name == f"bleurt-0.0.2/{tmp_path.name}"
+    assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,6 +166,22 @@ def test_other_models_are_rejected(checkpoint: tuple[str, Any], tmp_path: Path) 
     (tmp_path / "config.json").write_text('{"model_type": "bleurt", "embedding_size": null}', encoding="utf-8")
     with pytest.raises(QabenchError, match="it has the embeddings of BERT"):
         load_bleurt(model=str(tmp_path))
+
+
+def test_pairs_are_encoded_as_by_the_original_package(tmp_path: Path) -> None:
+    encoding = pytest.importorskip("bleurt.encoding", reason="needs the package bleurt, which is on no registry")
+    sentencepiece = pytest.importorskip("sentencepiece", reason=REASON)
+    from bleurt.lib.tokenizers import SentencePieceTokenizer
+
+    write_vocabulary(tmp_path)
+    theirs = SentencePieceTokenizer(str(tmp_path / "spm"))
+    ours = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spm.model"))
+    cls, sep = ours.piece_to_id("[CLS]"), ours.piece_to_id("[SEP]")
+    for reference, candidate in [*PAIRS, (REFERENCES[0] * 400, CANDIDATES[0] * 300), (REFERENCES[1] * 900, "moon")]:
+        ids, segments = pair_ids(ours.encode(reference), ours.encode(candidate), cls, sep)
+        expected, mask, expected_segments = encoding.encode_example(reference, candidate, theirs, 512)
+        assert ids == expected[: sum(mask)]
+        assert segments == expected_segments[: sum(mask)]
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from qabench.answers import check_pairs, text_of
@@ -24,6 +26,7 @@ MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
 MAX_LENGTH = 512
 VOCABULARY = "spm.model"
+CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
 SPECIAL = ("[CLS]", "[SEP]")
 # Names of the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
@@ -78,14 +81,33 @@ def load_bleurt(
 
     Args:
         model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``. Other weights than
-            ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
+            ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``. The folder of a checkpoint for
+            TensorFlow, such as the unpacked BLEURT-20, is scored by the original package ``bleurt``.
         revision: a revision of a model on the Hub; the scorer's name contains the commit.
         batch_size: the number of pairs per batch; scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     buckets([], batch_size)  # checks the batch size before gigabytes are loaded
+    if (Path(model) / CHECKPOINT_FILE).is_file():
+        return _package_scorer(model, batch_size)
     return _torch_scorer(model, revision, batch_size, device)
+
+
+def _package_scorer(model: str, batch_size: int) -> Scorer:
+    try:
+        from bleurt.score import BleurtScorer
+    except ImportError as error:
+        raise MissingExtra(
+            f"{model} is a checkpoint of the package bleurt, which is not installed: pip install "
+            f"git+https://github.com/google-research/bleurt.git, or use the converted weights {MODEL}"
+        ) from error
+    scorer = BleurtScorer(model)
+
+    def score(references: Sequence[str], candidates: Sequence[str]) -> list[float]:
+        return list(map(float, scorer.score(references=references, candidates=candidates, batch_size=batch_size)))
+
+    return Scorer(f"bleurt-{metadata.version('BLEURT')}/{Path(model).resolve().name}", score)
 
 
 def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
