@@ -30,8 +30,9 @@ function nextTheme() {
   redraw();
 }
 
-/** A moment in which the browser has nothing else to do. */
-const idle = () => new Promise((done) => (window.requestIdleCallback || setTimeout)(done));
+/** A moment in which the browser has nothing else to do, at the latest after 0.2 seconds: screenshots need all parts. */
+const idle = () =>
+  new Promise((done) => (window.requestIdleCallback ? requestIdleCallback(done, { timeout: 200 }) : setTimeout(done)));
 
 document.documentElement.classList.add("scripted");
 setTheme(storedTheme());
