@@ -1,34 +1,66 @@
-"""Build an index: count the terms of documents, with NumPy and Arrow instead of Python loops, and weigh them."""
+"""Build an index: read documents in blocks, count their terms with NumPy and Arrow, not in loops, and weigh them."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain, count
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.reading import Filters, Fingerprint, Source, blocks, rows_of_texts
-from qabench.retrieval.bm25.scorers import BACKENDS, InvertedScorer, RankBm25Scorer, Scorer
-from qabench.retrieval.bm25.search import Array, Mask, Postings
-from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
+from qabench.retrieval.bm25.formulas import Parameters, RankBm25Scorer
+from qabench.retrieval.bm25.search import Array, InvertedScorer, Mask, Postings
+from qabench.retrieval.bm25.tokenizers import Tokenizer, encode, tokenize
 
-MOST_DOCUMENTS = 2**31 - 1
+Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
+
+BACKENDS = ("qabench", "rank_bm25")
+ROWS_A_READ = 256
+ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 1_000_000
 POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
 
 
 @dataclass(frozen=True)
+class Source:
+    """Documents to index.
+
+    Attributes:
+        data: strings, or a dataset; may be an iterator.
+        columns: the text columns of the dataset; None for strings.
+        filters: the filter columns.
+    """
+
+    data: Any
+    columns: list[str] | None = None
+    filters: tuple[str, ...] = ()
+
+    def blocks(self) -> Iterator[list[Row]]:
+        """Yield rows in blocks of about a million characters, which limits the memory for streams."""
+        block: list[Row] = []
+        characters = 0
+        for row in _texts(self.data) if self.columns is None else _rows(self.data, self.columns, self.filters):
+            block.append(row)
+            characters += len(row[0])
+            if characters >= CHARACTERS_A_BLOCK or len(block) >= ROWS_A_BLOCK:
+                yield block
+                block, characters = [], 0
+        if block:
+            yield block
+
+
+@dataclass(frozen=True)
 class Origin:
-    """What an index was built from.
+    """What an index was built from; see ``Source``.
 
     Attributes:
         size: the number of documents.
-        digest: the fingerprint of the documents and filter values.
-        columns: the text columns of the dataset; None for strings that are not from a dataset.
+        digest: the digest of the documents and filter values.
+        columns: the text columns.
         filters: the filter columns.
         cache_key: the fingerprint of the dataset in ``datasets``.
     """
@@ -46,7 +78,7 @@ class Content:
 
     parameters: Parameters
     tokenizer: Tokenizer
-    scorer: Scorer
+    scorer: InvertedScorer | RankBm25Scorer
     filters: Filters
     origin: Origin
 
@@ -61,13 +93,14 @@ def build(
     """Index the documents of a source. The arguments and errors are those of ``BM25Index``."""
     if backend not in BACKENDS:
         raise InputError(f"unknown backend {backend!r}; allowed: {', '.join(BACKENDS)}")
-    fingerprint = Fingerprint()
+    digest, size = hashlib.sha256(), 0
     counter = TermCounter(tokenizer)
     documents: list[list[str]] = []
     values: list[tuple[str, ...]] = []
-    for block in blocks(source.rows):
+    for block in source.blocks():
         texts = [text for text, _ in block]
-        fingerprint.add(block)
+        digest.update(_bytes(block))
+        size += len(block)
         if backend == "qabench":
             counter.add(texts)
         else:
@@ -75,15 +108,16 @@ def build(
         if source.filters:
             values += (row for _, row in block)
         if progress:
-            progress(fingerprint.size)
+            progress(size)
     if not counter.vocabulary and not any(documents):
-        raise InputError(f"nothing to index: {fingerprint.size} documents without a single term")
-    scorer: Scorer
+        raise InputError(f"nothing to index: {size} documents without a single term")
+    scorer: InvertedScorer | RankBm25Scorer
     if backend == "qabench":
         scorer = InvertedScorer(weigh(*counter.counts(), parameters), dict(counter.vocabulary))
     else:
         scorer = RankBm25Scorer(documents, parameters)
-    origin = Origin(fingerprint.size, fingerprint.hexdigest(), source.columns, source.filters, source.cache_key)
+    cache_key = getattr(source.data, "_fingerprint", None) if source.columns else None
+    origin = Origin(size, digest.hexdigest(), source.columns, source.filters, cache_key)
     return Content(parameters, tokenizer, scorer, Filters.of(source.filters, values), origin)
 
 
@@ -94,19 +128,126 @@ def check_belongs(content: Content, dataset: Any, name: str = "the index") -> No
         return
     size = len(dataset) if hasattr(dataset, "__len__") else None
     if size is None or size == origin.size:
-        if origin.columns is None:
-            source = Source(rows_of_texts(dataset))
-        else:
-            source = Source.of_dataset(dataset, origin.columns, origin.filters)
-        fingerprint = Fingerprint()
-        for block in blocks(source.rows):
-            fingerprint.add(block)
-        size = fingerprint.size
-        if fingerprint.hexdigest() == origin.digest:
+        digest, size = hashlib.sha256(), 0
+        for block in Source(dataset, origin.columns, origin.filters).blocks():
+            digest.update(_bytes(block))
+            size += len(block)
+        if digest.hexdigest() == origin.digest:
             return
     columns = "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
     detail = f"{size} documents, not {origin.size}" if size != origin.size else f"{size} documents, others{columns}"
     raise InputError(f"{name} does not belong to this dataset, which has {detail}: build it again")
+
+
+def _bytes(block: Sequence[Row]) -> bytes:
+    """Return what the digest of documents covers; it does not depend on how they are split into blocks."""
+    parts: list[bytes] = []
+    for text, values in block:
+        for part in (text, *values):
+            data = part.encode("utf-8", "surrogatepass")
+            parts += (len(data).to_bytes(8, "little"), data)
+    return b"".join(parts)
+
+
+def _texts(texts: Iterable[str]) -> Iterator[Row]:
+    if isinstance(texts, str):
+        raise InputError("expected a list of strings, got a single string: put it in a list")
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"document {position} is {text!r:.60}; expected a string")
+        yield text, ()
+
+
+def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Iterator[Row]:
+    position = 0
+    for batch in _batches(dataset, [*columns, *filters]):
+        for name in (*columns, *filters):
+            if name not in batch:
+                raise InputError(_no_text(position, columns if name in columns else [name], batch))
+        texts = list(zip(*(batch[name] for name in columns), strict=True))
+        values = zip(*(batch[name] for name in filters), strict=True) if filters else [()] * len(texts)
+        for parts, row in zip(texts, values, strict=True):
+            if not all(isinstance(part, str) for part in parts):
+                raise InputError(_no_text(position, columns, batch))
+            yield "\n".join(parts), tuple(as_json(value, f"row {position}") for value in row)
+            position += 1
+
+
+def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
+    columns = getattr(dataset, "column_names", None)
+    if isinstance(columns, list) and not set(names) <= set(columns):
+        missing = next(name for name in names if name not in columns)
+        raise InputError(f"the dataset has no column {missing!r}; the columns are {', '.join(columns)}")
+    if not hasattr(dataset, "iter"):
+        for position, row in enumerate(dataset):
+            if not isinstance(row, Mapping):
+                raise InputError(f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}")
+            yield {name: [value] for name, value in row.items()}
+    elif hasattr(dataset, "data"):  # an Arrow table: reads only these columns, in any format that the user has set
+        for table in dataset.select_columns(list(dict.fromkeys(names))).with_format("arrow").iter(ROWS_A_READ):
+            yield {name: table.column(name).to_pylist() for name in table.column_names}
+    else:
+        yield from dataset.iter(ROWS_A_READ)
+
+
+def _no_text(position: int, columns: Sequence[str], batch: Mapping[str, Any]) -> str:
+    return f"row {position} has no text in {', '.join(columns)}; the columns are {', '.join(batch)}"
+
+
+def as_json(value: Any, where: str) -> str:
+    """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is None or isinstance(value, str | int | float):
+        return json.dumps(value, ensure_ascii=False)
+    raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null")
+
+
+@dataclass
+class Filters:
+    """The values of the filter columns, by column.
+
+    Attributes:
+        values: the distinct values, as JSON, in the order of first occurrence.
+        codes: each document's value, as a number into ``values``; int32.
+    """
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    codes: dict[str, Array] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
+        """Return the filters from rows with one value per column."""
+        filters = cls()
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            numbers: dict[str, int] = {}
+            codes = [numbers.setdefault(value, len(numbers)) for value in values]
+            filters.values[column] = list(numbers)
+            filters.codes[column] = np.array(codes, dtype=np.int32)
+        return filters
+
+    def mask(self, where: Mapping[str, Any]) -> Mask:
+        """Return the documents with these values in all of these columns."""
+        masks = [self._column_mask(column, allowed) for column, allowed in where.items()]
+        if not masks:
+            raise InputError("where is empty; it names columns and values, such as {'chapter': 1}")
+        mask: Mask = np.logical_and.reduce(masks)
+        return mask
+
+    def _column_mask(self, column: str, allowed: Any) -> Mask:
+        if column not in self.codes:
+            names = ", ".join(self.codes) or "none"
+            raise InputError(
+                f"{column!r} is not a filter of the index; its filters are: {names} (set by filters=[...])"
+            )
+        values = self.values[column]
+        codes = []
+        for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:
+            text = as_json(value, f"where, column {column!r}")
+            if text not in values:
+                examples = ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
+                raise InputError(f"no document has {text} in {column!r}; the values are {examples}")
+            codes.append(values.index(text))
+        return np.isin(self.codes[column], codes)
 
 
 class TermCounter:
@@ -125,12 +266,12 @@ class TermCounter:
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of more documents."""
-        if isinstance(self.tokenizer, Words):
-            terms, lengths = self._encode_words(self.tokenizer, texts)
-        else:
-            terms, lengths = self._encode(tokenize(self.tokenizer, texts))
-        if self.size + len(texts) > MOST_DOCUMENTS:
-            raise InputError(f"more than {MOST_DOCUMENTS} documents: split them over several indexes")
+        terms, offsets, names = encode(self.tokenizer, texts)
+        numbers = np.array([-1 if name is None else self.vocabulary[name] for name in names] or [-1], dtype=np.int32)
+        terms = numbers[terms]
+        present = terms >= 0
+        terms = terms[present]
+        lengths = np.diff(np.concatenate(([0], np.cumsum(present)))[offsets])
         # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
         narrow = (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
         width = np.int32 if narrow else np.int64
@@ -164,20 +305,6 @@ class TermCounter:
             counts[places] = block_counts
             free[terms] += runs
         return starts, documents, counts, np.concatenate(self._lengths)
-
-    def _encode(self, tokens: Sequence[Sequence[str]]) -> tuple[Array, Array]:
-        lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
-        terms = map(self.vocabulary.__getitem__, chain.from_iterable(tokens))
-        return np.fromiter(terms, dtype=np.int32, count=lengths.sum()), lengths
-
-    def _encode_words(self, tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-        terms, offsets, distinct = tokenizer.encode(texts)
-        numbers = np.array([-1 if term is None else self.vocabulary[term] for term in distinct] or [-1], dtype=np.int32)
-        terms = numbers[terms]
-        present = terms >= 0
-        if present.all():
-            return terms, np.diff(offsets)
-        return terms[present], np.diff(np.concatenate(([0], np.cumsum(present)))[offsets])
 
 
 def _changes(values: Array) -> Mask:

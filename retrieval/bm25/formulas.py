@@ -13,15 +13,16 @@ bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from qabench.errors import InputError
-from qabench.retrieval.bm25.search import Floats, Ints
+from qabench.errors import InputError, MissingExtra
+from qabench.retrieval.bm25.search import Floats, Ints, Mask, Results, top
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
+RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}  # method -> class of rank_bm25
 
 
 def idf_robertson(n: int, df: int) -> float:
@@ -151,3 +152,27 @@ class Parameters:
     def base(self, idf: Floats) -> Floats:
         """Return the weight of each term in documents that do not contain it: 0 except for bm25+."""
         return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)
+
+
+class RankBm25Scorer:
+    """Scores from the package rank_bm25, which FanOutQA's official retriever uses."""
+
+    def __init__(self, documents: Sequence[Sequence[str]], parameters: Parameters) -> None:
+        method = parameters.method
+        if method not in RANK_BM25:
+            allowed = ", ".join(RANK_BM25)
+            raise InputError(f"the backend rank_bm25 does not support the method {method!r}; allowed: {allowed}")
+        try:
+            import rank_bm25
+        except ImportError:
+            raise MissingExtra("the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'") from None
+        own = {"epsilon": parameters.epsilon} if method == "okapi" else {"delta": parameters.delta}
+        self._bm25 = getattr(rank_bm25, RANK_BM25[method])(documents, k1=parameters.k1, b=parameters.b, **own)
+
+    def scores(self, terms: Sequence[str]) -> Floats:
+        """Return the score of every document."""
+        return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
+
+    def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
+        """Return the k best documents in ``mask`` (None for all documents)."""
+        return top(self.scores(terms), k, mask)

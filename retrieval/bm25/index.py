@@ -16,11 +16,9 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.building import Content, build, check_belongs
+from qabench.retrieval.bm25.building import Content, Source, build, check_belongs
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.reading import Source, rows_of_texts
-from qabench.retrieval.bm25.scorers import InvertedScorer
-from qabench.retrieval.bm25.search import Floats, Mask
+from qabench.retrieval.bm25.search import Floats, InvertedScorer, Mask
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
 
@@ -101,7 +99,7 @@ class BM25Index(Displayed):
         backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        source = texts if isinstance(texts, Source) else Source(rows_of_texts(texts))
+        source = texts if isinstance(texts, Source) else Source(texts)
         parameters = Parameters.of(method, k1, b, delta, epsilon)
         self._content = build(source, parameters, tokenizer, backend, progress)
 
@@ -120,7 +118,11 @@ class BM25Index(Displayed):
         Raises:
             InputError: a row does not have the column, or its value is not a string.
         """
-        return cls(Source.of_dataset(dataset, column, filters), **options)
+        columns = [column] if isinstance(column, str) else list(column)
+        if not columns:
+            raise InputError("columns is empty; name at least one text column")
+        filters = (filters,) if isinstance(filters, str) else tuple(filters)
+        return cls(Source(dataset, columns, filters), **options)
 
     def __len__(self) -> int:
         """Return the number of documents."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -153,11 +155,11 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Se
     """Return ``tokenizer(text)`` for many texts as numbers; see ``Words.encode``."""
     if type(tokenizer) is Words:
         return tokenizer.encode(texts)
-    numbers: dict[str, int] = {}
+    numbers: defaultdict[str, int] = defaultdict(count().__next__)
     tokens = tokenize(tokenizer, texts)
-    terms = [numbers.setdefault(term, len(numbers)) for text in tokens for term in text]
     offsets = np.cumsum([0, *map(len, tokens)])
-    return np.array(terms, dtype=np.int64), offsets, list(numbers)
+    terms = map(numbers.__getitem__, chain.from_iterable(tokens))
+    return np.fromiter(terms, dtype=np.int64, count=offsets[-1]), offsets, list(numbers)
 
 
 def name_of(tokenizer: Tokenizer) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qabench.retrieval.bm25.scorers import InvertedScorer
+from qabench.retrieval.bm25.search import InvertedScorer
 
 
 @pytest.fixture(autouse=True)

@@ -59,9 +59,9 @@ def test_datasets_streams_and_rows_give_the_same_index(dataset: Dataset, make: A
 
 
 def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.retrieval.bm25 import reading
+    from qabench.retrieval.bm25 import building
 
-    monkeypatch.setattr(reading, "CHARACTERS_A_BLOCK", 1000)
+    monkeypatch.setattr(building, "CHARACTERS_A_BLOCK", 1000)
     read = 0
 
     def rows() -> Iterator[dict[str, str]]:
