@@ -64,7 +64,8 @@ def add_bm25_index(
         raise InputError(f"{', '.join(options)} cannot be set for an existing index; omit index= to build one")
     else:
         index.check_belongs(_searchable(dataset))
-    _attach(dataset, index_name or columns[0], AttachedIndex(index))
+    # The only use of this private attribute: datasets has no public method to add another kind of index.
+    dataset._indexes[index_name or columns[0]] = AttachedIndex(index)
     return dataset
 
 
@@ -72,8 +73,3 @@ def _searchable(dataset: Any) -> Any:
     if not hasattr(dataset, "get_nearest_examples") or not isinstance(getattr(dataset, "_indexes", None), dict):
         raise InputError(f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}")
     return dataset
-
-
-def _attach(dataset: Any, name: str, index: AttachedIndex) -> None:
-    # The only use of this private attribute: datasets has no public method to add another kind of index.
-    dataset._indexes[name] = index

@@ -45,15 +45,7 @@ def _pointer(context: Any, address: Any, like: Any) -> Any:
 
 
 class Index(NamedTuple):
-    """The arrays of ``Postings`` and ``Search``.
-
-    Attributes:
-        addends: the rows of a small collection.
-        values: the rows of a larger one.
-        places: for each row, the place in the postings of the first document of each part, and the end of the last.
-        unit: see ``Search``.
-        most_terms: see ``Search``.
-    """
+    """The arrays of ``Postings`` and ``Search``."""
 
     starts: Array
     documents: Array
@@ -61,9 +53,9 @@ class Index(NamedTuple):
     base: Floats
     highest: Floats
     rows: Array
-    addends: Array
-    values: Array
-    places: Array
+    addends: Array  # the rows of a small collection
+    values: Array  # the rows of a larger one
+    places: Array  # for each row, that of the first document of each part in the postings, and the end of the last
     unit: float
     most_terms: float
 
@@ -250,19 +242,9 @@ def _index_at(header: int) -> Index:
 
 @compiled
 def _search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
-    """Search for one query.
+    """Search for one query. Returns 0, or ``MISSING`` if the row of a frequent term must be computed first.
 
-    Args:
-        header: the address of the index.
-        terms: the address of the query's terms; int64.
-        count: how many terms.
-        mask: the address of a boolean for each document; 0 allows all.
-        k: how many documents; at most as many as are allowed.
-        positions: the address of the result; int64.
-        scores: the address of the result; float64.
-
-    Returns:
-        0, or ``MISSING`` if the row of a frequent term must be computed first.
+    All but ``count`` (of terms) and ``k`` are addresses; that of ``mask`` is 0 if all documents are allowed.
     """
     index = _index_at(header)
     size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]

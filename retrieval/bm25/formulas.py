@@ -90,21 +90,13 @@ METHODS = tuple(FORMULAS)
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A method and its parameters, checked.
+    """A method, one of ``METHODS``, and its parameters; see ``BM25Index``."""
 
-    Attributes:
-        method: one of ``METHODS``.
-        k1: saturation of term frequency, at least 0; higher values saturate more slowly.
-        b: strength of the normalization by document length, 0 to 1.
-        delta: the addend of BM25+ and BM25L, at least 0; not used by the other methods.
-        epsilon: only for okapi: a negative idf is replaced by this fraction of the mean idf, as in ``rank_bm25``.
-    """
-
-    method: str = "bm25+"
-    k1: float = 1.5
-    b: float = 0.75
-    delta: float = 1.0
-    epsilon: float = 0.25
+    method: str
+    k1: float
+    b: float
+    delta: float
+    epsilon: float
 
     @classmethod
     def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:

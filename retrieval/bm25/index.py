@@ -132,18 +132,13 @@ class BM25Index(Displayed):
         """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
         content = self._content
         about = {
-            "documents": f"{self.size:,}",
+            "documents": f"{len(self):,}",
             "columns": ", ".join(content.origin.columns or ()),
             "filters": ", ".join(content.origin.filters),
             **{name: f"{value}" for name, value in self.parameters.used().items()},
             "tokenizer": name_of(self.tokenizer),
         }
         return [Table("BM25Index", ["property", "value"], [[name, value] for name, value in about.items() if value])]
-
-    @property
-    def size(self) -> int:
-        """The number of documents."""
-        return self._content.origin.size
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -190,14 +185,9 @@ class BM25Index(Displayed):
         where: Mapping[str, Any] | None = None,
         workers: int | None = None,
     ) -> list[Hits]:
-        """Call ``search`` for each query, in one compiled call, on all processors if there are many queries.
+        """Call ``search`` for each query, in one compiled call.
 
-        Args:
-            queries: the queries.
-            k: see ``search``.
-            mask: see ``search``.
-            where: see ``search``.
-            workers: the number of threads of the compiled search; None: one per processor if there are many queries.
+        The compiled search has ``workers`` threads; None: one per processor if there are many queries.
         """
         k, allowed = checked_k(k), self._mask(mask, where)
         texts = checked_queries(queries)
@@ -216,13 +206,7 @@ class BM25Index(Displayed):
         save(self._content, Path(path))
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        dataset: Any = None,
-        *,
-        tokenizer: Tokenizer | None = None,
-    ) -> Self:
+    def load(cls, path: str | Path, dataset: Any = None, *, tokenizer: Tokenizer | None = None) -> Self:
         """Open a saved index. The file is checked as a whole, and memory-mapped: processes share its postings.
 
         Args:
@@ -247,9 +231,9 @@ class BM25Index(Displayed):
         if mask is None:
             return matching
         allowed = np.ascontiguousarray(mask)
-        if allowed.dtype != bool or allowed.shape != (self.size,):
+        if allowed.dtype != bool or allowed.shape != (len(self),):
             raise InputError(
-                f"the mask has type {allowed.dtype} and shape {allowed.shape}; expected {self.size} booleans"
+                f"the mask has type {allowed.dtype} and shape {allowed.shape}; expected {len(self)} booleans"
             )
         return allowed if matching is None else allowed & matching
 

@@ -78,8 +78,8 @@ def save(content: Content, path: Path) -> None:
 
 def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
     """Return the content of a file; see ``BM25Index.load``."""
-    header, arrays = _read(path)
     try:
+        header, arrays = _read(path)
         origin = Origin(**header["origin"] | {"filters": tuple(header["origin"]["filters"])})
         parameters = Parameters.of(**header["parameters"])
         tokenizer = _tokenizer(path, header["tokenizer"], header["tokenizer_spec"], tokenizer)
@@ -91,15 +91,14 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise damaged(path, f"its content does not fit together: {error!r:.100}") from None
+        raise _damaged(path, f"its content does not fit together: {error!r:.100}") from None
     content = Content(parameters, tokenizer, InvertedScorer(postings, terms), filters, origin)
     if dataset is not None:
         check_belongs(content, dataset, f"the index {path}")
     return content
 
 
-def damaged(path: Path, detail: str) -> InputError:
-    """Return the error for a damaged file."""
+def _damaged(path: Path, detail: str) -> InputError:
     return InputError(f"the index {path} is damaged ({detail}); build it again or copy it again")
 
 
@@ -113,22 +112,19 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             if len(begin) > len(MAGIC) and (version := begin[len(MAGIC)]) != VERSION:
                 raise InputError(f"the index {path} has format {version}; this qabench reads {VERSION}. Build it again")
             if len(begin) < START:
-                raise damaged(path, f"it has only {len(begin)} bytes")
+                raise _damaged(path, f"it has only {len(begin)} bytes")
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
     if xxhash.xxh3_64_intdigest(data[START - 8 :]) != int.from_bytes(begin[-16:-8], "little"):
-        raise damaged(path, f"its {len(data)} bytes have another checksum")
+        raise _damaged(path, f"its {len(data)} bytes have another checksum")
     end = START + int.from_bytes(begin[-8:], "little")
-    try:
-        header = json_of(bytes(data[START:end]))
-        arrays = {
-            name: np.frombuffer(data, dtype, length, end + place) if length else np.empty(0, dtype)
-            for name, (dtype, length, place) in header["arrays"].items()
-            if dtype == TYPES.get(name, "<i4") and length >= 0 and place >= 0 and place % ALIGNMENT == 0
-        }
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise damaged(path, f"its header does not describe its arrays: {error!r:.100}") from None
+    header = json_of(bytes(data[START:end]))
+    arrays = {
+        name: np.frombuffer(data, dtype, length, end + place) if length else np.empty(0, dtype)
+        for name, (dtype, length, place) in header["arrays"].items()
+        if dtype == TYPES.get(name, "<i4") and length >= 0 and place >= 0 and place % ALIGNMENT == 0
+    }
     return header, arrays
 
 

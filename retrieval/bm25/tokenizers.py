@@ -79,11 +79,9 @@ class Words:
         return [term for term in self._finish(terms) if term is not None]
 
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
-        """Return ``self(text)`` for many texts, as numbers. Arrow encodes words; each distinct word is stemmed once.
+        """Return the number of each word of all texts, the start of each text and the end of the last, and the terms.
 
-        Returns:
-            The number of each word, for all texts one after the other; the start of each text in this array, and the
-            end of the last; and the terms by number, in the order of first occurrence (None for a stop word).
+        The terms are in the order of first occurrence; None for a stop word. Each distinct word is stemmed once.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
