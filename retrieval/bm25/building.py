@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -55,21 +55,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an index was built from; see ``Source``.
+    """What an index was built from; ``columns`` and ``filters`` are those of ``Source``."""
 
-    Attributes:
-        size: the number of documents.
-        digest: the digest of the documents and filter values.
-        columns: the text columns.
-        filters: the filter columns.
-        cache_key: the fingerprint of the dataset in ``datasets``.
-    """
-
-    size: int
+    size: int  # documents
     digest: str
     columns: list[str] | None
     filters: tuple[str, ...]
-    cache_key: str | None
+    cache_key: str | None  # the fingerprint of the dataset in ``datasets``
 
 
 @dataclass(frozen=True)
@@ -204,20 +196,15 @@ def as_json(value: Any, where: str) -> str:
 
 @dataclass
 class Filters:
-    """The values of the filter columns, by column.
+    """The values of the filter columns, by column."""
 
-    Attributes:
-        values: the distinct values, as JSON, in the order of first occurrence.
-        codes: each document's value, as a number into ``values``; int32.
-    """
-
-    values: dict[str, list[str]] = field(default_factory=dict)
-    codes: dict[str, Array] = field(default_factory=dict)
+    values: dict[str, list[str]]  # the distinct values, as JSON, in the order of first occurrence
+    codes: dict[str, Array]  # each document's value, as a number into ``values``; int32
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
         """Return the filters from rows with one value per column."""
-        filters = cls()
+        filters = cls({}, {})
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             numbers: dict[str, int] = {}
             codes = [numbers.setdefault(value, len(numbers)) for value in values]

@@ -27,12 +27,7 @@ HITS_SHOWN = 10  # by print and in notebooks
 
 @dataclass(slots=True, repr=False)  # not frozen, which would take a tenth of the time of a query
 class Hits(Displayed):
-    """The result of one query, the best document first. Iterating gives (position, score) pairs.
-
-    Attributes:
-        positions: positions of documents in the index.
-        scores: their scores.
-    """
+    """Positions and scores of a query's best documents, best first. Iterating gives (position, score) pairs."""
 
     positions: list[int]
     scores: list[float]

@@ -86,8 +86,10 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
         columns = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
         filters = Filters(header["filters"], columns)
         postings = Postings(**{name: arrays[name] for name in list(TYPES)[:5]}, size=origin.size)
-        terms = _terms(arrays["vocabulary"], arrays["ends"])
-        _check(postings, terms, filters, arrays)
+        vocabulary = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
+        bounds = pairwise(arrays["ends"].tolist())
+        terms = {vocabulary[start:end]: number for number, (start, end) in enumerate(bounds)}
+        _check(postings, terms, filters)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -107,12 +109,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
         with path.open("rb") as file:
             begin = file.read(START)
-            if begin[: len(MAGIC)] != MAGIC[: len(begin)] or not begin:
+            if begin[: len(MAGIC)] != MAGIC:
                 raise InputError(f"{path} is not a BM25 index of qabench")
-            if len(begin) > len(MAGIC) and (version := begin[len(MAGIC)]) != VERSION:
+            if len(begin) == START and (version := begin[len(MAGIC)]) != VERSION:
                 raise InputError(f"the index {path} has format {version}; this qabench reads {VERSION}. Build it again")
-            if len(begin) < START:
-                raise _damaged(path, f"it has only {len(begin)} bytes")
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
@@ -128,13 +128,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     return header, arrays
 
 
-def _terms(vocabulary: Array, ends: Array) -> dict[str, int]:
-    """Return the number of each term."""
-    text = vocabulary.tobytes().decode("utf-8", "surrogatepass")
-    return {text[start:end]: number for number, (start, end) in enumerate(pairwise(ends.tolist()))}
-
-
-def _check(postings: Postings, terms: dict[str, int], filters: Filters, arrays: dict[str, Array]) -> None:
+def _check(postings: Postings, terms: dict[str, int], filters: Filters) -> None:
     """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
     starts, documents, size = postings.starts, postings.documents, postings.size
     gaps = np.diff(documents)
