@@ -98,6 +98,24 @@ def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Pat
     assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["autoais"]
 
 
+def test_urls_of_passages_are_compared_with_named_ones(tmp_path: Path) -> None:
+    rows = [
+        {"url": "http://www.example.org/astronomy/speed-of-light/", "text": "Light takes eight minutes to the Earth."}
+    ]
+    rows += [{"title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."}]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = {"method": "retrieve-read", "corpus": str(tmp_path / "corpus.jsonl"), "k": 1}
+    evaluation = read_run(done(tmp_path, lambda prompt: "It takes minutes [1].", **arguments).location)
+    scores = {record.question: dict(record.scores) for record in evaluation.records}
+    (light,) = (columns for question, columns in scores.items() if question.startswith("How long does light take"))
+    (bread,) = (columns for question, columns in scores.items() if question.startswith("Why does bread dough"))
+    assert (light["evidence.recall"], light["evidence.precision"]) == (1 / 2, 1)
+    assert "evidence.recall" not in bread  # its passage has no URL
+    assert evaluation.signatures["evidence"].startswith("expertqa_evidence|config:sample|") and not evaluation.recorded
+    closed = read_run(done(tmp_path / "closed", lambda prompt: "It takes minutes.").location)
+    assert "evidence" not in closed.signatures
+
+
 def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> None:
     reply = "The yeast makes gas [1]. Iron rusts [2]. The yeast eats sugar. Zzz qqq.\n[1] https://made.up"
     log = done(tmp_path, lambda prompt: reply, method="post-hoc", corpus=corpus)

@@ -8,6 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.evaluation.evidence import evidence_metrics
 from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ METRICS = (
         official=False,
         main=False,
     ),
+    *evidence_metrics("named"),
 )
 
 
@@ -233,6 +235,7 @@ class ExpertQA(Benchmark):
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
+        "evidence": "Recall and precision of the pages read, against those that the claims name; unofficial.",
         "faithfulness": "Faithfulness to the reference answer, by the model of AutoAIS; unofficial. Not by default.",
     }
     default_families = tuple(families)[:-1]
@@ -279,13 +282,15 @@ class ExpertQA(Benchmark):
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def prediction(self, record: Record) -> dict[str, Any]:
-        """Return the answer; if any, its claims with evidence and labels, and the attribution that marks cite."""
+        """Return the answer; if any, its claims with evidence and labels, what marks cite, and the pages read."""
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
             names = {"claim": "text", "evidence": "evidence", "label": "label"}
             fields["claims"] = [{name: claim[key] for name, key in names.items()} for claim in claims]
         if attribution := record.detail.get("attribution"):
             fields["attribution"] = list(attribution)
+        if "evidence_read" in record.detail:
+            fields["pages"] = list(record.detail["evidence_read"])
         return fields
 
     def reproduce(self) -> Reproduction:

@@ -1,7 +1,8 @@
 """Questions of ExpertQA, scores of predictions, and the published numbers that can be computed.
 
-A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both. A claim is
-``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score": 0.5}``; label and fact_score are optional.
+A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both, and optionally
+``pages``, the URLs that were read. A claim is ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score":
+0.5}``; label and fact_score are optional.
 Claims are either the annotated claims of the config, in their order, or those of another system's answer. The former
 are scored as in the authors' scripts, with agreement between labels and experts. For the latter, there are no experts'
 labels, so all claims with evidence count.
@@ -14,6 +15,7 @@ Columns of ``Record.scores``, from which the metrics are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
+- evidence.recall, evidence.precision: see ``qabench.evaluation.evidence``; absent without named URLs.
 - faithfulness: the share of the answer's claims that the reference answer entails; 0 for an answer without claims.
 """
 
@@ -38,11 +40,12 @@ from qabench.benchmarks.expertqa.agreement import (
 from qabench.benchmarks.expertqa.claims import faithfulness_labels, problem_of, sentence_splitter
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
-from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions
+from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions, page_key
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
+from qabench.evaluation.evidence import compare_pages
 from qabench.evaluation.signature import signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table
@@ -50,7 +53,7 @@ from qabench.loading_scripts.expertqa.stats import tables
 from qabench.models import entailment
 
 ROUGE, AUTOAIS, FACT_SCORE, FAITHFULNESS = "rouge", "autoais", "fact_score", "faithfulness"
-AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT = "autoais_agreement", "fact_score_agreement"
+AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT, EVIDENCE = "autoais_agreement", "fact_score_agreement", "evidence"
 Columns = dict[str, float]
 Claims = Sequence[Mapping[str, Any]]
 
@@ -77,6 +80,14 @@ def unjudged_signature(fields: Mapping[str, Any], unlabeled: str, labels: str) -
     return signature("expertqa_autoais", **fields, unlabeled=unlabeled, counted="all with evidence", labels=labels)
 
 
+def evidence_columns(named: Sequence[str], read: Sequence[str]) -> tuple[Columns, dict[str, Any]]:
+    """Compare the URLs that were read with those that a question's claims name; return columns and detail."""
+    pages = [frozenset([page]) for page in dict.fromkeys(map(page_key, read))]
+    score = compare_pages({i: frozenset([url]) for i, url in enumerate(named)}, pages)
+    detail = {"evidence_read": list(read), "evidence_missing": [named[i] for i in score.missing]}
+    return score.columns(), detail
+
+
 def _claim_columns(text: str, claims: Claims) -> Columns:
     with_evidence = sum(bool(claim["evidence"]) for claim in claims)
     return {"claims": len(claims), "claims_with_evidence": with_evidence, "abstains": int(abstains(text))}
@@ -101,7 +112,9 @@ class ScoredQuestion:
     claims: list[dict[str, Any]] | None = None
     annotated: bool = False
     problem: str | None = None
+    pages: list[str] | None = field(default_factory=list)  # None: the prediction does not say what was read
     scores: Columns = field(default_factory=dict)
+    detail: dict[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -162,14 +175,17 @@ def _read(question: Question, prediction: Prediction | None) -> ScoredQuestion:
     if answer is not None and not isinstance(answer, str):
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
         return ScoredQuestion(question, prediction, problem=problem)
+    pages = prediction.fields.get("pages")
+    if pages is not None and not (isinstance(pages, list) and all(isinstance(url, str) for url in pages)):
+        problem = f"the pages are {pages!r:.60}; allowed: a list of URLs"
+        return ScoredQuestion(question, prediction, problem=problem)
     if claims is None:
-        return ScoredQuestion(question, prediction, answer)
+        return ScoredQuestion(question, prediction, answer, pages=pages)
     if problem_of_claims := problem_of(claims):
         return ScoredQuestion(question, prediction, problem=problem_of_claims)
     names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
-    return ScoredQuestion(
-        question, prediction, answer, [{name: claim.get(key) for name, key in names.items()} for claim in claims]
-    )
+    read = [{name: claim.get(key) for name, key in names.items()} for claim in claims]
+    return ScoredQuestion(question, prediction, answer, read, pages=pages)
 
 
 def _match_annotated(items: Sequence[ScoredQuestion]) -> None:
@@ -226,6 +242,14 @@ def _score(
         if any("fact_score_sum" in item.scores for item in items):
             scorer = _authors_of(items, "fact_scores_by")
             signatures[FACT_SCORE] = signature("expertqa_fact_score", **fields, fact_scores=scorer)
+    with_pages = any(item.prediction and item.prediction.fields.get("pages") is not None for item in items)
+    if EVIDENCE in families and with_pages:
+        for item in items:
+            if item.pages is not None and (named := questions.evidence_urls[item.question.id]):
+                columns, item.detail = evidence_columns(named, item.pages)
+                item.scores |= columns
+        if any(item.detail for item in items):
+            signatures[EVIDENCE] = signature("expertqa_evidence", **fields)
     return signatures
 
 
@@ -303,7 +327,7 @@ def _record(item: ScoredQuestion) -> Record:
         problem=item.problem or nothing,
         scores=item.scores,
         groups=item.question.groups,
-        detail={"claims": claims, "passages": []},
+        detail={"claims": claims, "passages": []} | item.detail,
     )
 
 
@@ -332,6 +356,8 @@ def _hint(family: str, questions: Questions) -> str:
         )
     if family in (AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT):
         return "predictions need the annotated claims of the config, in their order, with label or fact_score"
+    if family == EVIDENCE:
+        return 'predictions need "pages", the URLs that were read, and the config needs annotated claims that name URLs'
     return 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
 
 

@@ -148,6 +148,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "unlabeled": _UNLABELED,
         "labels": _LABELS,
     },
+    # Not a score of the authors: only the fields of the run can deviate from theirs.
+    "expertqa_evidence": _DATA | _SYSTEM | dict.fromkeys(("config", "split"), IRRELEVANT),
     "expertqa_faithfulness": {
         **dict.fromkeys(("benchmark", "config", "split", "data", "references", "claims"), IRRELEVANT),
         "labels": Field((), "this score is this project's own, not QAFactEval, which the authors report"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +15,9 @@ from qabench.data.rows import Row, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+
+# At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the text of a page.
+_URL = re.compile(r"^[ \t]*(?:\[[^\]\s]*\])?[ \t]*(https?://\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,26 @@ class Questions:
     def annotated(self) -> bool:
         """Tell whether experts have judged the claims of the answers."""
         return any(claim["support"] is not None for row in self.rows for claim in row.annotated_claims)
+
+    @cached_property
+    def evidence_urls(self) -> dict[str, list[str]]:
+        """Return the distinct URLs that the annotated claims of all answers to a question name, by the question's id.
+
+        A claim names the URLs of its revised evidence, or else of its evidence, whether or not they support it.
+        """
+        urls: dict[str, dict[str, None]] = {row.id: {} for row in self.rows}
+        for row in self.rows:
+            for claim in row.annotated_claims:
+                evidence = (claim["revised_evidence"], claim["evidence"]) if claim["support"] is not None else ()
+                candidates = (_URL.findall("\n".join(texts or ())) for texts in evidence)
+                urls[row.id] |= dict.fromkeys(map(page_key, next(filter(None, candidates), ())))
+        return {id: list(of_question) for id, of_question in urls.items()}
+
+
+def page_key(url: str) -> str:
+    """Return a URL without scheme, "www.", fragment, and slash or punctuation at the end; the host in lower case."""
+    host, slash, path = re.sub(r"^https?://(www\.)?", "", url.partition("#")[0], flags=re.IGNORECASE).partition("/")
+    return (host.lower() + slash + path).rstrip("/.,;")
 
 
 def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:

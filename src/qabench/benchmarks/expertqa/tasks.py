@@ -18,7 +18,9 @@ from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
 from qabench.benchmarks.expertqa.claims import sentence_splitter
 from qabench.benchmarks.expertqa.evaluate import (
     AUTOAIS,
+    EVIDENCE,
     ROUGE,
+    evidence_columns,
     rouge_signature,
     unjudged_columns,
     unjudged_signature,
@@ -29,6 +31,8 @@ from qabench.benchmarks.expertqa.prompts import AUTO, OFFICIAL
 from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import scores_of
+from qabench.evaluation.signature import signature
+from qabench.retrieval.web.fetch import READ
 from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
 from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
@@ -94,7 +98,7 @@ def expertqa(
     with_fields = all(question.field for question in questions.rows)
     options = Options(retriever, corpus, search, ranker, encoder, k, chunk_size, overlap)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
-    samples = chosen(map(_sample, questions.rows), ids, fields)
+    samples = chosen((_sample(row, questions.evidence_urls[row.id]) for row in questions.rows), ids, fields)
     available = len({question.id for question in questions.rows})
     signed = {"config": questions.config, "split": questions.split, "data": questions.digest} | how.signature()
     limits: dict[str, Any] = {"temperature": 0, "max_tokens": ANSWER_TOKENS}
@@ -111,8 +115,8 @@ def expertqa(
     )
 
 
-def _sample(question: Question) -> Sample:
-    metadata = {"expected": question.reference, "field": question.field}
+def _sample(question: Question, urls: Sequence[str]) -> Sample:
+    metadata = {"expected": question.reference, "field": question.field, "evidence_urls": urls}
     return sample(question.id, question.text, question.text, question.reference or "", question.groups, **metadata)
 
 
@@ -176,7 +180,7 @@ def expertqa_metrics() -> Metric:
 
 @scorer(name="expertqa", metrics=[expertqa_metrics()])
 def expertqa_scorer(signed: Mapping[str, Any] | None = None) -> Scorer:
-    """Score an answer: claims with evidence, and ROUGE if there is a reference answer.
+    """Score an answer: claims with evidence, ROUGE if there is a reference answer, and the pages that were read.
 
     A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
     ``signed`` are the signature fields for the data and for how answers are written.
@@ -203,8 +207,22 @@ def expertqa_scorer(signed: Mapping[str, Any] | None = None) -> Scorer:
             detail["attribution"] = stored["attribution"]
         if web := state.metadata.get("web"):
             detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
+        read = _urls_read((signed or {}).get("method", ""), detail)
+        if read is not None and (named := state.metadata.get("evidence_urls")):
+            evidence, pages = evidence_columns(named, read)
+            columns |= evidence
+            detail |= pages
+            signatures[EVIDENCE] = signature("expertqa_evidence", **fields)
         unasked = bool(state.metadata.get("unasked"))
         metadata = {"detail": detail, "unasked": unasked, "signatures": signatures}
         return Score(value=columns, answer=answer, metadata=metadata)
 
     return score
+
+
+def _urls_read(method: str, detail: Mapping[str, Any]) -> list[str] | None:
+    """Return the URLs of the pages or passages that were read; None for passages without URLs, and without a search."""
+    if method.endswith("-web"):
+        return [page["url"] for page in detail.get("pages", ()) if page["outcome"] == READ]
+    sources = [passage.get("source", "") for passage in detail["passages"]]
+    return [source for source in sources if source.startswith(("http://", "https://"))] or None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.evaluation.evidence import evidence_metrics
 from qabench.evaluation.metric import Metric, mean_in_order
 
 if TYPE_CHECKING:
@@ -85,20 +86,7 @@ class FanOutQA(Benchmark):
         ),
         *_rouge("precision"),
         *_rouge("recall"),
-        Metric(
-            "evidence.recall",
-            "Recall of evidence",
-            "Share of the necessary pages that were read; 0 without a search.",
-            "evidence",
-            official=False,
-        ),
-        Metric(
-            "evidence.precision",
-            "Precision of evidence",
-            "Share of the pages read that are necessary, over the questions with pages.",
-            "evidence",
-            official=False,
-        ),
+        *evidence_metrics("necessary"),
     )
     headline = ("acc.loose",)
     failures_official = True

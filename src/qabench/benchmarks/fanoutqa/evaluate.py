@@ -174,8 +174,7 @@ def add_evidence(
 ) -> None:
     """Add recall and, if pages were read, precision of the pages of each question; see ``evidence_scores``."""
     for i, score in enumerate(evidence_scores(necessary, pages, k)):
-        precision = {} if score.precision is None else {"evidence.precision": score.precision}
-        scores.rows[i] |= {"evidence.recall": score.recall} | precision
+        scores.rows[i] |= score.columns()
         scores.details[i] |= {
             "evidence_read": list(pages[i] or []),
             "evidence_missing": [necessary[i][position]["title"] for position in score.missing],

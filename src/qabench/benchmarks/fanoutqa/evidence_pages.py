@@ -9,31 +9,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
+from qabench.evaluation.evidence import EvidenceScore, compare_pages
 
 Keys = frozenset[str | int]
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceScore:
-    """The evidence pages of one question.
-
-    Attributes:
-        recall: the share of the necessary pages that were read, in [0, 1]; 0 if no page was read.
-        precision: the share of the pages read that are necessary, in [0, 1]; None if no page was read.
-        missing: positions of the necessary pages that were not read; a repeated page is named by its first position.
-        n_read: the number of pages read; a page that was read several times counts once.
-    """
-
-    recall: float
-    precision: float | None
-    missing: tuple[int, ...]
-    n_read: int
 
 
 def page_keys(page: Any) -> Keys:
@@ -112,12 +95,8 @@ def evidence_scores(
         if prediction is not None and prediction is not UNANSWERED and not _is_list(prediction):
             raise InputError(f"predictions[{i}] is {prediction!r:.80}; allowed: a list of pages, or None")
         pages = prediction if _is_list(prediction) else []
-        necessary, read = distinct_pages(reference), list(distinct_pages(pages).values())[:k]
-        missing = tuple(first for first, keys in necessary.items() if not any(keys & page for page in read))
-        relevant = sum(any(keys & page for keys in necessary.values()) for page in read)
-        precision = relevant / len(read) if read else None
-        recall = (len(necessary) - len(missing)) / len(necessary)
-        scores.append(EvidenceScore(recall, precision, missing, len(read)))
+        read = list(distinct_pages(pages).values())[:k]
+        scores.append(compare_pages(distinct_pages(reference), read))
     return scores
 
 
