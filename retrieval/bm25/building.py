@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.retrieval.bm25.formulas import Parameters, RankBm25Scorer
 from qabench.retrieval.bm25.search import Array, InvertedScorer, Mask, Postings
-from qabench.retrieval.bm25.tokenizers import Tokenizer, encode, tokenize
+from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
@@ -253,12 +253,18 @@ class TermCounter:
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of more documents."""
-        terms, offsets, names = encode(self.tokenizer, texts)
-        numbers = np.array([-1 if name is None else self.vocabulary[name] for name in names] or [-1], dtype=np.int32)
-        terms = numbers[terms]
-        present = terms >= 0
-        terms = terms[present]
-        lengths = np.diff(np.concatenate(([0], np.cumsum(present)))[offsets])
+        number_of = self.vocabulary.__getitem__
+        if type(self.tokenizer) is Words:
+            terms, offsets, names = self.tokenizer.encode(texts)
+            numbers = np.array([-1 if name is None else number_of(name) for name in names] or [-1], dtype=np.int32)
+            terms = numbers[terms]
+            present = terms >= 0
+            terms = terms[present]
+            lengths = np.diff(np.concatenate(([0], np.cumsum(present)))[offsets])
+        else:
+            tokens = tokenize(self.tokenizer, texts)
+            lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
+            terms = np.fromiter(map(number_of, chain.from_iterable(tokens)), dtype=np.int32, count=lengths.sum())
         # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
         narrow = (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
         width = np.int32 if narrow else np.int64

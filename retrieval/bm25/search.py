@@ -203,11 +203,8 @@ class InvertedScorer:
         self._search = Search(postings)
         self._queries = 0.0  # so far; infinite once the search is chosen
 
-    def __getstate__(self) -> tuple[Postings, dict[str, int]]:
-        return self.postings, self.vocabulary
-
-    def __setstate__(self, state: tuple[Postings, dict[str, int]]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvertedScorer, (self.postings, self.vocabulary)
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return the score of every document."""

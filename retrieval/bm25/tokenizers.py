@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -153,11 +151,10 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Se
     """Return ``tokenizer(text)`` for many texts as numbers; see ``Words.encode``."""
     if type(tokenizer) is Words:
         return tokenizer.encode(texts)
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
+    numbers: dict[str, int] = {}
     tokens = tokenize(tokenizer, texts)
-    offsets = np.cumsum([0, *map(len, tokens)])
-    terms = map(numbers.__getitem__, chain.from_iterable(tokens))
-    return np.fromiter(terms, dtype=np.int64, count=offsets[-1]), offsets, list(numbers)
+    terms = [numbers.setdefault(term, len(numbers)) for text in tokens for term in text]
+    return np.array(terms, dtype=np.int64), np.cumsum([0, *map(len, tokens)]), list(numbers)
 
 
 def name_of(tokenizer: Tokenizer) -> str:
