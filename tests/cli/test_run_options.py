@@ -171,7 +171,7 @@ def test_a_suite_with_fastbook(tmp_path: Path) -> None:
 
 
 def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "probe", lambda *_: None)
+    monkeypatch.setattr(suite, "probe", lambda model, *_: model)
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     file = tmp_path / "suite.yaml"
     file.write_text(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 import subprocess
 import sys
@@ -142,36 +140,6 @@ def test_a_lost_node_loses_and_repeats_nothing(address: str, tmp_path: Path) -> 
         results = list(machines.map(partial(ray_jobs.on_a_node_that_is_lost, mark, head), range(12)))
     assert mark.exists()
     assert results == [(number, head) for number in range(12)]
-
-
-LOST_HEAD = """
-import os, signal, sys
-from functools import partial
-import ray_jobs
-from qabench.errors import QabenchError
-from qabench.scale import Cluster
-try:
-    with Cluster(workers=1) as machines:
-        results = machines.map(partial(ray_jobs.constant, ray_jobs.waiting_after_the_first), range(2))
-        next(results)
-        from ray._private.worker import _global_node
-        os.kill(_global_node.all_processes[sys.argv[1]][0].process.pid, signal.SIGKILL)
-        next(results)
-except QabenchError as error:
-    print("error:", error)
-"""
-
-
-@pytest.mark.parametrize("process", ["gcs_server", "raylet"])
-def test_a_lost_head_is_one_error(process: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(Path(ray_jobs.__file__).parent)}
-    command = [sys.executable, "-c", LOST_HEAD, process]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    output, errors = child.communicate()
-    assert re.search("^error: (the Ray cluster was lost: .* does not answer|the job failed on the Ray)", output, re.M)
-    assert child.returncode == 0 and "Traceback" not in errors
-    assert list(Path("/tmp").glob(f"qabench-ray-{child.pid}-*")) == []
-    assert ray_jobs.processes_with(f"qabench-ray-{child.pid}-") == []
 
 
 def test_a_local_cluster_leaves_nothing_behind(tmp_path: Path) -> None:

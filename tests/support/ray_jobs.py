@@ -59,12 +59,6 @@ def refusing(number: int) -> int:
     return number
 
 
-def waiting_after_the_first(number: int) -> int:
-    """Return 0, and wait for any other number."""
-    time.sleep(number * SECONDS)
-    return number
-
-
 def processes_with(text: str) -> list[str]:
     """Return the commands of running processes that contain a text, except this process."""
     commands = []

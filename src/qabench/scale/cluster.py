@@ -32,6 +32,7 @@ Out = TypeVar("Out")
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
 SECONDS_TO_CONNECT = 10
 SECONDS_BETWEEN_CHECKS = 1.0  # that the cluster still answers; Ray ends this process 15 s after its node was lost
+SECONDS_TO_ANSWER = 3
 MAX_FAILED_CHECKS = 3
 FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local clusters
 
@@ -190,6 +191,17 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
 
 
+def _check_speaks(address: str) -> None:
+    """Raise OSError unless a gRPC server sends its settings, which it does first.
+
+    A connection alone is not enough: processes that a killed server started keep its port open.
+    """
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), SECONDS_TO_ANSWER) as connection:
+        if not connection.recv(1):
+            raise ConnectionError("it closed the connection")
+
+
 def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
     """Yield the items, which a thread reads, while the head of the cluster and this machine's node answer.
 
@@ -209,11 +221,15 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
             while not wait([future], SECONDS_BETWEEN_CHECKS).done:
                 try:
                     for address in addresses:
-                        _check_answers(address)
+                        _check_speaks(address)
                     failures = 0
                 except OSError as error:
                     failures += 1
                     if failures == MAX_FAILED_CHECKS:
+                        with suppress(ImportError):  # otherwise a thread of Ray Data starts another cluster
+                            from ray._private import auto_init_hook
+
+                            auto_init_hook.enable_auto_connect = False
                         message = f"the Ray cluster was lost: {address} does not answer ({error})"
                         raise QabenchError(f"{message}; run the command again on a running cluster") from error
             if (item := future.result()) is None:
