@@ -14,7 +14,8 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.retrieval.bm25.formulas import Parameters, RankBm25Scorer
-from qabench.retrieval.bm25.search import Array, InvertedScorer, Mask, Postings
+from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.search import Array, Mask, Postings
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON

@@ -18,7 +18,8 @@ from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import Content, Source, build, check_belongs
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Floats, InvertedScorer, Mask
+from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.search import Floats, Mask
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
 

@@ -21,7 +21,8 @@ from qabench.io.files import replacing, sweep
 from qabench.io.limits import json_of
 from qabench.retrieval.bm25.building import Content, Filters, Origin, check_belongs
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Array, InvertedScorer, Postings
+from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.search import Array, Postings
 from qabench.retrieval.bm25.tokenizers import Tokenizer, from_spec, name_of
 
 MAGIC = b"QABBM25"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qabench.retrieval.bm25.search import InvertedScorer
+from qabench.retrieval.bm25.inverted import InvertedScorer
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,8 @@ import pytest
 
 from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25.formulas import METHODS
-from qabench.retrieval.bm25.search import InvertedScorer, Postings, Search, top
+from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.search import Postings, Search, top
 
 pytestmark = [pytest.mark.usefixtures("with_numba"), pytest.mark.xdist_group("numba")]
 
