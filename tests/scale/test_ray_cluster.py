@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
@@ -140,6 +143,40 @@ def test_a_lost_node_loses_and_repeats_nothing(address: str, tmp_path: Path) -> 
         results = list(machines.map(partial(ray_jobs.on_a_node_that_is_lost, mark, head), range(12)))
     assert mark.exists()
     assert results == [(number, head) for number in range(12)]
+
+
+LOST_HEAD = """
+import os, signal, sys, threading, time
+from functools import partial
+from pathlib import Path
+import ray_jobs
+from qabench.errors import QabenchError
+from qabench.scale import Cluster
+started = Path(sys.argv[2])
+def kill():
+    while not started.exists():
+        time.sleep(0.1)
+    from ray._private.worker import _global_node
+    os.kill(_global_node.all_processes[sys.argv[1]][0].process.pid, signal.SIGKILL)
+try:
+    with Cluster(workers=1) as machines:
+        threading.Thread(target=kill, daemon=True).start()
+        next(machines.map(partial(ray_jobs.constant, partial(ray_jobs.started_and_waiting, started)), [1]))
+except QabenchError as error:
+    print("error:", error)
+"""
+
+
+@pytest.mark.parametrize("process", ["gcs_server", "raylet"])
+def test_a_lost_head_is_one_error(process: str, tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(ray_jobs.__file__).parent)}
+    command = [sys.executable, "-c", LOST_HEAD, process, str(tmp_path / "started")]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    output, errors = child.communicate()
+    assert re.search("^error: (the Ray cluster was lost: .* does not answer|the job failed on the Ray)", output, re.M)
+    assert child.returncode == 0 and "Traceback" not in errors
+    while ray_jobs.processes_with(f"qabench-ray-{child.pid}-"):  # until the worker notices that its node is gone
+        time.sleep(0.1)
 
 
 def test_a_local_cluster_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -230,6 +230,7 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
                             from ray._private import auto_init_hook
 
                             auto_init_hook.enable_auto_connect = False
+                        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # that thread's traceback
                         message = f"the Ray cluster was lost: {address} does not answer ({error})"
                         raise QabenchError(f"{message}; run the command again on a running cluster") from error
             if (item := future.result()) is None:
