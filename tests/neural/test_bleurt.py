@@ -75,6 +75,7 @@ def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, mo
 
     (tmp_path / "bleurt_config.json").touch()
     monkeypatch.setitem(sys.modules, "bleurt", None)
+    monkeypatch.setitem(sys.modules, "bleurt.score", None)
     with pytest.raises(MissingExtra, match="checkpoint of the package bleurt, which is not installed: pip install"):
         load_bleurt(str(tmp_path))
     monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())

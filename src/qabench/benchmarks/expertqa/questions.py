@@ -17,7 +17,7 @@ from qabench.loading_scripts import custom_digest, dataset_table, file_digest, o
 from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
 
 # At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the text of a page.
-_URL = re.compile(r"^[ \t]*(?:\[[^\]\s]*\])?[ \t]*(https?://\S+)", re.MULTILINE)
+_URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
