@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import dumps, evidence_of
+from qabench.answers import dumps
 from qabench.data.rows import Row, read_json_list
 from qabench.errors import DataError
 
@@ -33,14 +33,13 @@ def parse_dev(row: Row) -> dict[str, Any]:
         DataError: names file, row, field and what was expected.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
-    _check_decomposition(row)
+    evidence = list(_evidence(row))
     _check_answer(row, "answer")
-    decomposition = row.get("decomposition", list)
     return {
         **_common(row),
         "answer": dumps(row.fields["answer"]),
-        "decomposition": dumps(decomposition),
-        "necessary_evidence": [_page(Row(page, row.where)) for page in evidence_of(decomposition)],
+        "decomposition": dumps(row.fields["decomposition"]),
+        "necessary_evidence": evidence,
     }
 
 
@@ -73,15 +72,16 @@ def _page_number(row: Row, key: str) -> int | None:
     return int(value)
 
 
-def _check_decomposition(row: Row) -> None:
+def _evidence(row: Row) -> Iterator[dict[str, Any]]:
+    """Yield the pages of a checked decomposition, each sub-question's before those of its own sub-questions."""
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)
         node.texts("depends_on")
         _check_answer(node, "answer")
         if node.get("evidence", dict, None) is not None:
-            _page(Row(node.fields["evidence"], f"{node.where}, field 'evidence'"))
-        _check_decomposition(node)
+            yield _page(Row(node.fields["evidence"], f"{node.where}, field 'evidence'"))
+        yield from _evidence(node)
 
 
 def _check_answer(row: Row, key: str) -> None:

@@ -159,11 +159,6 @@ def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterato
         yield from subquestions(node["decomposition"], depth + 1)
 
 
-def evidence_of(decomposition: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the evidence pages of a decomposition's sub-questions in preorder: the question's necessary evidence."""
-    return [node["evidence"] for _, node in subquestions(decomposition) if node["evidence"] is not None]
-
-
 def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
     """Raise InputError unless there is one prediction for each reference, and at least one."""
     if len(references) != len(predictions):

@@ -45,13 +45,13 @@ def test_text_of_and_strings_of() -> None:
     assert [answers.text_of(a) for a in (None, answers.UNANSWERED, False, 7)] == ["", "", "no", "7"]
 
 
-def test_evidence_is_depth_first() -> None:
+def test_subquestions_come_after_their_parent() -> None:
     def node(name: str, *children: dict) -> dict:
-        return {"evidence": {"title": name} if name else None, "decomposition": list(children)}
+        return {"id": name, "decomposition": list(children)}
 
-    tree = [node("a", node("b"), node("", node("c"))), node("d")]
-    assert [page["title"] for page in answers.evidence_of(tree)] == ["a", "b", "c", "d"]
-    assert [depth for depth, _ in answers.subquestions(tree)] == [1, 2, 2, 3, 1]
+    tree = [node("a", node("b"), node("c", node("d"))), node("e")]
+    nodes = [(depth, node["id"]) for depth, node in answers.subquestions(tree)]
+    assert nodes == [(1, "a"), (2, "b"), (2, "c"), (3, "d"), (1, "e")]
 
 
 def test_the_trap_that_json_text_avoids() -> None:

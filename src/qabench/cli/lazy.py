@@ -56,9 +56,9 @@ _TEXTS = (str, str | None, list[str], list[str] | None)
 def _convert_without_pydantic(parameters: Sequence[Any]) -> None:
     """Let parameters keep None and texts, for which Typer would import pydantic, as slow to import as NumPy."""
     for parameter in parameters:
-        if parameter.callback is None:
+        if parameter.callback is None or not getattr(parameter, "is_flag", False):
             parameter.process_value = functools.partial(_converted, parameter, parameter.process_value)
-        elif getattr(parameter, "is_flag", False) and parameter.default is None:  # such as --help
+        elif parameter.default is None:  # such as --help
             parameter.default = False
 
 
@@ -68,8 +68,8 @@ def _converted(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, val
     if not unchanged or (parameter.required and parameter.value_is_missing(value)):
         return convert(ctx, value)
     if parameter.multiple or parameter.nargs != 1:
-        return list(value) if value else ()
-    return value
+        value = list(value) if value else ()
+    return parameter.callback(ctx, parameter, value) if parameter.callback else value
 
 
 class Group(TyperGroup):
