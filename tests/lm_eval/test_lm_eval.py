@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -22,7 +21,7 @@ from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.felm.scores import felm_scores
 from qabench.cli.quickstart import synthetic_predictions
 from qabench.data.predictions import Predictions, read_predictions
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError
 from qabench.lm_eval import generations
 from qabench.loading import load_dataset
 
@@ -140,9 +139,8 @@ def check_fanoutqa(task: str, config: str, system: str, lemmatizer: str, limit: 
     return metadata
 
 
-@pytest.mark.parametrize("system", ["careful", "hasty", "rambling"])
-def test_fanoutqa_scores_are_those_of_qabench_score(system: str) -> None:
-    metadata = check_fanoutqa("qabench_fanoutqa_closed_book_sample", "sample", system, "simplemma")
+def test_fanoutqa_scores_are_those_of_qabench_score() -> None:
+    metadata = check_fanoutqa("qabench_fanoutqa_closed_book_sample", "sample", "hasty", "simplemma")
     assert any(said.startswith("lemmatizer: simplemma-") for said in metadata["deviations"]["acc"])
 
 
@@ -187,30 +185,18 @@ def test_felm_scores_are_those_of_felm_scores(method: str) -> None:
     assert f"|method:{method}|" in signed and "|prompt:qabench-" in signed and "|unparsed:all_correct|" in signed
 
 
-@pytest.mark.parametrize("method", ["raw", "cot"])
-def test_felm_on_real_responses(mirror: Path, method: str) -> None:
+def test_felm_on_real_responses(mirror: Path) -> None:
     model = Scripted(found_by)
-    tasks = [f"qabench_felm_{domain}_{method}" for domain in DOMAINS]
+    tasks = [f"qabench_felm_{domain}_raw" for domain in DOMAINS]
     results = run(model, *tasks, limit=5)
     for domain, task in zip(DOMAINS, tasks, strict=True):
         rows = list(load_dataset("felm", domain, split="test[:5]"))
         expected = felm_expected(rows)
         assert {name: value for name, value in figures(results, task).items() if "_stderr" not in name} == expected
         assert "|prompt:official-" in results["configs"][task]["metadata"]["signatures"]["felm"]
-    official = (mirror / f"hkust-nlp/felm/eval/prompt/segment/wk/prompt_wk_{method}.txt").read_text(encoding="utf-8")
+    official = (mirror / "hkust-nlp/felm/eval/prompt/segment/wk/prompt_wk_raw.txt").read_text(encoding="utf-8")
     assert official.strip() in model.asked[0][0]
     assert model.asked[0][1]["max_gen_toks"] == 100
-
-
-def test_the_system_message_in_a_chat_and_elsewhere() -> None:
-    task = "qabench_felm_sample_raw"
-    plain, chat = Scripted(found_by), Scripted(found_by)
-    run(plain, task, limit=1)
-    run(chat, task, limit=1, apply_chat_template=True)
-    system, user = json.loads(chat.asked[0][0])
-    assert system == {"role": "system", "content": "You are a helpful assistant."}
-    assert user["role"] == "user" and "<segments>\n1. " in user["content"]
-    assert plain.asked[0][0] == f"{system['content']}\n\n{user['content']}"
 
 
 def test_a_chat_model_on_a_server() -> None:
@@ -229,20 +215,6 @@ def test_a_chat_model_on_a_server() -> None:
     assert [message["role"] for message in asked["messages"]] == ["system", "user"]
     assert asked["stop"], "some servers fail on an empty list"
     assert (asked["temperature"], asked["max_tokens"]) == (0, 100)
-
-
-def test_missing_official_prompts_are_an_error(
-    mirror: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = "hkust-nlp/felm/eval/all.jsonl"
-    (tmp_path / data).parent.mkdir(parents=True)
-    shutil.copy(mirror / data, tmp_path / data)
-    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
-    with pytest.raises(SourceUnavailable, match=r"prompt_wk_raw\.txt") as raised:
-        run("dummy", "qabench_felm_math_raw", limit=1)
-    assert "qabench fetch felm" in str(raised.value) and "prompt=qabench" in str(raised.value)
-    results = run("dummy", "qabench_felm_math_raw", limit=1, metadata={"felm_prompt": "qabench"})
-    assert "|prompt:qabench-" in results["configs"]["qabench_felm_math_raw"]["metadata"]["signatures"]["felm"]
 
 
 def test_undefined_scores_are_null() -> None:
@@ -277,11 +249,6 @@ def test_the_command_line_and_its_samples(tmp_path: Path) -> None:
 
 def test_other_files_are_not_samples(tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
-    with pytest.raises(InputError, match="cannot read"):
-        generations(path)
-    path.write_text("")
-    with pytest.raises(InputError, match="has no samples"):
-        generations(path)
     path.write_text('{"doc": {"id": "a"}, "filtered_resps": ["x", "y"]}\n')
     with pytest.raises(InputError, match="line 1 is not a sample of a qabench task"):
         generations(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,68 +17,37 @@ from qabench.errors import DataError
 from qabench.loading_scripts.fanoutqa.leaderboard import published_scores, read_results
 from qabench.loading_scripts.published import parse_published, shipped_scores
 
-MEASURES = {"precision": 0.25, "recall": 0.5, "fscore": 0.375}
-SETTING = {
-    "acc": {"loose": 0.5, "strict": 0},
-    "rouge": {"rouge1": MEASURES, "rouge2": MEASURES, "rougeL": MEASURES},
-    "bleurt": None,
-    "gpt": 0.125,
-}
-RESULTS: dict[str, Any] = {
-    "_submission_hash": "0",
-    "_results_hash": "0",
-    "metadata": {
-        "name": "S",
-        "authors": "A",
-        "url": None,
-        "citation": "C",
-        "type": "OTHER",
-        "context": 4096,
-        "is_trained_for_function_calling": False,
-    },
-    "closedbook": None,
-    "openbook": SETTING,
-}
+RESULTS = "zhudotexe/fanoutqa/leaderboard-submissions/results"
 SHIPPED = [path.parent.name for path in loading_scripts.FOLDER.glob("*/leaderboard.json")]
 
 
-def results(tmp_path: Path, document: Any) -> list[dict[str, Any]]:
-    path = tmp_path / "s.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return list(read_results(path))
-
-
-def test_one_row_per_setting(tmp_path: Path) -> None:
-    (row,) = results(tmp_path, RESULTS)
-    assert (row["system"], row["setting"], row["details"], row["file"]) == ("S", "open-book", None, "s.json")
-    assert row["acc"] == {"loose": 0.5, "strict": 0.0}
-    assert (row["rouge"]["rougeL"], row["bleurt"], row["gpt"]) == (MEASURES, None, 0.125)
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("damage", "message"),
     [
-        ({"extra": 1}, "s.json: unknown field 'extra'"),
-        ({"metadata": RESULTS["metadata"] | {"context": "4k"}}, "field 'metadata', field 'context': expected integer"),
-        ({"openbook": SETTING | {"acc": {"loose": 0.5}}}, "field 'acc': the field 'strict' is missing"),
-        ({"openbook": SETTING | {"gpt": "high"}}, "field 'gpt': expected number"),
-        ({"openbook": []}, "field 'openbook': expected object"),
+        (lambda results: results.update(extra=1), "s.json: unknown field 'extra'"),
+        (lambda results: results["metadata"].update(context="4k"), "'metadata', field 'context': expected integer"),
+        (lambda results: results["openbook"]["acc"].pop("strict"), "field 'acc': the field 'strict' is missing"),
+        (lambda results: results["openbook"].update(gpt="high"), "field 'gpt': expected number"),
+        (lambda results: results.update(openbook=[]), "field 'openbook': expected object"),
     ],
 )
-def test_broken_results_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_damaged_results_are_named(mirror: Path, tmp_path: Path, damage: Callable[[Any], Any], message: str) -> None:
+    results = json.loads(sorted((mirror / RESULTS).glob("*.json"))[0].read_text(encoding="utf-8"))
+    damage(results)
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(results), encoding="utf-8")
     with pytest.raises(DataError, match=message):
-        results(tmp_path, RESULTS | changes)
+        list(read_results(path))
 
 
 def test_leaderboard_equals_the_files(mirror: Path, tmp_path: Path) -> None:
     rows = qabench.load_dataset("fanoutqa", "leaderboard", split="test", cache_dir=str(tmp_path)).to_list()
     keys = {"closed-book": "closedbook", "open-book": "openbook", "evidence-provided": "evidenceprovided"}
-    folder = mirror / "zhudotexe/fanoutqa/leaderboard-submissions/results"
-    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")}
+    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in (mirror / RESULTS).glob("*.json")}
     assert (len(files), len(rows)) == (16, 48)
     for row in rows:
         document = files[row["file"]]
-        assert {name: row[name] for name in SETTING} == document[keys[row["setting"]]]
+        assert {name: row[name] for name in ("acc", "rouge", "bleurt", "gpt")} == document[keys[row["setting"]]]
         assert row["system"] == document["metadata"]["name"]
         assert all(row[name] == value for name, value in document["metadata"].items() if name != "name")
         assert row["judge_source"] == "inferred from the date of the file"

@@ -21,17 +21,12 @@ def lower(texts: Iterable[Any]) -> dict[str, str]:
     [
         ("Paris", "it is paris, of course", 1, True),
         ("Paris", "parisian", 0, False),
-        (1998, "in 1998", 1, True),
         (1.14, "1.14 and 11.4", 1, True),
         (True, "Yes.", 1, True),
         (False, "nobody knows", 0, False),
-        (["a", "b", "c", "d"], "a c", 0.5, False),
         ({"France": "Paris", "Peru": "Lima"}, "France Paris Peru", 0.75, False),
-        ({"k": ["a", "b"]}, "k", 0.0, False),  # two missing of two
         ({"k": ["a", "b", "c"]}, "k", -0.5, False),  # three missing of two: below zero, as upstream
-        ([["a", "b"]], "a b", 1.0, True),
         ("None", None, 1, True),  # null is the string "None" upstream
-        ("x", "", 0, False),
         ("x", UNANSWERED, 0, False),
     ],
 )
@@ -57,8 +52,6 @@ def test_found_strings_are_all_that_are_not_missing() -> None:
 @pytest.mark.parametrize(
     ("references", "predictions", "message"),
     [
-        ([], [], "nothing to score"),
-        (["a"], [], "0 predictions for 1 references"),
         (["a", {}], ["a", "b"], "reference 1 is or contains an empty list or dict"),
         ([{"a": []}], ["a"], "reference 0 is or contains an empty list or dict"),
     ],

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.felm.scores import Confusion, Reading, as_reply, felm_scores, majority, read_reply
+from qabench.benchmarks.felm.scores import Confusion, Reading, as_reply, felm_scores, read_reply
 from qabench.errors import InputError
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
@@ -72,12 +72,6 @@ def test_verdicts_survive_as_a_reply(verdicts: list[bool]) -> None:
     assert read_reply(as_reply(tuple(verdicts)), len(verdicts)).readable == tuple(verdicts)
 
 
-def test_the_majority_takes_the_earliest_among_equals() -> None:
-    assert majority([[True, False, True], [False, True, True], [False, True, False]]) == (False, True, True)
-    assert majority([[True, False], [False, True]]) == (True, False)
-    assert majority([[False, True], [True, False]]) == (False, True)
-
-
 def test_the_counts_have_the_official_meaning() -> None:
     score = felm_scores([[True, False, False, True, True]], [[True, False, True, False, False]])
     assert score.per_question[0].segments == Confusion(tp=1, tn=1, fp=1, fn=2)
@@ -115,11 +109,6 @@ def test_replies_without_a_verdict_are_counted() -> None:
     assert (result["readable"]["recall"], result["readable"]["tn"], result["readable"]["left_out"]) == (1.0, 1, 3)
 
 
-def test_nothing_readable_is_none() -> None:
-    result = felm_scores([[True]], ["?"]).as_dict()["readable"]
-    assert [result[name] for name in FIGURES] == [None] * 4 and result["left_out"] == 1
-
-
 def test_the_majority_of_sampled_replies() -> None:
     labels = [[False, True]]
     samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
@@ -133,16 +122,6 @@ def test_the_majority_of_sampled_replies() -> None:
     # Of equally frequent verdicts the first one counts.
     assert felm_scores(labels, [["?", "Answer: 1"]]).per_question[0].verdicts == (True, True)
     assert felm_scores(labels, [["Answer: 1", "?"]]).per_question[0].verdicts == (False, True)
-
-
-def test_scores_by_domain() -> None:
-    labels, verdicts = [[True, False], [False], [True, True]], [[True, False], [True], [True, False]]
-    result = felm_scores(labels, verdicts, domains=["wk", "math", "wk"]).as_dict()
-    assert list(result["by_domain"]) == ["wk", "math"]
-    math, wk = felm_scores(labels[1:2], verdicts[1:2]).as_dict(), felm_scores(labels[::2], verdicts[::2]).as_dict()
-    for domain, alone in (("math", math), ("wk", wk)):
-        assert "by_domain" not in alone
-        assert result["by_domain"][domain] | {"unparsed": 0, "unanswered": 0} == alone
 
 
 @pytest.mark.parametrize(

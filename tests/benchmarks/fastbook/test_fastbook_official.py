@@ -46,20 +46,3 @@ def test_each_changed_field_deviates_or_is_irrelevant(signatures: list[str]) -> 
             removed = line.replace(f"|{field}:{value}", "")
             said = deviations(changed, declaration), deviations(removed, declaration)
             assert [len(one) for one in said] == ([0, 0] if declaration[field] is IRRELEVANT else [1, 1]), field
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ("options:skip_empty_contexts", "options: skip_empty_contexts, which official scores do not have"),
-        ("config:sample", "config: sample, not the benchmark's questions"),
-        ("repair:ftfy-5.9", "text repair: ftfy-5.9 instead of ftfy 6"),
-        ("new:1", "new: 1 (the official value is not known)"),
-    ],
-)
-def test_deviations_are_named(change: str, sentence: str, signatures: list[str]) -> None:
-    line = signatures[0]
-    name, _, value = change.partition(":")
-    fields = parse(line)[1] | {name: value}
-    changed = "|".join(["fastbook_retrieval", *(f"{key}:{of}" for key, of in fields.items())])
-    assert deviations(changed, DECLARATIONS["fastbook_retrieval"]) == [sentence]

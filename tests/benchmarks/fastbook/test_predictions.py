@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook import BENCHMARK
-from qabench.benchmarks.fastbook.evaluate import read, sections
+from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.retrieval import parse_method
 from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
 from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
@@ -43,32 +43,6 @@ def by_metrics(rows: list[dict[str, Any]], study: Study, k: list[int]) -> dict[s
         )
         found |= {key: value for key, value in computed.items() if "@" in key}
     return found
-
-
-def test_scores_equal_the_metrics() -> None:
-    study = load_study("sample", chunk_size=60)
-    rows = passages_of(study)
-    scored = BENCHMARK.evaluate("sample", read(rows), k=[1, 3, 10])
-    assert means(scored) == by_metrics(rows, study, [1, 3, 10])
-    assert list(means(scored)) == ["mrr@1", "mrr@3", "mrr@10", "recall@1", "recall@3", "recall@10"]
-    again = BENCHMARK.evaluate("sample", read(rows), k="10,1,3")
-    assert means(again) == means(scored)
-
-
-def test_only_the_authors_cutoff_is_official() -> None:
-    study = load_study("sample", chunk_size=60)
-    rows = passages_of(study)
-    scored = BENCHMARK.evaluate("sample", read(rows), k="5,10")
-    sentences = {name: scored.deviations(score) for name, score in scored.scores().items()}
-    extra = "k: 5 instead of 10, the cutoff of the published results"
-    assert {name for name, lines in sentences.items() if extra in lines} == {"mrr@5", "recall@5"}
-    assert all(len(lines) == 2 + name.endswith("@5") for name, lines in sentences.items())
-    metric = qabench.load_metric("answer_component_mrr")
-    results = [
-        metric.compute(predictions=[row["passages"] for row in rows], references=study.references, k=k)
-        for k in (10, [5, 10])
-    ]
-    assert [sum(line.startswith("k: ") for line in result["deviations"]) for result in results] == [0, 1]
 
 
 def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> None:
@@ -111,8 +85,6 @@ def test_a_run_file_becomes_a_report(tmp_path: Path) -> None:
     arguments = ["report", run_file, "--benchmark", "fastbook", "--config", "sample", "-o", str(tmp_path / "report")]
     assert CliRunner().invoke(app, [*arguments, *corpus], catch_exceptions=False).exit_code == 0
     assert "mrr@10" in (tmp_path / "report" / "report.json").read_text(encoding="utf-8")
-    assert "also give the corpus" in str(CliRunner().invoke(app, arguments).exception)
-    assert "need --benchmark" in str(CliRunner().invoke(app, ["report", run_file, "-o", "x", *corpus]).exception)
 
 
 def test_imperfect_files_keep_every_question() -> None:
@@ -130,24 +102,6 @@ def test_imperfect_files_keep_every_question() -> None:
         "unreadable lines: 1 (line 2: the passages are not a list of strings: 'one string')",
     ]
     assert scored.scores()["mrr@10"].n == 12
-
-
-def test_curves_of_the_report() -> None:
-    study = load_study("sample", chunk_size=60)
-    scored = BENCHMARK.evaluate("sample", read(passages_of(study)), k="1,3")
-    (section,) = sections({"a": scored, "b": BENCHMARK.evaluate("sample", read(passages_of(study, 2)), k=2)})
-    values = {(row.system, row.score, row.at): row.interval.mean for row in section.rows}
-    assert set(values) == {("a", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2, 3)} | {
-        ("b", f"{name}@k", k) for name in ("MRR", "Recall") for k in (1, 2)
-    }
-    for k in (1, 3):
-        assert values["a", "MRR@k", k] == pytest.approx(means(scored)[f"mrr@{k}"])
-        assert values["a", "Recall@k", k] == pytest.approx(means(scored)[f"recall@{k}"])
-    assert "answer components are not in the first 3 passages" in section.note
-    assert (
-        sections({"empty": BENCHMARK.evaluate("sample", read([{"id": "1-1", "answer": "x"}]), families=["rouge"])})
-        == []
-    )
 
 
 def test_rouge_of_answers_is_not_official() -> None:
@@ -171,14 +125,7 @@ def test_documents_are_ordered_by_score_then_rank_then_line(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "corpus", "message"),
     [
-        *(
-            (
-                line,
-                '{"id": "a", "text": "A"}',
-                f"run, line 2: '{line}' is not a line of a TREC run; its columns must be",
-            )
-            for line in ("1-1 Q0 a 1 2.0", "1-1 Q0 a x 2.0 t", "1-1 Q0 a 1 high t", "1-1 Q0 a 1 nan t")
-        ),
+        ("1-1 Q0 a x 2.0 t", "", "run, line 2: '1-1 Q0 a x 2.0 t' is not a line of a TREC run; its columns must be"),
         ("1-1 Q0 b 2 8 t", "", "line 2: the document b is repeated for the query 1-1"),
         ("1-1 Q0 c 2 8 t", "", "1 documents of .* are not in the corpus: c; give"),
         ("", '{"docno": "a"}', "corpus, line 2: the field 'text' is missing"),

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from tiny_encoder import save_tiny_encoder
 
-from qabench.benchmarks.fastbook.retrieval import Query, parse_method, rank_colbert, rank_dense
-from qabench.benchmarks.fastbook.study import load_study, run
-from qabench.errors import MissingExtra, QabenchError
+from qabench.benchmarks.fastbook.retrieval import Query, rank_colbert, rank_dense
+from qabench.errors import MissingExtra
 
 WORDS = ["moon", "tide", "sun", "sea", "paper", "sheet", "fold", "the", "of", "a"]
 RANDOM = random.Random(0)
@@ -64,18 +63,6 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
         maxsim = np.array([(asked @ chunk.T).max(axis=1).sum() for chunk in chunks])
         check(hits, maxsim, 5)
     assert found[2].positions[:2] == [2, 7]
-
-
-def test_the_signature_names_the_model(model: str) -> None:
-    outcome = run(load_study("sample", chunk_size=60), parse_method("dense", dense_model=model), k=5)
-    assert f"method:dense|query:question|model:{Path(model).name}|" in outcome.signature
-    assert {len(hits.positions) for hits in outcome.hits} == {5}
-
-
-def test_a_missing_model() -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
-    with pytest.raises(QabenchError, match=r"the model \./nowhere cannot be loaded"):
-        rank_dense(CORPUS, QUERIES, 5, "./nowhere")
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,12 +50,6 @@ def test_messages(method: str, model: str, script: Script, rows: list[Any], comp
     compared(f"{method} of {model}: {len(script.calls)} calls")
 
 
-@pytest.mark.parametrize("domain", ["math", "reasoning", "wk", "writing_rec"])
-def test_cot_cons_has_no_prompt_outside_science(script: Script, rows: list[Any], domain: str) -> None:
-    with pytest.raises(UnboundLocalError, match="eval_prompt"):
-        script.run([row for row in rows if row["domain"] == domain][:1], "gpt-4", "cot-cons")
-
-
 @pytest.mark.parametrize("method", ["raw", "cot"])
 def test_without_quirks_only_references_differ(method: str, rows: list[Any], mirror: Path) -> None:
     quirks, ours = (felm_method(method, prompt="official", official_quirks=on) for on in (True, False))

@@ -80,15 +80,6 @@ def test_other_ways_of_asking(fields: dict[str, Any], sentence: str, mirror: Pat
     assert len(found) == 1 and sentence in found[0]
 
 
-def test_vicuna_is_not_sampled(mirror: Path) -> None:
-    vicuna = {"domains": ["science"], "official_quirks": True, "reply_format": "vicuna"}
-    method = felm_method("cot-cons", prompt="official", **vicuna)
-    fields = asked("cot-cons", **vicuna) | {"config": "science", "interface": "completion"}
-    assert method.parameters == {"temperature": 0, "max_tokens": 100}
-    sampled = signatures(fields | method.generated_with({"temperature": 0.9}))["felm"]
-    assert said(sampled) == ["temperature: 0.9 instead of 0"]
-
-
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +76,6 @@ def test_problems_are_counted_and_named() -> None:
     assert "readable_tn" not in found.records[3].scores
 
 
-def test_detail_has_every_segment() -> None:
-    row = next(row for row in ROWS if len(row["labels"]) > 1)
-    found = scored([{"id": row["index"], "reply": "Answer: 1"}])
-    record = next(record for record in found.records if record.id == row["index"])
-    segments = record.detail["segments"]
-    assert [segment["text"] for segment in segments] == row["segmented_response"]
-    assert [segment["verdict"] for segment in segments] == [False] + [True] * (len(segments) - 1)
-    other = next(record for record in found.records if record.id != row["index"])
-    assert {segment["verdict"] for segment in other.detail["segments"]} == {None}
-
-
 def test_replies_without_a_verdict_are_a_problem() -> None:
     first, second = (row["index"] for row in ROWS[:2])
     found = scored([{"id": first, "reply": "Who knows?"}, {"id": second, "reply": ["Answer: 1", "Who knows?", "?"]}])
@@ -120,19 +108,3 @@ def test_wrong_options(options: dict[str, Any], message: str) -> None:
 def test_the_leaderboard_has_no_responses() -> None:
     with pytest.raises(InputError, match="the config leaderboard of FELM has no responses"):
         BENCHMARK.evaluate("leaderboard", read_predictions(labels_of(ROWS)))
-
-
-def test_recall_by_type_of_error() -> None:
-    all_wrong, nothing = ([{"id": row["index"], "labels": [verdict] * len(row["labels"])} for row in ROWS]
-                          for verdict in (False, True))  # fmt: skip
-    (section,) = FELM.report_sections({"a": scored(all_wrong), "b": scored(nothing)})
-    assert {(row.system, row.interval.mean) for row in section.rows} == {("a", 1.0), ("b", 0.0)}
-    wanted = Counter(
-        kind or "type not given"
-        for row in ROWS
-        for label, kind in zip(row["labels"], row["type"] or [None] * len(row["labels"]), strict=True)
-        if not label
-    )
-    found = {row.at: row.n for row in section.rows if row.system == "a"}
-    assert found == {kind.replace("_", " "): n for kind, n in wanted.items()} and section.unit == "errors"
-    assert list(found.values()) == sorted(found.values(), reverse=True)

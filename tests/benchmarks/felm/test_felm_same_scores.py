@@ -49,33 +49,12 @@ def defined(scores: dict[str, Any]) -> dict[str, Any]:
     return {name: scores[name] for name in NAMES if scores.get(name) is not None}
 
 
-@pytest.fixture(scope="module")
-def rows(mirror: Path) -> list[Any]:
-    return list(load_responses("all").rows)
-
-
 @pytest.mark.parametrize("model", ["gpt-4", "vicuna_30B"])
-def test_script_and_predictions(model: str, rows: list[Any], mirror: Path, compared: Callable[[str], None]) -> None:
-    script = Script(mirror, lambda call: heard(reply_to(asked(call))))
-    result = script.run(rows, model, "raw")
-    replies = [{"id": row["index"], "reply": heard(reply_to(asked(call)))}
-               for row, call in zip(rows, script.calls, strict=True)]  # fmt: skip
-    found = BENCHMARK.evaluate(
-        "all", read_predictions(replies), reply_format="vicuna" if "vicuna" in model else "answer"
-    )
-    wanted = script.scores("ALL", result)
-    assert {name: values(found)[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
-    sums = {name: sum(record.scores[name] for record in found.records) for name in ("tp", "tn", "fp", "fn")}
-    assert sums == {name: wanted[name] for name in sums}
-    for domain, by_name in found.scores_by_group("domain").items():
-        scores = {name: score.interval.mean for name, score in by_name.items()}
-        assert {name: scores[name] for name in NAMES} == defined(script.scores(domain, result))
-    compared(f"{model}: {len(rows)} replies, {6 * 4} scores of the official script")
-
-
-@pytest.mark.parametrize("model", ["gpt-4", "vicuna_30B"])
-def test_script_and_cot_cons(model: str, rows: list[Any], mirror: Path) -> None:
-    science = [row for row in rows if row["domain"] == "science"]
+@pytest.mark.parametrize(("config", "method", "samples"), [("all", "raw", 1), ("science", "cot-cons", 3)])
+def test_script_and_predictions(
+    model: str, config: str, method: str, samples: int, mirror: Path, compared: Callable[[str], None]
+) -> None:
+    rows = load_responses(config).rows
     replies: list[str] = []
 
     def reply(call: Call) -> str:
@@ -83,14 +62,20 @@ def test_script_and_cot_cons(model: str, rows: list[Any], mirror: Path) -> None:
         return replies[-1]
 
     script = Script(mirror, reply)
-    wanted = script.scores("science", script.run(science, model, "cot-cons", num_cons=3))
-    lines = [{"id": row["index"], "reply": replies[3 * i : 3 * i + 3]} for i, row in enumerate(science)]
-    evaluation = BENCHMARK.evaluate(
-        "science", read_predictions(lines), reply_format="vicuna" if "vicuna" in model else "answer"
-    )
-    found = values(evaluation)
-    assert {name: found[name] for name in NAMES} == {name: wanted[name] for name in NAMES}
-    assert "|replies:answer|" in evaluation.signatures["felm"]
+    result = script.run(rows, model, method, num_cons=samples)
+    of_rows = [replies[i : i + samples] for i in range(0, len(replies), samples)] if samples > 1 else replies
+    lines = [{"id": row["index"], "reply": reply} for row, reply in zip(rows, of_rows, strict=True)]
+    reply_format = "vicuna" if "vicuna" in model else "answer"
+    evaluation = BENCHMARK.evaluate(config, read_predictions(lines), reply_format=reply_format)
+    assert f"|replies:{reply_format if samples == 1 else 'answer'}|" in evaluation.signatures["felm"]
+    wanted = script.scores("ALL" if config == "all" else config, result)
+    sums = {name: sum(record.scores[name] for record in evaluation.records) for name in ("tp", "tn", "fp", "fn")}
+    found = values(evaluation) | sums
+    assert {name: found[name] for name in wanted} == wanted
+    for domain, by_name in evaluation.scores_by_group("domain").items():
+        scores = {name: score.interval.mean for name, score in by_name.items() if name in NAMES}
+        assert scores == defined(script.scores(domain, result))
+    compared(f"{method} of {model}: {len(replies)} replies")
 
 
 @pytest.fixture(scope="module")

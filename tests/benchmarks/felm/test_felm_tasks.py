@@ -10,10 +10,9 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
-from inspect_ai import eval_retry
 from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, EvalSample
-from scripted_model import SCRIPTS, Reply, in_order, run, text
+from scripted_model import Reply, in_order, run, text
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.evaluate import load_responses
@@ -71,13 +70,6 @@ def test_by_claims(tmp_path: Path) -> None:
     assert "by:claims" in of(in_order(log)[0]).metadata["signatures"]["felm"]
 
 
-def test_no_claims_counts_as_all_correct(tmp_path: Path) -> None:
-    log = done(tmp_path, lambda prompt: "none here", config="sample", claims=True, domains="wk")
-    (record, *_) = read_run(log.location).records
-    assert record.answer == "none here" and record.problem == "its claims: none in the reply 'none here'"
-    assert record.scores["tn"] == record.scores["fn"] == 0 and "readable_tn" not in record.scores
-
-
 def test_cot_cons_takes_the_majority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     replies = ["Answer: 1", "who knows", "Answer: 1, 2"]
@@ -126,17 +118,6 @@ def test_replies_without_a_verdict(reply: Reply, status: str, problem: str, tmp_
     # Without any answers, there are no scores.
     answered = status in ("answered", "cut off")
     assert [scores["recall"].interval.mean] == [0] if answered else scores == {}
-
-
-def test_a_retry_repeats_only_failed_calls(tmp_path: Path) -> None:
-    numbers = count()
-    log = done(tmp_path, lambda prompt: FAILURE if next(numbers) == 2 else "Answer: 1", config="sample")
-    assert [sample.error is not None for sample in log.samples or []].count(True) == 1
-    again: list[str] = []
-    SCRIPTS["model"] = lambda messages: again.append(messages[-1].text) or "Answer: 1"  # type: ignore[func-returns-value]
-    (retried,) = eval_retry(log.location, log_dir=str(tmp_path / "again"), display="none")
-    assert len(again) == 1 and retried.status == "success"
-    assert metrics_of(retried) == metrics_of(done(tmp_path / "whole", lambda prompt: "Answer: 1", config="sample"))
 
 
 def test_epochs_are_summed(tmp_path: Path) -> None:
