@@ -64,35 +64,12 @@ def test_the_tables_and_notes() -> None:
         assert part in text
 
 
-def test_questions_of_a_file(tmp_path: Path) -> None:
-    questions = json.loads((GENERATIONS.parent / "questions.json").read_bytes())[:5]
-    (tmp_path / "five.json").write_text(json.dumps(questions), encoding="utf-8")
-    compared = report("fanoutqa", *ANSWERS, *SAMPLE[2:], "--questions", tmp_path / "five.json")
-    assert {pair["n"] for pair in compared["pairs"]} == {5}
-
-
-def test_felm_systems_compare_by_f1(tmp_path: Path) -> None:
-    from qabench.benchmarks.felm.evaluate import load_responses
-
-    rows = load_responses("sample").rows
-    for name, verdict in (("right", lambda labels: labels), ("all_wrong", lambda labels: [False] * len(labels))):
-        lines = [json.dumps({"id": row["index"], "labels": verdict(row["labels"])}) for row in rows]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    compared = report("felm", tmp_path / "right.jsonl", tmp_path / "all_wrong.jsonl", "--config", "sample")
-    assert compared["metric"] == "f1" and compared["systems"][0]["mean"] == 1
-    assert compared["pairs"][0]["first"] == "right"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["fanoutqa", ANSWERS[0], "--config", "sample"], "give at least two systems"),
         (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the file was given twice"),
         (["fanoutqa", *ANSWERS, "--metric", "f1"], "has no metric 'f1'; allowed: acc.loose"),
-        (["nope", *ANSWERS], "unknown benchmark 'nope'; allowed: expertqa, fanoutqa"),
-        (["fanoutqa", *ANSWERS, "--config", "nope"], "no config 'nope'"),
-        (["fanoutqa", *ANSWERS, "--reply-format", "answer"], "FanOutQA has no option 'reply_format'; allowed: "),
-        (["fanoutqa", *ANSWERS, "--config", "sample", "--test", "t"], "'t'; allowed: randomization, bootstrap"),
     ],
 )
 def test_errors_name_the_problem(arguments: list[str], message: str) -> None:

@@ -14,7 +14,6 @@ from qabench.cli import app
         ("score fe", ["felm"]),
         ("score fanoutqa --config d", ["dev", "dev_nov23"]),
         ("score fanoutqa --metrics acc,r", ["acc,rouge"]),
-        ("score expertqa --by ", ["field", "question type", "system"]),
         ("score fastbook --format m", ["markdown"]),
         ("compare fanoutqa --metric acc", ["acc.loose", "acc.strict"]),
         ("run fanoutqa --setting c", ["closed-book"]),

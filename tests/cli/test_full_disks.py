@@ -36,25 +36,6 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
 
 
-def test_loading_with_a_cache_folder_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    code = """
-import qabench
-from qabench.errors import QabenchError
-for load, arguments in ((qabench.load_dataset, ("fanoutqa", "sample")), (qabench.load_metric, ("fanoutqa",))):
-    try:
-        load(*arguments)
-    except QabenchError as error:
-        assert "set HF_HOME" in str(error)
-    else:
-        raise AssertionError(load)
-"""
-    home = str(tmp_path / "file")
-    environment = {**os.environ, "HF_HOME": home, "QABENCH_CACHE": home}
-    done = subprocess.run([sys.executable, "-P", "-c", code], stderr=subprocess.PIPE, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize(("closed", "name"), [(">&-", "output"), ("2>&-", "error")])
 @pytest.mark.parametrize("arguments", ["list", "--help", "env --json"])
 def test_a_closed_stream_is_one_line(closed: str, name: str, arguments: str) -> None:

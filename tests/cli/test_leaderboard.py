@@ -11,11 +11,8 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from qabench.benchmarks import benchmark
-from qabench.benchmarks.leaderboard import Entry, ranked
 from qabench.cli import app
 from qabench.errors import InputError
-from qabench.evaluation import Metric
 from qabench.loading_scripts import FOLDER
 from qabench.loading_scripts.published import PublishedScore
 
@@ -48,16 +45,6 @@ def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out.json").read_text()) == [own]
 
 
-def test_a_deviating_score_does_not_take_a_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [Entry(name, score, "m", "c", "s", "") for name, score in (("b", 0.5), ("c", 0.4))]
-    deviating = Entry("a", 0.9, "m", "c", "s", "", deviations=("not official",))
-    scorer = benchmark("fanoutqa")
-    ranks = [(entry.system, entry.rank) for entry in ranked([*entries, deviating], scorer)]
-    assert ranks == [("a", None), ("b", 1), ("c", 2)]
-    monkeypatch.setattr(scorer, "metrics", (Metric("m", "M", "", "m", higher_is_better=False),))
-    assert [(entry.system, entry.rank) for entry in ranked(entries, scorer)] == [("c", 1), ("b", 2)]
-
-
 def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = SimpleNamespace(rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml")
     monkeypatch.setattr("qabench.io.environment.offline_variable", lambda: None)
@@ -71,5 +58,3 @@ def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_to_rank() -> None:
     error = CliRunner().invoke(app, ["leaderboard", "fanoutqa", "--setting", "none"]).exception
     assert isinstance(error, InputError) and "there are no scores of FanOutQA to rank" in str(error)
-    error = CliRunner().invoke(app, ["leaderboard", "fanoutqa", "--metric", "none"]).exception
-    assert isinstance(error, InputError) and "acc.loose, acc.strict" in str(error)

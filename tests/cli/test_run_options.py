@@ -18,42 +18,14 @@ from qabench.cli.run import WITH_RESUME, WITH_SUITE
 from qabench.errors import InputError, QabenchError
 from qabench.runs import running, suite
 
-# An option with a value, and the keyword that run_suite or resume gets for it.
-PASSED: dict[str, tuple[list[str], str, Any]] = {
-    "base_url": (["--base-url", "http://127.0.0.1:9/v1"], "base_url", "http://127.0.0.1:9/v1"),
-    "model_args": (["-M", "a=1"], "model_args", {"a": 1}),
-    "config": (["--config", "dev"], "config", "dev"),
-    "questions": (["--questions", "q.json"], "questions", "q.json"),
-    "limit": (["--limit", "3"], "limit", 3),
-    "ids": (["--id", "x"], "ids", ["x"]),
-    "category": (["--category", "c"], "", None),
-    "epochs": (["--epochs", "2"], "epochs", 2),
-    "shuffle": (["--shuffle", "7"], "sample_shuffle", 7),
-    "setting": (["--setting", "raw"], "", None),
-    "prompt": (["--prompt", "qabench"], "prompt", "qabench"),
-    "protocol": (["--protocol", "qabench"], "protocol", "qabench"),
-    "temperature": (["--temperature", "0.5"], "temperature", 0.5),
-    "max_new_tokens": (["--max-new-tokens", "9"], "max_tokens", 9),
-    "seed": (["--seed", "1"], "", None),
-    "retriever": (["--retriever", "lucene:x"], "retriever", "lucene:x"),
-    "context_length": (["--context-length", "100"], "context_length", 100),
-    "wiki": (["--wiki", "w.zim"], "wiki", "w.zim"),
-    "solver": (["--solver", "f.py@s"], "solver", "f.py@s"),
-    "task_args": (["-T", "k=2"], "k", 2),
-    "list_options": (["--list-options"], "", None),
-    "max_connections": (["--max-connections", "4"], "max_connections", 4),
-    "max_retries": (["--max-retries", "1"], "max_retries", 1),
-    "timeout": (["--timeout", "60"], "timeout", 60),
-    "max_calls": (["--max-calls", "5"], "watch.max_calls", 5),
-    "token_budget": (["--token-budget", "50"], "watch.token_budget", 50),
-    "cache": (["--no-cache"], "cache", False),
-    "model": (["--model", "m"], "", None),
-    "benchmark": (["felm"], "", None),
-}
-SHOWN_OTHERWISE = (
-    *("format", "output", "as_json", "quiet", "log_dir", "dry_run", "price_in", "price_out"),
+VALUES = {"base_url": "http://127.0.0.1:9/v1", "model_args": "a=1", "task_args": "k=2"}  # of the others: 7
+# Options whose effect is not an argument of run_suite or resume.
+SHOWN_OTHERWISE = {
+    *("suite", "resume", "help", "format", "output", "as_json", "quiet", "log_dir", "dry_run", "price_in", "price_out"),
     *("track", "on", "job_timeout", "attach"),
-)
+}
+COMMAND: Any = typer.main.get_command(app)
+PARAMETERS = {each.name: each for each in COMMAND.get_command(None, "run").params if each.name not in SHOWN_OTHERWISE}
 
 
 class Reached(QabenchError):
@@ -85,29 +57,28 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["run", *map(str, arguments)])
 
 
-def names() -> set[str]:
-    group: Any = typer.main.get_command(app)
-    command = group.get_command(None, "run")
-    return {parameter.name for parameter in command.params} - {"suite", "resume", "help"}
+def words_of(parameter: Any) -> list[str]:
+    """Return the option with a value that is not its default, as typed."""
+    option = [*parameter.opts, *parameter.secondary_opts][-1:] if parameter.param_type_name == "option" else []
+    if getattr(parameter, "is_flag", False):
+        return option
+    return [*option, VALUES.get(parameter.name, "7")]
 
 
 @pytest.mark.parametrize("mode", ["suite", "resume"])
-@pytest.mark.parametrize("name", sorted(PASSED))
+@pytest.mark.parametrize("name", PARAMETERS)
 def test_options_apply_or_are_rejected(
     name: str, mode: str, suite_file: Path, tmp_path: Path, calls: list[dict[str, Any]]
 ) -> None:
-    words, keyword, value = PASSED[name]
-    result = run(f"--{mode}", suite_file, "--log-dir", tmp_path / "logs", *words)
+    arguments = (f"--{mode}", suite_file, "--log-dir", tmp_path / "logs")
+    result = run(*arguments, *words_of(PARAMETERS[name]))
     if name in {"suite": WITH_SUITE, "resume": WITH_RESUME}[mode]:
         assert isinstance(result.exception, Reached), result.exception
-        assert calls[0][keyword] == value
+        run(*arguments)
+        assert calls[0] != calls[1], "the option has no effect"
     else:
         assert isinstance(result.exception, InputError) and calls == []
         assert f"cannot be combined with --{mode}: " in str(result.exception)
-
-
-def test_every_option_is_tested() -> None:
-    assert names() == PASSED.keys() | set(SHOWN_OTHERWISE)
 
 
 def test_suite_and_resume_exclude_each_other(suite_file: Path) -> None:
@@ -123,21 +94,11 @@ def test_prices_need_a_dry_run() -> None:
     ("line", "message"),
     [
         ("seeds: 5", "seeds is 5; input should be a valid list"),
-        ("limit: many", "limit is 'many'; input should be a valid integer"),
-        ("limit: true", "limit is True; input should be a valid integer"),
-        ("cache: 'no'", "cache is 'no'; input should be a valid boolean"),
-        ("base_url: 7", "base_url is 7; input should be a valid string"),
         ("max_new_tokens: 0", "max_new_tokens is 0; input should be greater than or equal to 1"),
-        ("models: {a: 1}", "models is {'a': 1}; input should be a valid list"),
         ("models: [1]", "models.0 is 1; input should be a valid string"),
         ("model: m", "unknown key 'model' .did you mean 'models'.*allowed: "),
         ("models: []", "must list models and benchmarks"),
-        ("benchmarks: felm", "benchmarks is 'felm'; input should be a valid list"),
-        ("benchmarks: [{benchmark: 3}]", "benchmarks.0.benchmark is 3; input should be a valid string"),
         ("benchmarks: [{config: dev}]", "the key 'benchmarks.0.benchmark' is missing"),
-        ("benchmarks: [{benchmark: felm, options: [1]}]", "options is .1.; input should be a valid dictionary"),
-        ("benchmarks: [{benchmark: felm, settings: 5}]", "settings is 5; input should be a valid list"),
-        ("benchmarks: [{benchmark: felm, config: [x]}]", "config is .'x'.; input should be a valid string"),
         ("benchmarks: [{benchmark: felm, settings: [x]}]", "FELM has no setting 'x'"),
         ("benchmarks: [{benchmark: felm, options: {x: 1}}]", "has no option 'x'"),
         ("- 1", "the file is .1., which is not a mapping"),

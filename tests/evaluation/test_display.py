@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.comparison import Comparison, compare
@@ -34,28 +33,19 @@ def one() -> Evaluation:
     return evaluation("m", 0, 0.5, 1)
 
 
+def everywhere(shown: Displayed, *words: str) -> None:
+    """Assert that the words are in the text, in rich's output and in the HTML."""
+    out = io.StringIO()
+    Console(file=out, width=120).print(shown)
+    for form in (repr(shown), out.getvalue(), shown._repr_html_()):
+        for word in words:
+            assert word in form
+
+
 @pytest.fixture(scope="module")
 def compared(one: Evaluation) -> Comparison:
     systems = {"m": one, SHOWN: evaluation(SHOWN, 0, 0, 0)}
     return compare(systems, benchmark("fanoutqa").metric("acc.loose"), resamples=100)
-
-
-@pytest.fixture(scope="module")
-def index() -> BM25Index:
-    return BM25Index.from_dataset([{"text": "a b", "kind": 1}, {"text": "b c", "kind": 2}], filters="kind")
-
-
-def in_rich(shown: Any) -> str:
-    out = io.StringIO()
-    Console(file=out, width=120).print(shown)
-    return out.getvalue()
-
-
-def everywhere(shown: Displayed, *words: str) -> None:
-    """The words are in the text, in rich's output and in the HTML."""
-    for form in (repr(shown), str(shown), in_rich(shown), shown._repr_html_()):
-        for word in words:
-            assert word in form
 
 
 def test_an_evaluation(one: Evaluation) -> None:
@@ -64,13 +54,9 @@ def test_an_evaluation(one: Evaluation) -> None:
     assert "| acc.loose | 0.5000  | 0.0000 to 1.0000 | 3 questions | no         |" in text
     assert "not official (acc): the signature is missing" in text
     assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
-    assert "no scores: none of the 3 questions was answered" in repr(replace(one, records=[]))
-
-
-def test_records_as_a_data_frame(one: Evaluation) -> None:
     table = one.to_pandas()
-    assert list(table["id"]) == ["0", "1", "2"] and list(table["acc.loose"]) == [0, 0.5, 1]
-    assert list(table["category"]) == [["x"]] * 3
+    assert list(table["acc.loose"]) == [0, 0.5, 1] and list(table["category"]) == [["x"]] * 3
+    assert "no scores: none of the 3 questions was answered" in repr(replace(one, records=[]))
 
 
 def test_a_comparison(compared: Comparison) -> None:
@@ -78,20 +64,15 @@ def test_a_comparison(compared: Comparison) -> None:
     assert SHOWN in repr(compared) and SHOWN not in compared._repr_html_()
 
 
-@pytest.mark.parametrize("name", benchmark_names())
-def test_a_benchmark(name: str) -> None:
-    of = benchmark(name)
-    text = " ".join(repr(of).split())
-    for word in (of.title, of.metrics[0].name, of.metrics[0].about, of.settings[0].name):
-        assert word in text and word in of._repr_html_().replace("&#x27;", "'")
-    assert of.title in in_rich(of)
+def test_a_benchmark() -> None:
+    felm = benchmark("felm")
+    everywhere(felm, felm.title, felm.metrics[0].name, felm.settings[0].name)
 
 
-def test_an_index_and_hits(index: BM25Index) -> None:
+def test_an_index_and_hits() -> None:
+    index = BM25Index.from_dataset([{"text": "a b", "kind": 1}, {"text": "b c", "kind": 2}], filters="kind")
     everywhere(index, "documents", "bm25+", "kind", "delta", "tokenizer")
-    assert "epsilon" not in repr(index)
     hits = index.search("c", k=2)
-    assert list(hits) == list(zip(hits.positions, hits.scores, strict=True))
     everywhere(hits, "2 hits", "rank", f"{hits.scores[0]:.4f}")
     assert "and 90 more" in repr(Hits(list(range(100)), [0.0] * 100))
 
@@ -107,8 +88,6 @@ def test_plots(one: Evaluation, compared: Comparison) -> None:
     assert [label.get_text() for label in grouped.get_yticklabels()] == ["x (3)"]
     pairs = compared.plot(Figure().subplots())
     assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN}"]
-    with pytest.raises(InputError, match=r"unknown score 'bleurt'; allowed: acc\.loose"):
-        one.plot(["bleurt"])
     with pytest.raises(InputError, match="unknown grouping 'x'; allowed: category"):
         one.plot(by="x")
 

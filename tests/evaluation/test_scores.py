@@ -58,13 +58,6 @@ def test_f1_is_computed_from_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
         assert score.n == sum(map(len, labels)) and score.left_out == 0
 
 
-def test_epochs_of_a_question_are_drawn_together() -> None:
-    rows = [(3, 2, 1, 1), (2, 1, 1, 2), (4, 1, 2, 1)] * 4
-    records = [record(str(i // 2), i % 2 + 1, **dict(zip(COUNTS, row, strict=True))) for i, row in enumerate(rows)]
-    wanted = bootstrap(rows, lambda tp, tn, fp, fn: tn / (tn + fp), clusters=[one.id for one in records])
-    assert scores_of(FELM, records)["recall"].interval == wanted
-
-
 def test_a_resample_without_a_flag_has_an_f1_of_0() -> None:
     """One of 847 responses has a flagged segment: a third of the resamples have no flag."""
     rows = [(3, 0, 1, 0)] * 846 + [(3, 1, 0, 0)]

@@ -87,6 +87,7 @@ def test_every_option_is_changed_or_has_a_reason() -> None:
                 changed = {key[2] for key in CHANGED if key[0] == name}
                 explained = {*changed, *REASONS, benchmark(name).part}
                 assert option.name in explained, (name, setting.name, option.name)
+                assert option.about and "see " not in option.about and "`" not in option.about, (name, option)
 
 
 @pytest.mark.parametrize("key", CHANGED, ids="-".join)

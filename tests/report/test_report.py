@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from report_runs import felm_run, run_of, three_systems, written
 from typer.testing import CliRunner
 
-from qabench.cli.logs import report
+from qabench.cli import app
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
 from qabench.evaluation.comparison import compare
 from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
 from qabench.report.analysis import analyze, finding, outcome, sections_of
-from qabench.report.view import LONGEST_TEXT, shortened
 from qabench.stats import bootstrap_mean
 
 pytest.importorskip("jinja2", reason="needs the extra report")
@@ -35,13 +33,9 @@ def three() -> list[Evaluation]:
 def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: Path) -> None:
     section = written(build_report(three, tmp_path))["sections"][0]
     for label, run in zip(("large", "medium", "small"), three, strict=True):
-        found = {row["metric"]: row for row in section["scores"] if row["run"] == label}
-        wanted = run.as_dict()
-        assert {name: row["mean"] for name, row in found.items()} == wanted["scores"]
-        assert {name: row["n"] for name, row in found.items()} == wanted["n"]
-        assert {name: row["low"] for name, row in found.items()} == {
-            name: one["low"] for name, one in wanted["intervals"].items()
-        }
+        rows = {row["metric"]: row for row in section["scores"] if row["run"] == label}
+        scores = {name: (score.interval.mean, score.interval.low, score.n) for name, score in run.scores().items()}
+        assert {name: (row["mean"], row["low"], row["n"]) for name, row in rows.items()} == scores
 
 
 def test_runs_are_ranked_among_comparable_published_scores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,23 +84,13 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     runs = {"a": weak + 0.3, "b": weak, "c": weak + rng.normal(0, 0.001, 200)}
     metric = Metric("acc.loose", "Loose accuracy", "", "acc")
     compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, metric)
-    said = finding(compared)
-    assert said.startswith("a leads by 0.300 (95% CI 0.300 to 0.300, paired test, corrected p < 0.001, n = 200) in")
-    assert said.endswith("in loose accuracy; the other systems do not differ significantly.")
+    sentence = finding(compared)
+    assert sentence.startswith("a leads by 0.300 (95% CI 0.300 to 0.300, paired test, corrected p < 0.001, n = 200) in")
+    assert sentence.endswith("in loose accuracy; the other systems do not differ significantly.")
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "does not differ significantly: the difference is" in finding(compare(two, metric))
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
     assert finding(compare(equal, metric)) == "a and b have the same loose accuracy (n = 2)."
-
-
-def test_a_leader_without_a_significant_lead() -> None:
-    rng = np.random.default_rng(1)
-    base = rng.random(100)
-    values = {"a": base + 0.1, "b": base + 0.09 + rng.normal(0, 0.4, 100), "c": base - 0.5}
-    metric = Metric("acc.loose", "Loose accuracy", "", "acc")
-    said = finding(compare({name: scored(name, list(of)) for name, of in values.items()}, metric))
-    assert said.startswith("a has the best loose accuracy, but b does not differ significantly; a is 0.0")
-    assert said.endswith("ahead of b.")
 
 
 def test_resumed_runs_are_left_out(three: list[Evaluation], tmp_path: Path) -> None:
@@ -124,8 +108,8 @@ def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monk
     monkeypatch.setattr(type(section.benchmark), "report_sections", lambda self, evaluations: extra)
     page = build_report(three, tmp_path).read_text(encoding="utf-8")
     assert "Type of error</h3>" in page and "Empty" not in page
-    (found,) = written(tmp_path / "index.html")["sections"][0]["sections"]
-    assert found["rows"][0]["mean"] == 0.5 and found["note"] == "A note."
+    (numbers,) = written(tmp_path / "index.html")["sections"][0]["sections"]
+    assert numbers["rows"][0]["mean"] == 0.5 and numbers["note"] == "A note."
 
 
 def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_path: Path) -> None:
@@ -149,16 +133,11 @@ def test_nothing_answered_has_no_scores(three: list[Evaluation], tmp_path: Path)
 
 
 def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
-    one = three[0]
-    again = [
-        replace(one, setting="open-book"),
-        replace(one, model="other/large"),
-        replace(one, created="2026-05-01T11:00"),
-    ]
-    labels = list(sections_of([one, *again])[0].runs)
+    first = three[0]
+    changes = {"setting": "open-book"}, {"model": "other/large"}, {"created": "2026-05-01T11:00"}
+    labels = list(sections_of([first, *(replace(first, **change) for change in changes)])[0].runs)
     assert len(set(labels)) == 4
-    assert [label.partition(" · ")[0] for label in labels] == [one.model, one.model, "other/large", one.model]
-    assert list(sections_of(three)[0].runs) == ["large", "medium", "small"]
+    assert [label.partition(" · ")[0] for label in labels] == [first.model, first.model, "other/large", first.model]
 
 
 def test_nothing_to_report(three: list[Evaluation], tmp_path: Path) -> None:
@@ -166,7 +145,6 @@ def test_nothing_to_report(three: list[Evaluation], tmp_path: Path) -> None:
         build_report([], tmp_path)
     with pytest.raises(InputError, match=r"large\.eval has no records yet \(status: started\)"):
         build_report([replace(three[0], records=[], status="started")], tmp_path)
-    assert not list(tmp_path.iterdir())
 
 
 def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,31 +154,20 @@ def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("status", "score", "graded", "wanted"),
+    ("status", "score", "graded", "expected"),
     [
         ("answered", None, True, "unscored"),
-        ("answered", -0.5, True, "wrong"),
         ("answered", 0.0, True, "wrong"),
         ("cut off", 0.2, True, "partly"),
         ("answered", 1 - 1e-12, True, "right"),
         ("answered", 1.0, False, "scored"),
         ("failed", 0.0, True, "failed"),
-        ("refused", 0.0, True, "refused"),
-        ("empty", 0.0, True, "empty"),
     ],
 )
-def test_outcomes(status: str, score: float | None, graded: bool, wanted: str) -> None:
+def test_outcomes(status: str, score: float | None, graded: bool, expected: str) -> None:
     scores = {} if score is None else {"x": score}
     record = Record("1", 1, "q", "", [], "a", status, scores=scores)
-    assert outcome(Metric("x", "X", "", "x", graded=graded), record) == wanted
-
-
-def test_long_texts_keep_both_ends() -> None:
-    text = "a" * LONGEST_TEXT + "the end"
-    short = shortened(text)
-    assert short.startswith("aaa") and short.endswith("the end")
-    assert "7 characters are left out" in short
-    assert shortened(text[:LONGEST_TEXT]) == text[:LONGEST_TEXT]
+    assert outcome(Metric("x", "X", "", "x", graded=graded), record) == expected
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -212,29 +179,17 @@ def test_the_command(tmp_path: Path) -> None:
     options: dict[str, Any] = {"task_args": {"config": "sample"}, "log_dir": str(tmp_path / "logs"), "display": "none"}
     run_task("qabench/fanoutqa_closed_book", model=model, **options)
     (log,) = (tmp_path / "logs").glob("*.eval")
-    command = typer.Typer()
-    command.command()(report)
-    done = CliRunner().invoke(command, [str(log), "--output", str(tmp_path / "out"), "--json"])
+    done = CliRunner().invoke(app, ["report", str(log), "--output", str(tmp_path / "out"), "--json"])
     assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
-    assert Path(said["page"]).stat().st_size == said["bytes"]
-    assert json.loads(Path(said["numbers"]).read_text())["sections"][0]["runs"][0]["counts"]["answered"] == 12
-    missing = CliRunner().invoke(command, [str(tmp_path / "no.eval"), "--output", str(tmp_path / "none")])
-    assert isinstance(missing.exception, InputError) and "no.eval" in str(missing.exception)
-    assert not list(tmp_path.glob("none/*"))
+    document = json.loads(done.stdout)
+    assert Path(document["page"]).stat().st_size == document["bytes"]
+    assert json.loads(Path(document["numbers"]).read_text())["sections"][0]["runs"][0]["counts"]["answered"] == 12
 
 
 def test_conversations_are_bounded(three: list[Evaluation], tmp_path: Path) -> None:
     chatter = [Message("tool", "x" * 50_000) for _ in range(200)]
     run = replace(three[0], records=[replace(record, messages=chatter) for record in three[0].records])
     assert build_report([run], tmp_path).stat().st_size < 2_000_000
-
-
-def test_many_problems_are_folded(tmp_path: Path) -> None:
-    runs = [replace(scored(f"m{i}", [0.0, 1.0]), problems=[f"problem {i}"]) for i in range(5)]
-    page = build_report(runs, tmp_path).read_text(encoding="utf-8")
-    assert '<details class="problems"><summary>5 problems of the runs</summary>' in page
-    assert '<details class="problems">' not in build_report(runs[:4], tmp_path).read_text(encoding="utf-8")
 
 
 def test_the_overview_has_short_names_and_n(tmp_path: Path) -> None:

@@ -177,7 +177,3 @@ def test_a_run_with_a_solver_is_resumed_with_the_same_file(solvers: Path) -> Non
     assert run("--resume", str(log), *option).exit_code == 0
     newest = max(Path("logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
     assert [record.status for record in read_run(newest).records] == [ANSWERED] * 2
-
-
-def test_a_solver_without_a_file_is_one_error(solvers: Path) -> None:
-    assert "expected FILE.py@NAME" in str(run("felm", "--config", "sample", "--solver", "missing.py@x").exception)

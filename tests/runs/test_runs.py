@@ -24,16 +24,14 @@ from openai_server import Fault, OpenAIServer
 from scripted_model import scripted, text
 
 from qabench import evaluate_predictions
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.cli import app
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.cache import stored_replies
 from qabench.runs import probe
-from qabench.runs.export import predictions, records
+from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
-from qabench.runs.plan import task_options
 from qabench.runs.sources import read_evaluations
 
 QUESTIONS = 12
@@ -91,14 +89,8 @@ def qabench(*arguments: object, **more: Any) -> subprocess.CompletedProcess[str]
 
 
 def test_every_kind_of_reply_is_a_record(done: Evaluation) -> None:
-    assert (done.benchmark, done.config, done.setting, done.model) == (
-        "fanoutqa",
-        "sample",
-        "closed-book",
-        "scripted/kinds",
-    )
-    counts = {"answered": 8, "cut off": 1, "empty": 1, "refused": 1, "failed": 1, "missing": 0}
-    assert done.counts() == counts
+    assert (done.config, done.setting, done.model) == ("sample", "closed-book", "scripted/kinds")
+    assert done.counts() == {"answered": 8, "cut off": 1, "empty": 1, "refused": 1, "failed": 1, "missing": 0}
     by_status = {record.status: record for record in done.records}
     assert by_status["failed"].answer is None and "the wire is cut" in str(by_status["failed"].problem)
     assert by_status["refused"].answer is None and by_status["empty"].answer == ""
@@ -107,8 +99,7 @@ def test_every_kind_of_reply_is_a_record(done: Evaluation) -> None:
     assert [message.role for message in answered.messages][-2:] == ["user", "assistant"]
     assert answered.question in answered.messages[-2].text
     assert answered.output_tokens and answered.detail.keys() == {"found", "missing"}
-    assert set(answered.groups) == {"category", "evidence", "hops", "type"}
-    assert "acc" in done.signatures
+    assert set(answered.groups) == {"category", "evidence", "hops", "type"} and "acc" in done.signatures
 
 
 def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> None:
@@ -118,18 +109,11 @@ def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> N
     assert len(rows) == QUESTIONS - 2  # neither the failed one nor the refused one
     assert "naïve: 東京 🦜" in [row["answer"] for row in rows]
     scored = evaluate_predictions("fanoutqa", "sample", file, lemmatizer="simplemma")
-    assert {name: score.interval for name, score in scored.scores().items()} == {
-        name: one.interval for name, one in done.scores().items()
-    }
+    assert [score.interval for score in scored.scores().values()] == [
+        score.interval for score in done.scores().values()
+    ]
     assert (scored.model, scored.config, scored.counts()["missing"]) == ("answers", "sample", 2)
     assert [record.groups for record in scored.records] == [record.groups for record in done.records]
-
-
-def test_datasets_reads_the_records(done: Evaluation, tmp_path: Path) -> None:
-    (tmp_path / "records.jsonl").write_text(records(done), encoding="utf-8")
-    rows = datasets.load_dataset("json", data_files=str(tmp_path / "records.jsonl"), split="train")
-    assert rows["id"] == [record.id for record in done.records]
-    assert json.loads(rows[0]["scores"]) == done.records[0].scores
 
 
 def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, options: list[str], tmp_path: Path) -> None:
@@ -154,8 +138,8 @@ def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, options
     assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
     (category, *_) = row["categories"]
     ran = qabench("run", "fanoutqa", *options, "--json", "--category", category)
-    expected = sum(category in other["categories"] for other in read_questions("sample").rows)
-    assert json.loads(ran.stdout)["counts"]["answered"] == expected
+    selected = sum(category in other["categories"] for other in read_questions("sample").rows)
+    assert json.loads(ran.stdout)["counts"]["answered"] == selected
 
 
 def test_the_same_call_is_not_paid_for_twice(
@@ -177,9 +161,6 @@ def test_the_same_call_is_not_paid_for_twice(
     assert [(row.model, row.replies) for row in stored_replies()] == [("openai-api/qabench/m", 3)]
     assert not (tmp_path / "inspect").exists()
     assert (tmp_path / "cache/run-replies").stat().st_mode & 0o077 == 0
-    listed = CliRunner().invoke(app, ["cache", "list", "--json"])
-    assert [row["replies"] for row in json.loads(listed.stdout)["replies"]] == [3]
-    assert CliRunner().invoke(app, ["cache", "clear", "--older-than", "1d"]).stdout == "deleted 0 replies\n"
     assert CliRunner().invoke(app, ["cache", "clear", "--model", "m"]).stdout == "deleted 3 replies\n"
     assert stored_replies() == []
 
@@ -235,44 +216,27 @@ def test_a_run_killed_at_any_point_resumes(
     assert len(server.calls) <= 5 * QUESTIONS + killed * in_flight + 3 * PROBE
 
 
-def test_the_export_command_writes_all_formats(log: Path, done: Evaluation, tmp_path: Path) -> None:
+def test_the_export_command_writes_records_for_datasets(log: Path, done: Evaluation, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["export", str(log)])
     assert result.exit_code == 0 and result.stdout == predictions(done)
-    for format, content in (("predictions", predictions(done)), ("records", records(done))):
-        result = CliRunner().invoke(app, ["export", str(log), "--format", format, "--output", str(tmp_path / format)])
-        assert result.exit_code == 0, result.output
-        assert (tmp_path / format).read_text() == content
-
-
-@pytest.mark.parametrize("name", ["file/l.jsonl", "folder.jsonl"])
-def test_an_export_to_an_unwritable_place(log: Path, tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "folder.jsonl").mkdir()
-    result = CliRunner().invoke(app, ["export", str(log), "--output", str(tmp_path / name)])
-    assert isinstance(result.exception, QabenchError) and "cannot write" in str(result.exception)
+    path = str(tmp_path / "records.jsonl")
+    result = CliRunner().invoke(app, ["export", str(log), "--format", "records", "--output", path])
+    assert result.exit_code == 0, result.output
+    rows = datasets.load_dataset("json", data_files=path, split="train")
+    assert rows["id"] == [record.id for record in done.records]
+    assert json.loads(rows[0]["scores"]) == done.records[0].scores
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["run"], "give a benchmark and --model"),
-        (["run", "nope", "--model", "m"], "unknown benchmark 'nope'; allowed: expertqa, fanoutqa"),
-        (
-            ["run", "felm", "--model", "m", "--setting", "rag"],
-            "FELM has no setting 'rag' (did you mean 'raw'?); allowed",
-        ),
+        (["run", "felm", "--model", "m", "--setting", "rag"], "FELM has no setting 'rag' (did you mean 'raw'?)"),
         (["run", "fanoutqa", "--model", "m", "-T", "foo=1"], "has no option 'foo'; allowed: config"),
-        (["run", "fanoutqa", "--model", "m", "-T", "ids={"], "-T ids: the value is not valid YAML"),
         (["run", "felm", "--model", "m", "--retriever", "lucene:x"], "FELM, raw, has no option 'retriever'"),
         (["run", "expertqa", "--model", "none/x", "--retriever", "lucene:none"], "none is not a Lucene index"),
-        (["run", "fanoutqa", "--model", "m", "--limit", "5-3"], "--limit is '5-3'"),
-        (["run", "fanoutqa", "--model", "m", "--limit", "²"], "--limit is '²'"),
         (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),
-        (["run", "fanoutqa", "--model", "m", "-T", "x"], "-T is 'x'; it must be NAME=VALUE"),
-        (["run", "fanoutqa", "--model", "none/x", "--config", "nope"], "nope"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
-        (["run", "fanoutqa", "--resume", "x.eval"], "BENCHMARK cannot be combined with --resume"),
-        (["run", "--resume", "x.eval"], "the log x.eval does not exist"),
         (["export", "x.eval"], "the log x.eval does not exist"),
         (["report", "x.eval", "--config", "dev", "--output", "x"], "need --benchmark"),
         (["report", "x.eval", "--output", "runs/x.html"], "report.json: runs/x, for example"),
@@ -289,18 +253,16 @@ def test_the_directory_of_a_log_is_read_once(done: Evaluation, monkeypatch: pyte
     """Not for each sample, which takes minutes for 10,000."""
     from inspect_ai._util import async_zip
 
-    found, times = async_zip._find_central_directory, []
-    monkeypatch.setattr(async_zip, "_find_central_directory", lambda *given: times.append(1) or found(*given))
+    find, times = async_zip._find_central_directory, []
+    monkeypatch.setattr(async_zip, "_find_central_directory", lambda *place: times.append(1) or find(*place))
     assert len(read_run(done.path).records) == len(done.records) > 3
     assert len(times) <= 3  # of the header, and of all samples
 
 
-def test_other_logs_are_rejected(tmp_path: Path, done: Evaluation) -> None:
+def test_other_logs_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "a.eval").write_bytes(b"no zip")
     with pytest.raises(InputError, match="not a log of Inspect AI, or is damaged"):
         read_run(tmp_path / "a.eval")
-    with pytest.raises(InputError, match="has no epoch 7; it has the epochs 1"):
-        predictions(done, epoch=7)
 
 
 def test_an_answer_changed_in_a_log_is_noticed(tmp_path: Path, log: Path) -> None:
@@ -323,20 +285,13 @@ def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.eval"))
 
 
-@pytest.mark.parametrize(("status", "message"), [(401, "Incorrect API key"), (404, "no model m")])
-def test_a_rejected_probe_ends_the_run(server: OpenAIServer, options: list[str], status: int, message: str) -> None:
-    server.fault = lambda number, body: Fault(status, body={"error": {"message": message}})
-    ran = qabench("run", "felm", *options)
-    assert ran.returncode == 1 and ran.stdout == ""
-    assert f"HTTP {status}: {message}" in ran.stderr and server.base_url in ran.stderr
-    assert len(server.calls) == 1
-
-
-def test_a_key_that_is_revoked_stops_the_run(server: OpenAIServer, options: list[str]) -> None:
-    server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number > 2 else None
+@pytest.mark.parametrize(("first", "hint"), [(0, "does not answer"), (3, "qabench run --resume")])
+def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], first: int, hint: str) -> None:
+    server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number >= first else None
     ran = qabench("run", "fanoutqa", *options, "--max-connections", "1")
-    assert ran.returncode == 1 and "HTTP 401: revoked" in ran.stderr and "qabench run --resume" in ran.stderr
-    assert len(server.calls) < QUESTIONS
+    assert ran.returncode == 1 and ran.stdout == ""
+    assert "HTTP 401: revoked" in ran.stderr and hint in ran.stderr
+    assert len(server.calls) == 1 if not first else len(server.calls) < QUESTIONS
 
 
 @pytest.mark.parametrize(
@@ -380,16 +335,6 @@ def test_a_run_without_answers_prints_no_scores(server: OpenAIServer, options: l
     assert "none of the 12 questions was answered" in ran.stdout and "12 x failed" in ran.stdout
 
 
-def test_a_huge_reply_fails_only_its_question(server: OpenAIServer, options: list[str]) -> None:
-    server.fault = lambda number, body: Fault(body=" " * (17 << 20)) if number == PROBE else None
-    ran = qabench("run", "fanoutqa", *options, "--json", "--limit", 3)
-    assert ran.returncode == 0, ran.stderr
-    report = json.loads(ran.stdout)
-    assert report["counts"]["answered"] == 2 and report["counts"]["failed"] == 1
-    assert "HTTP 413: the reply is larger than 16 MiB (QABENCH_MAX_REPLY_MB)" in report["problems"][0]
-    assert len(server.calls) == 3 + PROBE  # it was not asked for again
-
-
 def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:
     ran = qabench(
         "run", "fanoutqa", "--model", "openai/gpt-4o", "--config", "sample", "--dry-run", "--json", "--price-in", "2",
@@ -405,13 +350,6 @@ def test_the_options_of_a_setting_are_listed() -> None:
     ran = qabench("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
     names = [line.partition(",")[0] for line in ran.stdout.splitlines()]
     assert names[0] == "option" and "claims" in names and "method" not in names
-
-
-def test_options_are_described_for_the_command_line() -> None:
-    for name in ("fanoutqa", "felm", "expertqa", "fastbook"):
-        for setting in benchmark(name).settings:
-            for option in task_options(benchmark(name), setting):
-                assert option.about and "see " not in option.about and "`" not in option.about, (name, option)
 
 
 def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_path: Path) -> None:

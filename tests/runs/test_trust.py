@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,11 @@ from inspect_ai.model import CachePolicy
 from search_server import SearchServer
 
 from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks.expertqa.passages import engine_passages
 from qabench.errors import InputError
+from qabench.retrieval.web.provider import load_provider
 from qabench.runs.plan import task_options
+from qabench.runs.running import start
 from qabench.runs.trust import NAMES, SELECTIONS, arguments_to_repeat, checked_log, resume_command
 
 PASSAGES = [{"_id": "a", "text": "The planets orbit the sun"}]
@@ -80,8 +82,6 @@ def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Pa
         ("fanoutqa", {"config": "../../evil"}),
         ("expertqa", {"retriever": "opensearch:http://evil.example/x", "method": "retrieve-read"}),
         ("expertqa", {"search": "evil.toml", "method": "post-hoc-web"}),
-        ("expertqa", {"corpus": "corpus.jsonl", "method": "retrieve-read"}),
-        ("expertqa", {"encoder": "evil/model", "method": "retrieve-read"}),
     ],
 )
 def test_paths_addresses_models_and_texts_are_repeated(
@@ -135,13 +135,12 @@ def test_generation_options_are_numbers_and_known_names(logs: dict[str, Path], t
             checked_log(log)
 
 
-def test_search_keys_go_to_no_host_of_a_log(
+def test_search_keys_go_to_the_host_of_the_call_and_to_none_of_a_log(
     logs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("opensearchpy", reason="needs the extra opensearch")
     monkeypatch.setenv("QABENCH_SEARCH_USER", "user")
     monkeypatch.setenv("QABENCH_SEARCH_PASSWORD", "s3cret")
-    login = "Basic " + base64.b64encode(b"user:s3cret").decode()
     with SearchServer(PASSAGES) as server:
         arguments = {"method": "retrieve-read", "retriever": f"opensearch:{server.url}/passages"}
 
@@ -150,36 +149,23 @@ def test_search_keys_go_to_no_host_of_a_log(
             log.status, log.samples = "error", []
 
         log = edited(logs["expertqa"], tmp_path, edit)
-        with pytest.raises(InputError, match="was run with retriever"):
-            checked_log(log)
-        assert server.calls == []
         eval_retry(str(log), log_dir=str(tmp_path / "retried"), display="none")  # Inspect's own command takes all
         assert server.calls and server.logins == {None}
-        from qabench.benchmarks.expertqa.passages import engine_passages
-
         engine_passages.cache_clear()
         monkeypatch.setenv("QABENCH_SEARCH_URL", server.url)
         eval_retry(str(log), log_dir=str(tmp_path / "retried"), display="none")
-        assert server.logins == {None, login}
-
-
-def test_search_keys_go_to_the_host_of_the_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("opensearchpy", reason="needs the extra opensearch")
-    monkeypatch.setenv("QABENCH_SEARCH_USER", "user")
-    monkeypatch.setenv("QABENCH_SEARCH_PASSWORD", "s3cret")
-    from qabench.runs.running import start
-
+        assert len(server.logins) == 2
+    monkeypatch.delenv("QABENCH_SEARCH_URL")
+    engine_passages.cache_clear()
     with SearchServer(PASSAGES) as server:
         server.login = ("user", "s3cret")
         arguments = {"config": "sample", "prompt": "qabench", "retriever": f"opensearch:{server.url}/passages"}
         start("expertqa", "retrieve-read", "mockllm/model", task_args=arguments, log_dir=tmp_path, limit=1)
-        assert None not in server.logins
+        assert server.logins and None not in server.logins
 
 
 def test_search_files_use_only_the_variables_that_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.retrieval.web.provider import load_provider
-
-    for name in ("HF_TOKEN", "BRAVE_API_KEY", "CUSTOM_SEARCH_API_KEY", "CUSTOM_SEARCH_CX"):
+    for name in ("HF_TOKEN", "CUSTOM_SEARCH_API_KEY", "CUSTOM_SEARCH_CX"):
         monkeypatch.setenv(name, "s3cret")
     path = tmp_path / "search.toml"
     path.write_text('url = "http://evil.example"\nresults = "r"\naddress = "a"\n[params]\nq = "{query} ${HF_TOKEN}"\n')
@@ -188,8 +174,3 @@ def test_search_files_use_only_the_variables_that_are_listed(tmp_path: Path, mon
     path.write_text('preset = "google"\nurl = "http://evil.example"\n')
     with pytest.raises(InputError, match=r"CUSTOM_SEARCH_API_KEY, which would be sent to http://evil\.example"):
         load_provider(str(path))
-    path.write_text('preset = "google"\n[pages]\ndelay = 2.0\n')
-    assert load_provider(str(path)).values["CUSTOM_SEARCH_CX"] == "s3cret"
-    path.write_text('url = "http://a.example"\nresults = "r"\naddress = "a"\n[headers]\nKey = "${BRAVE_API_KEY}"\n')
-    monkeypatch.setenv("QABENCH_SEARCH_VARIABLES", "OTHER, BRAVE_API_KEY")
-    assert load_provider(str(path)).request("q")[1] == {"Key": "s3cret"}

@@ -41,7 +41,6 @@ def export(
         str | None, typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions.")
     ] = None,
     config: ConfigName = None,
-    epoch: Annotated[int, typer.Option(min=1, help="The epoch whose answers become predictions.")] = 1,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
     from qabench.io.files import check_writable, write_text
@@ -63,14 +62,14 @@ def export(
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:
             check_writable(path)
-        text = runs_export.predictions(run, epoch) if format == "predictions" else runs_export.records(run)
+        text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
         if path:
             write_text(path, text)
         else:
             write_document(text)
         if path and several:
             say(f"wrote {path}")
-        unanswered = sum(record.answer is None and record.epoch == epoch for record in run.records)
+        unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
         if unanswered and format == "predictions":
             warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
     for note in sources.notes:

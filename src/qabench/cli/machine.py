@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +13,6 @@ from qabench.cli.options import AsJson, Format, JsonOnly, checked_format
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
 from qabench.io.tables import Table, write_document, write_line
-
-SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 cache_app = typer.Typer(help="Show the size of every cache; clear model replies. Replies are kept until then.")
 
@@ -69,31 +66,20 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
 @cache_app.command("clear")
 def clear_caches(
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Only replies of this model.")] = None,
-    older_than: Annotated[
-        str | None, typer.Option(metavar="D", help="Only replies of at least this age, such as 12h, 30d or 2w.")
-    ] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     from qabench.llm.cache import clear, stored_replies
 
-    seconds = _seconds(older_than) if older_than else None
     names = {row.model for row in stored_replies()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
         models = ", ".join(sorted(names)) or "none"
         raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
-    count = clear(model, seconds)
+    count = clear(model)
     if as_json:
         print_json({"deleted": count})
     else:
         say(f"deleted {count} {'reply' if count == 1 else 'replies'}")
-
-
-def _seconds(age: str) -> float:
-    match = re.fullmatch(r"(\d{1,6})([mhdw])", age)
-    if not match:
-        raise InputError(f"--older-than is {age!r}; it must be a number with a unit of m, h, d or w, such as 30d")
-    return float(match[1]) * SECONDS[match[2]]
 
 
 def _cache_paths() -> list[Path]:

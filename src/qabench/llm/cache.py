@@ -156,24 +156,22 @@ def stored_replies() -> list[StoredReplies]:
     return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
 
 
-def clear(model: str | None = None, older_than: float | None = None) -> int:
-    """Delete replies of judges and runs that are at least ``older_than`` seconds old, and return their number.
+def clear(model: str | None = None) -> int:
+    """Delete replies of judges and runs, and return their number.
 
     The model's name may be with or without its provider; None means all.
     """
-    path, latest, count = replies_path(), time.time() - (older_than or 0.0), 0
+    path, count = replies_path(), 0
     try:
         if path.is_file():
             with closing(sqlite3.connect(path)) as connection:
-                statement = f"DELETE FROM {TABLE} WHERE made <= ?2 AND {_OF_MODEL}"
-                count = connection.execute(statement, (model, latest)).rowcount
+                count = connection.execute(f"DELETE FROM {TABLE} WHERE {_OF_MODEL}", (model,)).rowcount
                 connection.commit()
                 connection.execute("VACUUM")  # else the file keeps its size
         for name, files in _run_replies():
             for path in files if model is None or f"/{name}".endswith(f"/{model}") else []:
-                if path.stat().st_mtime <= latest:
-                    path.unlink()
-                    count += 1
+                path.unlink()
+                count += 1
     except (sqlite3.Error, OSError) as error:
         raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
     return count

@@ -11,28 +11,24 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
 
 
-def predictions(run: Evaluation, epoch: int = 1) -> str:
-    """Return the answers as JSONL, with the fields that ``qabench score`` reads, such as {"id", "answer"}.
+def predictions(run: Evaluation) -> str:
+    """Return the answers of the first epoch as JSONL, with the fields that ``qabench score`` reads.
 
     Records without any of these fields, such as failed ones, are left out; the official scorers count them as
     unanswered.
 
     Raises:
-        InputError: the run does not have the epoch, or no answers in it.
+        InputError: the run has no answers.
     """
-    epochs = sorted({record.epoch for record in run.records})
-    if epoch not in epochs:
-        raise InputError(f"{run.path} has no epoch {epoch}; it has the epochs {', '.join(map(str, epochs)) or 'none'}")
     descriptor = benchmark(run.benchmark)
-    records = [record for record in run.records if record.epoch == epoch]
-    predictions_by_id = [(record.id, descriptor.prediction(record)) for record in records]
+    predictions_by_id = {record.id: descriptor.prediction(record) for record in run.records if record.epoch == 1}
     rows = [
         {"id": id} | fields
-        for id, fields in predictions_by_id
+        for id, fields in predictions_by_id.items()
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(f"{run.path} has no answers in epoch {epoch}: {len(records)} questions, none answered")
+        raise InputError(f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered")
     return _lines(rows)
 
 
@@ -46,24 +42,14 @@ def records(run: Evaluation) -> str:
 
 def _row(run: Evaluation, record: Record) -> dict[str, Any]:
     return {
-        "id": record.id,
-        "epoch": record.epoch,
-        "benchmark": run.benchmark,
-        "config": run.config,
-        "setting": run.setting,
-        "model": run.model,
-        "question": record.question,
-        "reference": record.reference,
-        "answer": record.answer,
-        "status": record.status,
-        "problem": record.problem,
+        **{name: getattr(record, name) for name in ("id", "epoch")},
+        **{name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")},
+        **{name: getattr(record, name) for name in ("question", "reference", "answer", "status", "problem")},
         "messages": [{"role": message.role, "text": message.text} for message in record.messages],
         "scores": json.dumps(dict(record.scores)),
         "groups": json.dumps({name: list(names) for name, names in record.groups.items()}, ensure_ascii=False),
         "detail": json.dumps(record.detail, ensure_ascii=False),
-        "input_tokens": record.input_tokens,
-        "output_tokens": record.output_tokens,
-        "seconds": record.seconds,
+        **{name: getattr(record, name) for name in ("input_tokens", "output_tokens", "seconds")},
     }
 
 
