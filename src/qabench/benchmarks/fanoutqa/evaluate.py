@@ -14,7 +14,7 @@ from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
-from qabench.benchmarks.fanoutqa.questions import Questions, groups_of, read_questions, with_answers
+from qabench.benchmarks.fanoutqa.questions import Questions, read_questions, with_answers
 from qabench.data.predictions import NO_PREDICTION, BadLine, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
@@ -293,7 +293,7 @@ def evaluate(
         options["api_key"] = key_for_typed(judge_base_url)
     options |= _judge_options(judge)
     answers = [UNANSWERED if row is None else row.fields.get("answer", UNANSWERED) for row in joined.rows]
-    references = [dataset.reference(id) if dataset.public else "" for id in joined.ids]
+    references = [dataset.references[id] if dataset.public else "" for id in joined.ids]
     fields = {
         "benchmark": "fanoutqa",
         "config": dataset.config,
@@ -403,7 +403,7 @@ def _record(questions: Questions, id: str, row: Prediction | None, reference: An
         status=status,
         problem=problem,
         scores=scores.rows[i],
-        groups=groups_of(question),
+        groups=questions.groups[id],
         detail=scores.details[i],
     )
 

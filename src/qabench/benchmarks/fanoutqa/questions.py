@@ -48,9 +48,15 @@ class Questions:
         """
         return {row.fields["id"]: str(row.fields) for row in read_json_list(self.path)}
 
-    def reference(self, question_id: str) -> Any:
-        """Return the reference answer of a question."""
-        return loads(self.by_id[question_id]["answer"])
+    @cached_property
+    def references(self) -> dict[str, Any]:
+        """Return the reference answers by question id."""
+        return {row["id"]: loads(row["answer"]) for row in self.rows}
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, list[str]]]:
+        """Return the groups that each question is in, by question id; see ``groups_of``."""
+        return {row["id"]: groups_of(row) for row in self.rows}
 
 
 def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
@@ -75,14 +81,14 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
         raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
     ((split, (path,)),) = chosen.splits.items()
     file_path = open_path(table.name, path)
-    rows = _rows(file_path, chosen.name, file_path.stat().st_mtime_ns)
-    return Questions(chosen.name, rows, file_digest(table.name, path), file_path, split != "test")
+    modified = file_path.stat().st_mtime_ns
+    return _of_config(chosen.name, file_path, file_digest(table.name, path), split != "test", modified)
 
 
 @lru_cache(maxsize=1)
-def _rows(path: Path, config: str, modified: int) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a file, which is parsed once for all systems that are scored on it."""
-    return list(read_rows(path, config))
+def _of_config(config: str, path: Path, data_digest: str, public: bool, modified: int) -> Questions:
+    """Return the questions of a file, which is parsed once for all systems that are scored on it."""
+    return Questions(config, list(read_rows(path, config)), data_digest, path, public)
 
 
 def with_answers(questions: Questions) -> Questions:
