@@ -12,7 +12,6 @@ from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage,
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-ATOM = "{http://www.w3.org/2005/Atom}"
 # Possible paths of a page, depending on the versions of the server and of the ZIM file.
 PLACES = ("/content/{book}/{path}", "/content/{book}/A/{path}", "/{book}/A/{path}", "/{book}/{path}")
 
@@ -31,13 +30,12 @@ class Kiwix:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the book's full-text search; see ``wiki_search``."""
         check_search(query, results)
-        # Without "format" the server returns HTML.
-        asked: dict[str, str | int] = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book}
+        asked = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book, "format": "xml"}
         try:
-            return self.client.get(f"{self.base}/search", asked | {"format": "xml"}, _read_feed)[:results]
+            return self.client.get(f"{self.base}/search", asked, _read_feed)[:results]
         except HttpError as error:
-            hint = f"; is {self.book!r} a book with a full-text index? {self._books()}" * (error.status in (400, 404))
-            raise WikiError(f"{error}{hint}") from error
+            hint = f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
+            raise WikiError(f"{error}{hint * (error.status in (400, 404))}") from error
 
     @property
     def name(self) -> str:
@@ -59,7 +57,7 @@ class Kiwix:
             except HttpError as error:
                 if error.status != 404:
                     raise WikiError(str(error)) from error
-        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title. {self._books()}")
+        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title")
 
     def _addresses(self, page: WikiPage) -> list[str]:
         if page.url and page.url.startswith(("/", f"{self.base}/")):
@@ -73,32 +71,12 @@ class Kiwix:
         prefix = urlsplit(self.base).path
         return self.base.removesuffix(prefix) + href if href.startswith(f"{prefix}/") else self.base + href
 
-    def _books(self) -> str:
-        """Return the books in the server's catalog, for error messages."""
-        try:
-            feed = self.client.get(f"{self.base}/catalog/search", {}, _read_xml)
-        except HttpError:
-            return "Its catalog cannot be read."
-        links = [link for link in feed.iter(f"{ATOM}link") if link.get("type") == "text/html"]
-        names = [link.get("href", "").rstrip("/").rpartition("/")[2] for link in links]
-        return f"Its catalog has {', '.join(map(repr, sorted(names))) or 'no books'}."
-
-
-def _read_xml(response: Response) -> ElementTree.Element:
-    try:
-        return ElementTree.fromstring(response.content)
-    except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
-        raise HttpError("not XML", f"{error}: {response.text[:80]!r}", transient=True) from error
-
 
 def _read_feed(response: Response) -> list[WikiPage]:
-    """Return the results of a search: RSS, which servers send, or Atom (which the official package reads)."""
-    feed = _read_xml(response)
-    rss = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
-    atom = [
-        (entry.findtext(f"{space}title"), link.get("href"))
-        for space in (ATOM, "")
-        for entry in feed.iter(f"{space}entry")
-        if (link := entry.find(f"{space}link")) is not None
-    ]
-    return [WikiPage(title, url=link) for title, link in [*rss, *atom] if title and link]
+    """Return the results of a search, in RSS."""
+    try:
+        feed = ElementTree.fromstring(response.content)
+    except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
+        raise HttpError("not XML", f"{error}: {response.text[:80]!r}", transient=True) from error
+    results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
+    return [WikiPage(title, url=link) for title, link in results if title and link]

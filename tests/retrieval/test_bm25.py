@@ -8,27 +8,9 @@ from typing import Any
 import pytest
 
 from qabench.errors import InputError, MissingExtra
-from qabench.retrieval import BM25Index, Words
+from qabench.retrieval import BM25Index
 
 TEXTS = ["The cat sat on the mat.", "A dog ran.", "Cats and a dog", "", "the the the"]
-
-
-def test_scores_by_hand() -> None:
-    index = BM25Index(["a b", "b"], "okapi", k1=1.0, b=0.0, epsilon=0.5)
-    # idf(a) = ln(1.5 / 1.5) = 0, idf(b) = ln(0.5 / 2.5), which is negative: half the mean idf.
-    floor = 0.5 * (0 + math.log(0.5) - math.log(2.5)) / 2
-    assert index.scores("b").tolist() == [floor * (1 * 2 / (1 + 1))] * 2
-    plus = BM25Index(["a b", "b"], "bm25+", k1=1.0, b=0.0, delta=2.0)
-    assert plus.scores("a").tolist() == [math.log(3 / 1) * (2 + 1), math.log(3 / 1) * 2]
-    lucene = BM25Index(["a b", "b"], "lucene", k1=1.0, b=0.0)
-    assert lucene.scores("a").tolist() == [math.log(1 + 1.5 / 1.5) * 0.5, 0]
-
-
-def test_defaults_are_the_methods_own() -> None:
-    assert BM25Index(TEXTS).parameters.as_dict() == {
-        "method": "bm25+", "k1": 1.5, "b": 0.75, "delta": 1.0, "epsilon": 0.25
-    }  # fmt: skip
-    assert BM25Index(TEXTS, "bm25l").parameters.delta == 0.5
 
 
 def test_ties_come_by_position() -> None:
@@ -39,26 +21,12 @@ def test_ties_come_by_position() -> None:
     assert len(set(index.search("y x", 9001).scores[:-1])) == 1
 
 
-@pytest.mark.parametrize("query", ["", "...", "unknown words"])
-def test_a_query_without_known_terms_finds_the_first_at_zero(query: str) -> None:
-    hits = BM25Index(TEXTS).search(query, 3)
-    assert (hits.positions, hits.scores) == ([0, 1, 2], [0, 0, 0])
-
-
-def test_k_beyond_the_collection() -> None:
-    hits = BM25Index(TEXTS, "okapi").search("dog cat", 100)
-    assert sorted(hits.positions) == [0, 1, 2, 3, 4]
-    assert hits.scores == sorted(hits.scores, reverse=True)
-    assert hits.scores[hits.positions.index(3)] == 0
-
-
 def test_a_batch_equals_single_searches() -> None:
     index = BM25Index(TEXTS)
     queries = ["cat", "", "dog ran", "the"] * 5
     expected = [index.search(query, 3) for query in queries]
     assert index.search_batch(iter(queries), 3) == expected
-    assert index.search_batch(queries, 3, workers=2) == expected
-    assert index.search_batch([], 3) == index.search_batch([], 3, workers=2) == []
+    assert index.search_batch([], 3) == []
     mask = [True, False, True, False, False]
     assert index.search_batch(queries, 3, mask=mask) == [index.search(query, 3, mask=mask) for query in queries]
 
@@ -69,12 +37,9 @@ def test_a_mask_restricts_results_without_changing_scores() -> None:
     assert hits.positions == [2, 0, 3]
     assert hits.scores == index.scores("dog")[[2, 0, 3]].tolist()
     assert index.search("dog", 5, mask=[False] * 5).positions == []
-
-
-@pytest.mark.parametrize("mask", [[True], [0, 1, 2, 3, 4], [[True] * 5]])
-def test_masks_of_another_shape_or_type_are_rejected(mask: Any) -> None:
-    with pytest.raises(InputError, match="expected 5 booleans"):
-        BM25Index(TEXTS).search("dog", mask=mask)
+    for other in ([True], [0, 1, 2, 3, 4], [[True] * 5]):
+        with pytest.raises(InputError, match="expected 5 booleans"):
+            index.search("dog", mask=other)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +101,3 @@ def test_progress_counts_documents() -> None:
     done: list[int] = []
     BM25Index((f"text {number}" for number in range(20_000)), progress=done.append)
     assert done == [8192, 16384, 20_000]
-
-
-def test_documents_may_be_longer_than_a_block() -> None:
-    index = BM25Index(["x " * 700_000, "y", "x y"], tokenizer=Words())
-    assert index.search("y", 3).positions == [1, 2, 0]

@@ -52,9 +52,8 @@ def chapters(mirror: Path) -> tuple[dict[int, list[str]], dict[int, list[str]]]:
     return chunks, questions
 
 
-@pytest.mark.parametrize("kind", ["words", "fanoutqa"])
-def test_every_question_of_fastbook_in_its_chapter(mirror: Path, kind: str) -> None:
-    tokenizer: Tokenizer = words if kind == "words" else FanOutQAWords(SimplemmaLemmatizer())
+def test_every_question_of_fastbook_in_its_chapter(mirror: Path) -> None:
+    tokenizer = FanOutQAWords(SimplemmaLemmatizer())
     chunks, questions = chapters(mirror)
     compared = sum(compare(chunks[chapter], questions[chapter], tokenizer) for chapter in questions)
     assert sum(map(len, questions.values())) == 191

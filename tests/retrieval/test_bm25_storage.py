@@ -68,16 +68,8 @@ def test_only_its_dataset_is_accepted(path: Path) -> None:
         BM25Index.load(path, Dataset.from_dict(ROWS | {"kind": [0] * 200}))
     with pytest.raises(InputError, match="no column 'text'"):
         BM25Index.load(path, dataset.rename_column("text", "body"))
-
-
-def test_only_its_texts_are_accepted(path: Path) -> None:
-    BM25Index(TEXTS).save(path)
-    BM25Index.load(path, TEXTS)
-    BM25Index.load(path, iter(TEXTS))
-    with pytest.raises(InputError, match="does not belong"):
-        BM25Index.load(path, [*TEXTS[:-1], "other"])
-    # The boundaries between texts matter, too.
     BM25Index(["ab", "c"]).save(path)
+    BM25Index.load(path, iter(["ab", "c"]))
     with pytest.raises(InputError, match="does not belong"):
         BM25Index.load(path, ["a", "bc"])
 
@@ -143,16 +135,6 @@ def with_checksum(content: bytes | bytearray) -> bytes:
     return bytes(content[: START - 16]) + checksum.to_bytes(8, "little") + bytes(content[START - 8 :])
 
 
-def test_old_temporary_files_are_deleted(path: Path) -> None:
-    path.parent.mkdir()
-    old, new = path.parent / f".{path.name}.old", path.parent / f".{path.name}.new"
-    for file in (old, new):
-        file.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    BM25Index(TEXTS).save(path)
-    assert sorted(path.parent.iterdir()) == [new, path]
-
-
 def test_other_files_and_versions_are_rejected(path: Path) -> None:
     with pytest.raises(InputError, match="cannot read the index"):
         BM25Index.load(path)
@@ -186,5 +168,8 @@ def test_a_failed_or_killed_save_leaves_the_old_index(path: Path, monkeypatch: p
     killed = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert path.read_bytes() == old
+    (rest,) = set(path.parent.iterdir()) - {path}
+    os.utime(rest, (0, 0))  # old temporary files are deleted
     BM25Index(TEXTS[:50]).save(path)
+    assert list(path.parent.iterdir()) == [path]
     assert len(BM25Index.load(path, TEXTS[:50])) == 50

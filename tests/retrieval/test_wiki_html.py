@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.retrieval.wiki.markdown import to_markdown
-from qabench.retrieval.wiki.page import WikiError
 
 pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
@@ -97,13 +96,3 @@ def test_what_is_kept_with_any_version() -> None:
     assert "8.93×10" in markdown and "  kept" in markdown
     for gone in ("alert", "color", "comment", "href", "/wiki/", "no-alt"):
         assert gone not in markdown
-
-
-def test_empty() -> None:
-    assert to_markdown("") == ""
-    assert to_markdown("<div class='mw-parser-output'>\n<!-- limits --></div>").strip() == ""
-
-
-def test_nested_too_deeply() -> None:
-    with pytest.raises(WikiError, match="nested too deeply"):
-        to_markdown("<div>" * 50_000)

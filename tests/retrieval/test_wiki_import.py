@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scripted_wiki import isolate
 from tarballs import tarball
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki import tarball as wiki_import
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.tarball import Imported, import_cache
-
-
-@pytest.fixture(autouse=True)
-def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    isolate(tmp_path, monkeypatch)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -42,27 +36,19 @@ def test_pages_are_imported_from_any_folder(tmp_path: Path, mode: str) -> None:
 
 
 def test_other_files_are_ignored_and_blank_pages_counted(tmp_path: Path) -> None:
-    members = [("README.md", "x"), ("###TBD###-dated.md", "x"), ("0-dated.md", "x"), ("01-dated.md", "x")]
-    members += [
-        ("x1-dated.md", "x"),
-        ("1-dated.md.sh", "x"),
-        (".1-dated.md", "x"),
-        ("9-dated.md", " \n"),
-        ("٣-dated.md", "x"),
-    ]
-    path = tarball(tmp_path / "pages.tar", [*members, ("8-dated.md", "eight")])
-    assert import_cache(path) == Imported(written=1, blank=1, ignored=8)
+    names = ["README.md", "###TBD###-dated.md", "0-dated.md", "01-dated.md", "x1-dated.md", "٣-dated.md"]
+    members = [(name, "x") for name in names] + [("9-dated.md", " \n"), ("8-dated.md", "eight")]
+    assert import_cache(tarball(tmp_path / "pages.tar", members)) == Imported(written=1, blank=1, ignored=6)
     assert files(WikiCache().folder) == {"8-dated.md": "eight"}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [("/etc/1-dated.md", "leads out"), ("../1-dated.md", "leads out"), ("a/../../1-dated.md", "leads out")],
-)
-def test_an_escaping_path_is_rejected(tmp_path: Path, name: str, reason: str) -> None:
-    done = import_cache(tarball(tmp_path / "pages.tar", [(name, "evil"), ("2-dated.md", "good")]))
-    assert (done.written, [n for n, _ in done.refused]) == (1, [name])
-    assert reason in done.refused[0][1]
+def test_escaping_paths_are_rejected(tmp_path: Path) -> None:
+    names = ["/etc/1-dated.md", "../1-dated.md", "a/../../1-dated.md", "\udcff/../7-dated.md"]
+    members = [*((name, "evil") for name in names), ("2-dated.md", "good")]
+    done = import_cache(tarball(tmp_path / "pages.tar", members))
+    assert (done.written, [name for name, _ in done.refused[:3]]) == (1, names[:3])
+    assert all("leads out" in reason for _, reason in done.refused)
+    assert done.refused[3][0].encode("utf-8")  # can be printed
     assert files(tmp_path / "cache") == {"wikicache/2-dated.md": "good"}
 
 
@@ -84,16 +70,12 @@ def test_a_link_in_the_cache_is_replaced_and_not_followed(tmp_path: Path) -> Non
     assert secret.read_bytes() == b"" and WikiCache().read(1) == "page"
 
 
-def test_other_content_than_text_is_rejected(tmp_path: Path) -> None:
-    done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", b"\xff\xfe"), ("2-dated.md", b"a\0b")]))
-    assert [reason.partition(":")[0][:9] for _, reason in done.refused] == ["not UTF-8", "damaged"]
-
-
-def test_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tarball(tmp_path / "pages.tar", [("1-dated.md", "x" * 101), ("2-dated.md", "y" * 100)])
+def test_large_pages_and_other_content_than_text_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = [("1-dated.md", b"\xff\xfe"), ("2-dated.md", b"a\0b"), ("3-dated.md", "x" * 101), ("4-dated.md", "y" * 100)]
     monkeypatch.setattr(wiki_import, "LARGEST_PAGE", 100)
-    done = import_cache(path)
-    assert done.refused == [("1-dated.md", "101 bytes; a page has at most 100")] and done.written == 1
+    done = import_cache(tarball(tmp_path / "pages.tar", pages))
+    assert [reason.partition(" ")[0] for _, reason in done.refused] == ["not", "damaged:", "101"]
+    assert done.written == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"no tarball at all", b"\x1f\x8b but no gzip", b"BZh9 no"])
@@ -103,14 +85,11 @@ def test_other_files_than_tarballs(tmp_path: Path, content: bytes) -> None:
         import_cache(tmp_path / "pages.tar")
     with pytest.raises(InputError, match="cannot read the tarball"):
         import_cache(tmp_path / "nothing.tar")
-    with pytest.raises(InputError, match="cannot read the tarball"):
-        import_cache(tmp_path)
 
 
-@pytest.mark.parametrize("mode", ["w:gz", "w:bz2", "w:xz"])
-def test_pages_of_a_truncated_tarball_are_kept(tmp_path: Path, mode: str) -> None:
+def test_pages_of_a_truncated_tarball_are_kept(tmp_path: Path) -> None:
     pages = [(f"{n}-dated.md", os.urandom(8_000).hex()) for n in range(1, 40)]
-    whole = tarball(tmp_path / "whole.tar", pages, mode)
+    whole = tarball(tmp_path / "whole.tar", pages)
     data = whole.read_bytes()
     cut = tmp_path / "cut.tar"
     for share in (0.5, 0.9, 0.99):
@@ -140,9 +119,3 @@ def test_a_plain_tarball_cut_or_changed_anywhere(cut: int, flip: int) -> None:
             import_cache(here / "flipped.tar", WikiCache(here / "flipped"))
         assert all(wiki_import.PAGE.fullmatch(name) for name in files(here / "flipped"))
         assert {path.name for path in here.iterdir()} <= {"whole.tar", "cut.tar", "flipped.tar", "cut", "flipped"}
-
-
-def test_names_that_are_not_utf8_can_be_printed(tmp_path: Path) -> None:
-    done = import_cache(tarball(tmp_path / "pages.tar", [("\udcff/../7-dated.md", "x")]))
-    ((name, _),) = done.refused
-    assert name.encode("utf-8")

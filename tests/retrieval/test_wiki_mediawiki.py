@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from importlib import metadata
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import mediawiki_server
 import pytest
 from mediawiki_server import MediaWikiServer, WikiText
-from scripted_wiki import BRISK, isolate
 
 from qabench.errors import QabenchError
-from qabench.io.http import HttpClient
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
 from qabench.retrieval.wiki.mediawiki import MediaWiki
-from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.retrieval.wiki.prefetch import prefetch
 from qabench.text import Normalizer
 
@@ -74,9 +69,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MediaWikiServer
 
 
 @pytest.fixture(autouse=True)
-def wiki(server: MediaWikiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MediaWiki]:
+def wiki(server: MediaWikiServer, isolated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[MediaWiki]:
     """The wiki given by environment variables."""
-    isolate(tmp_path, monkeypatch)
     monkeypatch.setenv("QABENCH_WIKIPEDIA_API", server.api)
     wiki = wikipedia()
     assert isinstance(wiki, MediaWiki)
@@ -157,20 +151,6 @@ def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], r
     assert not list(WikiCache().folder.glob("*.md"))
 
 
-def test_a_lagging_database_is_waited_for(server: MediaWikiServer, wiki: MediaWiki) -> None:
-    brisk = MediaWiki(server.api, cache=wiki.cache, client=HttpClient(retry=BRISK))
-    server.lag.write_text("99")
-    try:
-        with pytest.raises(WikiError, match=r"answered 503|maxlag"):
-            brisk.content({"title": "Mute swan"})
-        assert not list(WikiCache().folder.glob("*.md"))
-        server.lag.write_text("4")
-        assert "swan" in brisk.content({"title": "Mute swan"})
-    finally:
-        server.lag.unlink()
-        brisk.client.close()
-
-
 def test_prefetch_and_then_offline(wiki: MediaWiki, server: MediaWikiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     titles = ["Grey heron", "Mute swan", "Heron", "Merged", "Late page", "Blank"]
     rows = [{"title": title, "pageid": "###TBD###", "revid": "###TBD###"} for title in titles]
@@ -183,10 +163,3 @@ def test_prefetch_and_then_offline(wiki: MediaWiki, server: MediaWikiServer, mon
     assert best.title in ("Grey heron", "Heron") and "1,234" in best.content
     with pytest.raises(QabenchError, match="QABENCH_OFFLINE is set"):
         wiki_content(rows[4])
-
-
-def test_the_official_package_s_evidence(wiki: MediaWiki) -> None:
-    evidence = SimpleNamespace(**row(wiki, "Mute swan", "pageid", "revid"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert "swan" in wiki_content(evidence)

@@ -1,19 +1,14 @@
-"""Prefetching: no page twice, despite interruptions, kills and full disks."""
+"""Prefetching: no page twice, despite interruptions and full disks."""
 
 from __future__ import annotations
 
 import errno
 import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripted_wiki import Fault, ScriptedWiki, isolate, wiki_of
+from scripted_wiki import Fault, ScriptedWiki, wiki_of
 
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.prefetch import prefetch
@@ -21,17 +16,6 @@ from qabench.retrieval.wiki.prefetch import prefetch
 pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 PAGES = 40
-
-
-@pytest.fixture(autouse=True)
-def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    isolate(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedWiki]:
-    with ScriptedWiki(PAGES) as server:
-        yield server
 
 
 def test_each_page_once(server: ScriptedWiki, tmp_path: Path) -> None:
@@ -100,44 +84,3 @@ def test_an_interruption_does_not_wait_for_the_server(server: ScriptedWiki, tmp_
 
     with pytest.raises(KeyboardInterrupt):
         prefetch([server.row(n) for n in range(1, 5)], wiki_of(server, tmp_path, in_flight=2), interrupted)
-
-
-PROGRAM = """
-import sys
-from pathlib import Path
-from qabench.retrieval.wiki.cache import WikiCache
-from qabench.io.http import HttpClient
-from qabench.retrieval.wiki.mediawiki import MediaWiki
-from qabench.retrieval.wiki.prefetch import prefetch
-
-api, folder, count = sys.argv[1:]
-rows = [{"title": f"Page {n}", "pageid": n, "revid": 1000 + n} for n in range(1, int(count) + 1)]
-done = prefetch(rows, MediaWiki(api, cache=WikiCache(Path(folder), others=[]), client=HttpClient(in_flight=2)))
-print(done.cached, done.fetched)
-"""
-
-
-@pytest.mark.slow
-def test_killed_and_resumed(server: ScriptedWiki, tmp_path: Path) -> None:
-    server.delay = 0.02
-    command = [sys.executable, "-c", PROGRAM, server.api, str(tmp_path), str(PAGES)]
-    running = subprocess.Popen(command)
-    while len(list(tmp_path.glob("*-dated.md"))) < 10:
-        assert running.poll() is None, "it ended before it could be killed"
-        time.sleep(0.005)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    there = {path.name: path.read_bytes() for path in tmp_path.glob("*-dated.md")}
-    assert 10 <= len(there) < PAGES
-    time.sleep(0.2)  # requests in flight at the kill arrive at the server
-    before = Counter(server.parsed)
-    resumed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert resumed.stdout.split() == [str(len(there)), str(PAGES - len(there))]
-    after = Counter(server.parsed) - before
-    assert set(after.values()) == {1}
-    assert not {f"{revision - 1000}-dated.md" for revision in after} & set(there), "a page that was there was asked for"
-    # Only requests in flight at the kill are repeated.
-    assert sum(count - 1 for count in Counter(server.parsed).values()) <= 2
-    for name, content in there.items():
-        assert (tmp_path / name).read_bytes() == content
-    assert len(list(tmp_path.glob("*-dated.md"))) == PAGES

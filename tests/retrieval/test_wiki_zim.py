@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("libzim", reason="needs the extra zim")
 
-from scripted_wiki import isolate
 from typer.testing import CliRunner
 from zim_files import write_zim
 
@@ -32,12 +31,6 @@ PAGES: dict[str, str | bytes] = {
     "Björk": "<meta charset='iso-8859-1'><p>Sang für Vögel</p>".encode("latin-1"),
     **{f"Bird {n}": f"<p>Bird {n} is a bird of the group {n % 3}.</p>" for n in range(30)},
 }
-
-
-@pytest.fixture(autouse=True)
-def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    isolate(tmp_path, monkeypatch)
-    monkeypatch.delenv("QABENCH_ZIM", raising=False)
 
 
 @pytest.fixture(scope="module")
@@ -90,14 +83,9 @@ def test_damaged_files(zim: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.zim").write_bytes(data[: len(data) // 2])
     with pytest.raises(InputError, match=r"cut\.zim as a ZIM file"):
         ZimFile(tmp_path / "cut.zim")
-    data[-1] ^= 1  # of the checksum: libzim opens the file, and reads all pages
-    (tmp_path / "changed.zim").write_bytes(data)
-    with pytest.raises(InputError, match=r"changed\.zim is damaged: its content does not match its checksum"):
-        ZimFile(tmp_path / "changed.zim")
 
 
-def test_a_file_is_checked_once(zim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+def test_a_file_is_checked_once(zim: Path, tmp_path: Path) -> None:
     copy = tmp_path / "birds.zim"
     copy.write_bytes(zim.read_bytes())
     ZimFile(copy)
@@ -105,9 +93,9 @@ def test_a_file_is_checked_once(zim: Path, tmp_path: Path, monkeypatch: pytest.M
     ZimFile(copy)
     assert list((tmp_path / "cache" / "checked-zim-files").iterdir()) == records and len(records) == 1
     data = bytearray(copy.read_bytes())
-    data[-1] ^= 1
+    data[-1] ^= 1  # of the checksum: libzim opens the file, and reads all pages
     copy.write_bytes(data)
-    with pytest.raises(InputError, match="is damaged"):
+    with pytest.raises(InputError, match=r"birds\.zim is damaged: its content does not match its checksum"):
         ZimFile(copy)
 
 

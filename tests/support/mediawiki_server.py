@@ -21,7 +21,7 @@ from xml.sax.saxutils import escape, quoteattr
 PROGRAM = Path("/usr/share/mediawiki")
 PACKAGES = "mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl"
 SECONDS_TO_START = 60
-# Background jobs of requests are off, and errors are shown. A file "lag" says how far behind the database is.
+# Background jobs of requests are off, and errors are shown.
 SETTINGS = """
 $wgShowExceptionDetails = true;
 $wgJobRunRate = 0;
@@ -29,11 +29,6 @@ $wgMainCacheType = CACHE_NONE;
 $wgParserCacheType = CACHE_NONE;
 $wgEnableUploads = false;
 $wgAllowExternalImages = true;
-$wgHooks['ApiMaxLagInfo'][] = static function ( &$info ) {
-	if ( is_file( __DIR__ . '/lag' ) ) {
-		$info = [ 'host' => 'db1', 'lag' => (float)file_get_contents( __DIR__ . '/lag' ), 'type' => 'db' ];
-	}
-};
 $wgTmpDirectory = __DIR__;
 $wgCacheDirectory = __DIR__;
 """
@@ -61,11 +56,6 @@ class MediaWikiServer:
     folder: Path
     pages: list[WikiText]
     port: int = field(init=False, default=0)
-
-    @property
-    def lag(self) -> Path:
-        """A file: while it is there, the database claims to be so many seconds behind as it says."""
-        return self.folder / "lag"
 
     @property
     def api(self) -> str:

@@ -113,7 +113,7 @@ def wiki_of(server: ScriptedWiki, folder: Path, retry: Retry = BRISK, **options:
 
 def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a test use the loopback network, with a separate home folder and settings."""
-    for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE", "QABENCH_WIKICACHE", "QABENCH_WIKIPEDIA_API"):
+    for name in ("QABENCH_OFFLINE", "HF_HUB_OFFLINE", "QABENCH_WIKICACHE", "QABENCH_WIKIPEDIA_API", "QABENCH_ZIM"):
         monkeypatch.delenv(name, raising=False)
     for name in ("TYPE", "BASE", "ZIMNAME"):
         monkeypatch.delenv(f"FANOUTQA_{'WIKIPEDIA' if name == 'TYPE' else 'KIWIX'}_{name}", raising=False)
