@@ -43,8 +43,8 @@ with contextlib.redirect_stderr(io.StringIO()):  # progress bars
 
 
 def run(script, **options):
-    given = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    command = [sys.executable, "-W", "ignore", str(RECIPE / script), *given]
+    arguments = [part for name, value in options.items() for part in (f"--{name}", str(value))]
+    command = [sys.executable, "-W", "ignore", str(RECIPE / script), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -39,8 +39,8 @@ indexes = {chapter: BM25Index(parts) for chapter, parts in passages.items()}
 
 
 def ranked(row, k=10):
-    found = indexes[row["chapter"]].search(row["question_text"], k=k)
-    return [passages[row["chapter"]][position] for position in found.positions]
+    hits = indexes[row["chapter"]].search(row["question_text"], k=k)
+    return [passages[row["chapter"]][position] for position in hits.positions]
 
 
 predictions = [{"id": row["id"], "passages": ranked(row)} for row in questions]

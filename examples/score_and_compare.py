@@ -63,17 +63,17 @@ axes = systems["every-second"].plot(["acc.loose"], by="type")
 # %%
 from qabench.evaluation.comparison import compare
 
-found = compare(systems, qabench.benchmark("fanoutqa").metric("acc.loose"))
-found
+comparison = compare(systems, qabench.benchmark("fanoutqa").metric("acc.loose"))
+comparison
 
 # %%
 metrics = ["acc.loose", "acc.strict", "rouge1.fscore", "rougeL.fscore"]
 figure, axes = plt.subplots(figsize=(7, 3))
 for offset, (name, evaluation) in enumerate(systems.items()):
-    of = evaluation.scores()
-    means = [of[metric].interval.mean for metric in metrics]
-    low = [of[metric].interval.mean - of[metric].interval.low for metric in metrics]
-    high = [of[metric].interval.high - of[metric].interval.mean for metric in metrics]
+    scores = evaluation.scores()
+    means = [scores[metric].interval.mean for metric in metrics]
+    low = [scores[metric].interval.mean - scores[metric].interval.low for metric in metrics]
+    high = [scores[metric].interval.high - scores[metric].interval.mean for metric in metrics]
     at = [i + 0.15 * offset for i in range(len(metrics))]
     axes.errorbar(at, means, yerr=[low, high], fmt="os"[offset], capsize=4, label=name)
 axes.set_xticks(range(len(metrics)), metrics)

@@ -28,8 +28,8 @@ def expertqa_sentences(root: Path) -> tuple[list[str], list[str]]:
                     for claim in answer.get("claims") or ():
                         evidence = claim.get("evidence") or ()
                         passages |= dict.fromkeys([evidence] if isinstance(evidence, str) else evidence)
-    found = [part for text in passages for part in re.split(r"(?<=[.!?\n])\s+", text) if 30 < len(part) < 600]
-    return found, questions
+    sentences = [part for text in passages for part in re.split(r"(?<=[.!?\n])\s+", text) if 30 < len(part) < 600]
+    return sentences, questions
 
 
 def zipf_words(generator: np.random.Generator, count: int, vocabulary: int = 200_000) -> list[str]:
@@ -61,8 +61,8 @@ def corpus(source: str, passages: int, queries: int) -> tuple[list[str], list[st
 
 
 def _joined(draw: random.Random, sentences: Sequence[str]) -> str:
-    wanted = draw.randint(300, 850)
+    length = draw.randint(300, 850)
     parts: list[str] = []
-    while sum(map(len, parts)) < wanted:
+    while sum(map(len, parts)) < length:
         parts.append(sentences[draw.randrange(len(sentences))])
-    return " ".join(parts)[: wanted + 100]
+    return " ".join(parts)[: length + 100]

@@ -31,9 +31,9 @@ CLOCKS = {"cpu": cpu_seconds, "wall": time.perf_counter}
 class Worker:
     """A process with the package of one checkout, which runs a case when it is asked to."""
 
-    def __init__(self, checkout: Path, folder: Path, given: argparse.Namespace, script: str) -> None:
+    def __init__(self, checkout: Path, folder: Path, args: argparse.Namespace, script: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(link_package(checkout, folder))}
-        command = [sys.executable, __file__, "--serve", script, "--size", str(given.size), "--clock", given.clock]
+        command = [sys.executable, __file__, "--serve", script, "--size", str(args.size), "--clock", args.clock]
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -74,16 +74,16 @@ def link_package(checkout: Path, folder: Path) -> Path:
     return folder
 
 
-def serve(given: argparse.Namespace) -> None:
+def serve(args: argparse.Namespace) -> None:
     """The loop of a worker: answers "next" with the name of the next case, and "run" with seconds."""
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the work prints is not an answer
-    size = largest_size(given.serve, given.size)
-    cases = (case for at, case in cases_of(given.serve, given.size) if at in (None, size))
+    size = largest_size(args.serve, args.size)
+    cases = (case for at, case in cases_of(args.serve, args.size) if at in (None, size))
     case: Case | None = None
     for line in sys.stdin:
         if case and line == "run\n":
-            answer = str(timed(case.ours, CLOCKS[given.clock]).seconds)
+            answer = str(timed(case.ours, CLOCKS[args.clock]).seconds)
         elif case := next(cases, None):
             case.ours()  # imports, compiles and builds what it needs
             answer = case.name
@@ -94,7 +94,7 @@ def serve(given: argparse.Namespace) -> None:
 
 def largest_size(script: str, size: int) -> int | None:
     """The largest size of a script up to ``size``."""
-    return max((one for one in getattr(importlib.import_module(script), "SIZES", ()) if one <= size), default=None)
+    return max((n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size), default=None)
 
 
 def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]:
@@ -123,28 +123,28 @@ def main() -> None:
         "--clock", choices=CLOCKS, default="cpu", help="cpu: of the process and of its processes that have ended"
     )
     parser.add_argument("--serve", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
-        serve(given)
+    args = parser.parse_args()
+    if args.serve:
+        serve(args)
         return
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "checkout"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", other, given.revision], cwd=ROOT, check=True)
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", other, args.revision], cwd=ROOT, check=True)
         try:
-            slower = sum(show(script, other, Path(name), given) for script in given.names or script_names())
+            slower = sum(show(script, other, Path(name), args) for script in args.names or script_names())
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", other], cwd=ROOT, check=True)
     sys.exit(slower > 0)
 
 
-def show(script: str, other: Path, folder: Path, given: argparse.Namespace) -> int:
+def show(script: str, other: Path, folder: Path, args: argparse.Namespace) -> int:
     """Prints the ratios of a script's cases; returns the number of cases that are slower."""
-    old = Worker(other, folder / "old", given, script)
-    new = Worker(ROOT, folder / "new", given, script)
+    old = Worker(other, folder / "old", args, script)
+    new = Worker(ROOT, folder / "new", args, script)
     slower = 0
     while case := new.next_case():
         old.next_case()
-        ratio, low, high = compared(old, new, given.pairs)
+        ratio, low, high = compared(old, new, args.pairs)
         is_slower = ratio >= LEAST and low > 1
         slower += is_slower
         print(f"{script}: {case:50} {ratio:.3f} ({low:.3f} to {high:.3f}){'  SLOWER' if is_slower else ''}", flush=True)

@@ -52,7 +52,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
     def score(lemmatizer: SpacyLemmatizer, path: Path) -> Any:
         # One normalizer per run, as in separate calls of the metric or of the command.
         scores = [accuracy(references, run, Normalizer(lemmatizer, NormalizedTextCache(path)).batch) for run in runs]
-        return [(of.loose, of.strict, [one.loose for one in of.per_question]) for of in scores]
+        return [(each.loose, each.strict, [question.loose for question in each.per_question]) for each in scores]
 
     def first_time(workers: int) -> Measured:
         lemmatizer = SpacyLemmatizer(MODEL, workers=workers)

@@ -40,23 +40,23 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=100_000, help="the largest size of scripts with sizes")
     parser.add_argument("--note", default="", help="a sentence about the conditions, which is printed")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.measure:
-        print(json.dumps(measure(given.measure, given.rounds, given.largest)))
+    arguments = parser.parse_args()
+    if arguments.measure:
+        print(json.dumps(measure(arguments.measure, arguments.rounds, arguments.largest)))
         return
-    if unknown := set(given.names) - set(script_names()):
+    if unknown := set(arguments.names) - set(script_names()):
         parser.error(f"unknown: {', '.join(unknown)}; allowed: {', '.join(script_names())}")
-    found = json.loads(RAW.read_text(encoding="utf-8")) if RAW.is_file() else {}
+    results = json.loads(RAW.read_text(encoding="utf-8")) if RAW.is_file() else {}
     failed = []
-    for name in given.names or script_names():
-        command = [sys.executable, __file__, "--measure", name, "--rounds", str(given.rounds)]
-        done = subprocess.run([*command, "--largest", str(given.largest)], stdout=subprocess.PIPE, text=True)
+    for name in arguments.names or script_names():
+        command = [sys.executable, __file__, "--measure", name, "--rounds", str(arguments.rounds)]
+        done = subprocess.run([*command, "--largest", str(arguments.largest)], stdout=subprocess.PIPE, text=True)
         if done.returncode:
             failed.append(name)
             continue
-        found[name] = {"machine": machine(given.note), **json.loads(done.stdout.splitlines()[-1])}
-        RAW.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        (HERE / "RESULTS.md").write_text(document(found), encoding="utf-8")
+        results[name] = {"machine": machine(arguments.note), **json.loads(done.stdout.splitlines()[-1])}
+        RAW.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        (HERE / "RESULTS.md").write_text(document(results), encoding="utf-8")
     if failed:
         raise SystemExit(f"failed: {', '.join(failed)}; their results are unchanged")
 
@@ -99,7 +99,7 @@ def machine(note: str) -> str:
         cpu = next(
             (line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine()
         )
-    packages = ", ".join(f"{name} {found}" for name in PACKAGES.split() if (found := _version(name)))
+    packages = ", ".join(f"{name} {number}" for name in PACKAGES.split() if (number := _version(name)))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"{datetime.date.today()}; {cpu}, {len(os.sched_getaffinity(0))} cores, load averages {load}; "
@@ -114,21 +114,21 @@ def _version(package: str) -> str:
         return ""
 
 
-def document(found: dict[str, Any]) -> str:
+def document(results: dict[str, Any]) -> str:
     """RESULTS.md."""
     parts = [
         "# Results\n\nWritten by `python performance/run.py`; [README.md](README.md) describes the scripts. Times are "
         "medians with quartiles over rounds in which all ways take turns. A ratio is the median over rounds of the "
         "alternative's time divided by that of qabench.\n"
     ]
-    for name, of in sorted(found.items()):
-        parts.append(f"## {name}\n\n{of['machine']}\n")
-        if of["rows"]:
-            parts.append("\n".join(_lines(of["rows"])) + "\n")
-        if plot(name, of["rows"]):
+    for name, result in sorted(results.items()):
+        parts.append(f"## {name}\n\n{result['machine']}\n")
+        if result["rows"]:
+            parts.append("\n".join(_lines(result["rows"])) + "\n")
+        if plot(name, result["rows"]):
             parts.append(f"![Time against size](plots/{name}.svg)\n")
-        if of["table"]:
-            parts.append(of["table"].strip() + "\n")
+        if result["table"]:
+            parts.append(result["table"].strip() + "\n")
     return "\n".join(parts)
 
 

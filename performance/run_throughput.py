@@ -37,7 +37,7 @@ began, used = time.perf_counter(), time.process_time()
 if kind == "qabench run":
     start("fanoutqa", "closed-book", "m", base_url=url, task_args=task, **options)
 else:
-    samples = [Sample(id=one.id, input=one.input, target="Paris") for one in fanoutqa_closed_book(**task).dataset]
+    samples = [Sample(id=row.id, input=row.input, target="Paris") for row in fanoutqa_closed_book(**task).dataset]
     minimal = inspect_ai.Task(dataset=MemoryDataset(samples), solver=generate(), scorer=includes())
     inspect_ai.eval(minimal, model="openai-api/qabench/m", model_base_url=url, display="none", temperature=0, **options)
 report = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used}

@@ -39,8 +39,8 @@ class Prompting:
         """Return the prompt's name and a digest of everything that the model reads besides the question."""
         if not self.with_template:
             return self.prompt.label
-        said = f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
-        return f"template-{self.prompt.name}-{sha256(said.encode()).hexdigest()[:12]}"
+        inputs = f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
+        return f"template-{self.prompt.name}-{sha256(inputs.encode()).hexdigest()[:12]}"
 
     def prompt_ids(self, question: str) -> list[int]:
         """Return the tokens from which the model generates."""

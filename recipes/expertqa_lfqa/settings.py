@@ -71,12 +71,12 @@ class Recipe:
 
 def settings_of(recipe: Recipe, model: Any, training: Any) -> dict[str, Any]:
     """Return the settings that a run's weights depend on, as JSON values."""
-    kept = {name: getattr(training, name) for name in TRAINING if hasattr(training, name)}
-    kept = {name: getattr(value, "value", value) for name, value in kept.items()}  # enums by their values
+    values = {name: getattr(training, name) for name in TRAINING if hasattr(training, name)}
+    values = {name: getattr(value, "value", value) for name, value in values.items()}  # enums by their values
     return {
         "recipe": {name: value for name, value in asdict(recipe).items() if name not in DECODING},
         "model": {name: getattr(model, name) for name in ("model_name_or_path", "model_revision", *MODEL)},
-        "training": kept,
+        "training": values,
     }
 
 
