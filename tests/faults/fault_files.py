@@ -1,4 +1,4 @@
-"""Damaged and crafted files: caches, BM25 indexes, logs of runs. No score, ranking or text may change."""
+"""Damaged caches and logs of runs: no score or text may change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.cache import ReplyCache
 from qabench.llm.exchange import ChatRequest, Reply
-from qabench.retrieval import BM25Index
 from qabench.text.normalize import NormalizedTextCache
 
 FORMS = {f"Text {i} {'x' * (i * 37 % 300)}": f"form {i} {'y' * (i * 31 % 300)}" for i in range(250)}
@@ -77,55 +76,20 @@ def _observed(complete: bool, damaged_entries: int, usable: bool) -> str:
     return "equal" if complete else "entries missing"
 
 
-ROWS = [{"text": f"w{i % 7} w{i % 31} w{i % 97} w{i * i % 211} é{i}", "kind": i % 3} for i in range(3000)]
-QUERIES = ["w1 w2 w3", "w96 é17", "w5 w5 w210 é2999 nothing", ""]
-
-
-@functools.cache
-def index_file() -> tuple[bytes, Any]:
-    """An index, and what its searches find."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "index.bm25"
-        BM25Index.from_dataset(ROWS, filters=["kind"]).save(path)
-        return path.read_bytes(), searches(BM25Index.load(path))
-
-
-def searches(index: BM25Index) -> Any:
-    where = [index.search(query, 7, where={"kind": 2}) for query in QUERIES]
-    return [index.search(query, 10) for query in QUERIES], where, [index.scores(query).tolist() for query in QUERIES]
-
-
-def damaged_index(chance: random.Random, folder: Path) -> str:
-    whole, expected = index_file()
-    path = folder / "index.bm25"
-    path.write_bytes(damaged(whole, chance))
-    try:
-        found = searches(BM25Index.load(path))
-    except InputError:
-        return "InputError"
-    if found != expected:
-        raise AssertionError("another ranking")
-    return "equal"
-
-
 @functools.cache
 def log_file() -> tuple[bytes, Any]:
     """The log of a run on the sample, and what is read from it."""
     from inspect_ai import eval as inspect_eval
     from scripted_model import scripted
 
+    from qabench.runs.log import read_run
+
     with tempfile.TemporaryDirectory() as folder:
         model = scripted(lambda messages: "Mars, 1998 and Lima", name="damage")
         options: dict[str, Any] = {"log_dir": folder, "display": "none", "limit": 6}
         inspect_eval("qabench/fanoutqa_closed_book", model, task_args={"config": "sample"}, **options)
         (path,) = Path(folder).glob("*.eval")
-        return path.read_bytes(), content(read_log(path))
-
-
-def read_log(path: Path) -> Evaluation:
-    from qabench.runs.log import read_run
-
-    return read_run(path)
+        return path.read_bytes(), content(read_run(path))
 
 
 def content(evaluation: Evaluation) -> Any:
@@ -133,11 +97,13 @@ def content(evaluation: Evaluation) -> Any:
 
 
 def damaged_log(chance: random.Random, folder: Path) -> str:
+    from qabench.runs.log import read_run
+
     whole, expected = log_file()
     path = folder / "run.eval"
     path.write_bytes(damaged(whole, chance))
     try:
-        found = content(read_log(path))
+        found = content(read_run(path))
     except InputError:
         return "InputError"
     if found != expected:
@@ -146,8 +112,7 @@ def damaged_log(chance: random.Random, folder: Path) -> str:
 
 
 CAMPAIGNS = [
-    Campaign("text-cache", "damaged cache of normalized texts", "right form or none", damaged_text_cache),
-    Campaign("reply-cache", "damaged cache of model replies", "right reply or none", damaged_reply_cache),
-    Campaign("index", "damaged BM25 index file", "right ranking or InputError", damaged_index),
-    Campaign("log", "damaged log of a run", "same evaluation or InputError", damaged_log),
+    Campaign("text-cache", "right form or none", damaged_text_cache),
+    Campaign("reply-cache", "right reply or none", damaged_reply_cache),
+    Campaign("log", "same evaluation or InputError", damaged_log),
 ]

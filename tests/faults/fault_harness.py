@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import subprocess
+import sys
 import tempfile
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 Case = Callable[[random.Random, Path], str]
+LONGEST = 120.0  # seconds; a process that takes longer hangs
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,7 @@ class Campaign:
     """One kind of fault.
 
     Attributes:
-        name: for the command line.
-        fault: what is done.
+        name: the id of its test.
         expected: what must be observed, in words.
         case: runs one case in an empty folder and returns what was observed. It raises for anything unexpected.
         short: how many cases CI runs.
@@ -29,50 +31,62 @@ class Campaign:
     """
 
     name: str
-    fault: str
     expected: str
     case: Case
     short: int = 25
     needs: Callable[[], str | None] = lambda: None
 
 
-@dataclass
-class Result:
-    """The outcome of a campaign: how often each observation was made, and the cases that went wrong, by seed."""
-
-    campaign: Campaign
-    observed: Counter[str] = field(default_factory=Counter)
-    wrong: list[tuple[int, str]] = field(default_factory=list)
-
-    @property
-    def tries(self) -> int:
-        return self.observed.total() + len(self.wrong)
-
-    def row(self) -> str:
-        """A row of the table in docs/reliability.md."""
-        observed = ", ".join(f"{count:,} {what}" for what, count in self.observed.most_common())
-        observed += f", **{len(self.wrong)} WRONG**" if self.wrong else ""
-        parts = (self.campaign.name, self.campaign.fault, f"{self.tries:,}", self.campaign.expected, observed)
-        return f"| {' | '.join(parts)} |"
-
-
-def run(campaign: Campaign, cases: int | None, seconds: float = float("inf"), first_seed: int = 0) -> Result:
-    """Runs cases with the seeds ``first_seed``, ``first_seed + 1``, ... until either limit is reached."""
-    result = Result(campaign)
-    begin = time.monotonic()
-    seed = first_seed
-    while (cases is None or seed < first_seed + cases) and time.monotonic() - begin < seconds:
+def run(campaign: Campaign, cases: int, first_seed: int) -> tuple[Counter[str], list[tuple[int, str]]]:
+    """Run cases with the seeds from ``first_seed`` on. Return the observations, and the wrong ones by seed."""
+    observed: Counter[str] = Counter()
+    wrong = []
+    for seed in range(first_seed, first_seed + cases):
         folder = Path(tempfile.mkdtemp(prefix="qabench-fault-"))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result.observed[campaign.case(random.Random(seed), folder)] += 1
-        except Exception as error:  # the harness reports whatever escaped
-            result.wrong.append((seed, f"{type(error).__name__}: {error}"[:300]))
+                observed[campaign.case(random.Random(seed), folder)] += 1
+        except Exception as error:  # whatever escaped
+            wrong.append((seed, f"{type(error).__name__}: {error}"[:300]))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        seed += 1
-    return result
+    return observed, wrong
+
+
+class Command:
+    """A running ``qabench`` command whose standard error is kept in the folder of its case."""
+
+    def __init__(self, folder: Path, *arguments: object, **environment: str) -> None:
+        handle, name = tempfile.mkstemp(dir=folder, prefix="stderr-")
+        self._errors = Path(name)
+        command = [sys.executable, "-P", "-m", "qabench", *map(str, arguments)]
+        null = subprocess.DEVNULL
+        with os.fdopen(handle, "w") as errors:
+            variables = os.environ | environment
+            self._process = subprocess.Popen(command, env=variables, stdin=null, stdout=null, stderr=errors)
+
+    @property
+    def errors(self) -> str:
+        """Return what it has written on standard error."""
+        return self._errors.read_text(encoding="utf-8", errors="replace")
+
+    def kill(self, after: float) -> bool:
+        """Kill it after this many seconds. Return whether it was still running."""
+        try:
+            self._process.wait(after)
+            return False
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return True
+
+    def wait(self) -> int:
+        """Return its exit code. AssertionError for a traceback."""
+        code = self._process.wait(LONGEST)
+        if "Traceback" in self.errors:
+            raise AssertionError(f"traceback: {self.errors[-300:]}")
+        return code
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
