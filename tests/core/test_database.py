@@ -40,9 +40,3 @@ def test_a_locked_file_times_out(tmp_path: Path) -> None:
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             open_database(path, SCHEMA, 0.1)
     other.close()
-
-
-def test_other_files_are_an_error(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("no database" * 100)
-    with pytest.raises(sqlite3.DatabaseError, match="not a database"):
-        open_database(tmp_path / "text", SCHEMA, 30)

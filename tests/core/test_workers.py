@@ -57,12 +57,6 @@ def test_normal_forms_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cluster() is None and machine.maps == 1 and len(done) > 1 and done[-1][0] == done[-1][1]
 
 
-def test_spacy_on_a_cluster(spacy_model: str) -> None:
-    expected = Normalizer("spacy").batch(TEXTS)
-    with using(Pickling()):
-        assert Normalizer("spacy").batch(TEXTS) == expected
-
-
 class Other(SimplemmaLemmatizer):
     """A lemmatizer that is different on every machine."""
 

@@ -69,15 +69,6 @@ def test_the_first_of_two_replies_is_kept(tmp_path: Path) -> None:
         cache.close()
 
 
-def test_many_keys_are_found(tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    keys = [bytes([i % 256, i // 256]) for i in range(1203)]
-    for key in keys:
-        cache.store(key, REQUEST, REPLY)
-    assert len(cache.find(keys)) == 1203
-    cache.close()
-
-
 @pytest.mark.parametrize("damage", ["garbage", "wrong table", "a folder"])
 def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "replies.sqlite"
@@ -200,17 +191,6 @@ def test_a_killed_run_loses_only_calls_in_flight(server: OpenAIServer, tmp_path:
     assert printed.split() == ["120", "70"]
     assert len(server.calls) == 128 and len(server.paid) == 120  # none lost
     assert sum(times > 1 for times in server.paid.values()) <= 8 and max(server.paid.values()) <= 2
-
-
-@pytest.mark.slow
-def test_equal_calls_of_processes_are_paid_once(server: OpenAIServer, tmp_path: Path) -> None:
-    path, count = tmp_path / "replies.sqlite", 60
-    server.fault = lambda number, body: Fault(500, body="oops", delay=0.02) if number % 10 == 3 else None
-    with start(server, path, count) as one, start(server, path, count) as two, start(server, path, 30) as three:
-        said = [process.communicate()[0].split() for process in (one, two, three)]
-    assert [int(answered) for answered, _ in said] == [count, count, 30]
-    assert server.paid == {str(i): 1 for i in range(count)}
-    assert sum(int(calls) for _, calls in said) == len(server.calls)
 
 
 def test_the_cache_holds_no_key_and_no_prompt(server: OpenAIServer, tmp_path: Path) -> None:

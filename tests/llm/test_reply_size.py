@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ import httpx2
 
 MEBIBYTE = 1 << 20
 BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)
-REPLY = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
+GZIPPED = {"Content-Encoding": "gzip"}
 
 
 @pytest.fixture
@@ -36,10 +37,6 @@ def server() -> Iterator[OpenAIServer]:
 
 def huge(status: int = 200) -> Fault:
     return Fault(status, body=b" " * MEBIBYTE, times=300)
-
-
-def packed(body: bytes, status: int = 200) -> Fault:
-    return Fault(status, {"Content-Encoding": "gzip"}, body)
 
 
 @pytest.fixture
@@ -56,26 +53,23 @@ def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("status", [200, 400, 500])
-def test_a_reply_of_300_mb_is_not_read(server: OpenAIServer, outcome_of: Any, status: int) -> None:
-    assert outcome_of(huge(status)).reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
+@pytest.mark.parametrize("fault", [huge(), Fault(headers=GZIPPED, body=BOMB)], ids=["300 MB", "gzip bomb"])
+def test_too_large_replies_are_not_read(outcome_of: Any, server: OpenAIServer, fault: Fault, status: int) -> None:
+    outcome = outcome_of(replace(fault, status=status))
+    assert outcome.reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
     assert server.bytes_sent < 40 * MEBIBYTE  # what the buffers of both sides hold
 
 
-@pytest.mark.parametrize("status", [200, 500])
-def test_a_gzip_bomb_is_not_expanded(outcome_of: Any, status: int) -> None:
-    assert outcome_of(packed(BOMB, status)).reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
-
-
 def test_a_compressed_reply_is_read(outcome_of: Any) -> None:
-    reply = outcome_of(packed(REPLY)).reply
-    assert reply is not None and reply.text == "x" * 500_000
+    body = gzip.compress(json.dumps(completion("x" * 500_000)).encode())
+    assert outcome_of(Fault(headers=GZIPPED, body=body)).reply.text == "x" * 500_000
 
 
-def of_inspect(server: OpenAIServer, fault: Fault, **options: Any) -> Any:
+def of_inspect(server: OpenAIServer, fault: Fault, stream: bool) -> Any:
     """The reply to Inspect's client, which reads the replies in ``qabench run``."""
     server.fault = lambda number, body: fault
     model = pytest.importorskip("inspect_ai.model", reason="needs the extra run")
-    one = model.get_model("openai-api/qabench/m", base_url=server.base_url, api_key="k", memoize=False, **options)
+    one = model.get_model("openai-api/qabench/m", base_url=server.base_url, api_key="k", memoize=False, stream=stream)
 
     async def ask() -> Any:
         try:
@@ -87,7 +81,7 @@ def of_inspect(server: OpenAIServer, fault: Fault, **options: Any) -> Any:
     return asyncio.run(ask())
 
 
-@pytest.mark.slow  # imports Inspect, as the next two
+@pytest.mark.slow  # imports Inspect
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_run_does_not_read_300_mb(
@@ -96,20 +90,9 @@ def test_a_run_does_not_read_300_mb(
     monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
     before = httpx2.AsyncClient.send
     with pytest.raises(Exception, match=r"larger than 1 MiB \(QABENCH_MAX_REPLY_MB\)"):
-        of_inspect(server, huge(status), stream=stream)
+        of_inspect(server, huge(status), stream)
     assert server.bytes_sent < 40 * MEBIBYTE
     assert httpx2.AsyncClient.send is before
-
-
-@pytest.mark.slow
-def test_a_run_does_not_expand_a_gzip_bomb(server: OpenAIServer) -> None:
-    with pytest.raises(Exception, match="larger than 16 MiB"):
-        of_inspect(server, packed(BOMB))
-
-
-@pytest.mark.slow
-def test_a_run_reads_a_compressed_reply(server: OpenAIServer) -> None:
-    assert of_inspect(server, packed(REPLY)).completion == "x" * 500_000
 
 
 def test_a_list_of_models_of_300_mb_is_not_read(server: OpenAIServer) -> None:
@@ -122,7 +105,7 @@ def test_the_limit_is_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max_reply_bytes() == 16 * MEBIBYTE
     monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "2")
     assert max_reply_bytes() == 2 * MEBIBYTE
-    for wrong in ("0", "-1", "x", "²", "9" * 5000):
+    for wrong in ("0", "-1", "²", "9" * 5000):
         monkeypatch.setenv("QABENCH_MAX_REPLY_MB", wrong)
         with pytest.raises(InputError, match="QABENCH_MAX_REPLY_MB"):
             max_reply_bytes()
