@@ -1,4 +1,4 @@
-"""Measures qabench next to the official code and the alternatives, and writes RESULTS.md and plots.
+"""Measures qabench next to the official code and the alternatives, and writes RESULTS.md.
 
     python performance/run.py [NAME ...] [--rounds 5] [--largest 100000]
 
@@ -125,8 +125,6 @@ def document(results: dict[str, Any]) -> str:
         parts.append(f"## {name}\n\n{result['machine']}\n")
         if result["rows"]:
             parts.append("\n".join(_lines(result["rows"])) + "\n")
-        if plot(name, result["rows"]):
-            parts.append(f"![Time against size](plots/{name}.svg)\n")
         if result["table"]:
             parts.append(result["table"].strip() + "\n")
     return "\n".join(parts)
@@ -164,33 +162,6 @@ def _shown(values: list[float], note: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def plot(script: str, rows: list[dict[str, Any]]) -> bool:
-    """Draws the medians against the size, if there are several sizes; returns whether there are."""
-    lines: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    for row in rows:
-        for name, values in row["seconds"].items():
-            lines[f"{row['case']}: {name}"].append((row["size"] or 0, statistics.median(values)))
-    lines = {name: points for name, points in lines.items() if len(points) > 1}
-    if not lines:
-        return False
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = script  # the same file for the same results
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(9, 0.22 * len(lines) + 3), layout="constrained")
-    for name, points in lines.items():
-        axes.loglog(*zip(*points, strict=True), "o-" if name.endswith(f": {OURS}") else ".--", label=name)
-    axes.set(xlabel="size", ylabel="seconds")
-    axes.grid(alpha=0.3)
-    axes.legend(bbox_to_anchor=(1.02, 1), loc="upper left", fontsize="small")
-    (HERE / "plots").mkdir(exist_ok=True)
-    figure.savefig(HERE / "plots" / f"{script}.svg", metadata={"Date": None})
-    pyplot.close(figure)
-    return True
 
 
 if __name__ == "__main__":
