@@ -38,8 +38,7 @@ class Ours(MetricModule, evaluate.Metric):
     URLS = ()
 
     def _compute(self, predictions: list[str], references: list[str]) -> dict[str, Any]:
-        given, answers = decoded(predictions, references)
-        return {"equal": sum(one == other for one, other in zip(given, answers, strict=True))}
+        return {"equal": sum(map(str.__eq__, *decoded(predictions, references)))}
 
 
 def cases(size: int | None) -> Iterator[Case]:

@@ -60,10 +60,5 @@ def table(_largest: int, _rounds: int) -> Table:
             flipped = sum(a.strict != b.strict for a, b in pairs)
             change = 100 * (score.loose - base.loose)
             rows.append([f"{style.__name__}, {candidate.name}", f"{change:+.2f}", f"{100 * moved:.2f}", flipped])
-    columns = [
-        "style of the answers, lemmatizer",
-        "change of the mean",
-        "mean change by item",
-        "strict verdicts changed",
-    ]
+    columns = ["style of answers, lemmatizer", "change of the mean", "mean change by item", "strict verdicts changed"]
     return Table(f"Loose accuracy in points, relative to {pipeline.lemmatizer.name}", columns, rows)
