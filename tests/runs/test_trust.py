@@ -135,7 +135,7 @@ def test_generation_options_are_numbers_and_known_names(logs: dict[str, Path], t
             checked_log(log)
 
 
-def test_search_keys_go_to_the_host_of_the_call_and_to_none_of_a_log(
+def test_search_keys_go_to_the_host_of_the_call_only(
     logs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("opensearchpy", reason="needs the extra opensearch")
