@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 REPO = "chaitanyamalaviya/ExpertQA"
+REAL = {*sys.stdlib_module_names, "bs4", "numpy", "rank_bm25", "torch"}
+OWN = {"data_utils", "load_lm", "load_open_ai_model"}  # modules of the authors
+
+
+class StandIn(types.ModuleType):
+    """A stand-in for a module, and for everything in it: a call returns its first argument, or else the stand-in."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return StandIn(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0] if args else self
+
+
+def module(name: str, **attributes: Any) -> StandIn:
+    """A stand-in for a module with these attributes."""
+    stand_in = StandIn(name)
+    vars(stand_in).update(attributes, __path__=[])
+    return stand_in
 
 
 def script(mirror: Path, name: str) -> Path:
@@ -21,42 +43,36 @@ def script(mirror: Path, name: str) -> Path:
     return mirror / REPO / name
 
 
-def module(name: str, **attributes: Any) -> types.ModuleType:
-    """A stand-in for a module; attributes that are not given are functions that return None."""
-    made = types.ModuleType(name)
-    made.__dict__.update(attributes)
-    made.__path__ = []  # type: ignore[attr-defined]
-    made.__getattr__ = lambda attribute: lambda *args, **kwargs: None  # type: ignore[method-assign]
-    return made
+def _imported(folder: Path) -> set[str]:
+    """The names of the packages and modules that the scripts in a folder import, and that are replaced."""
+    names: set[str] = set()
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(node.module)
+    names |= {name.rpartition(".")[0] or name for name in names}
+    return {name for name in names if name.partition(".")[0] not in REAL | OWN}
 
 
-@contextlib.contextmanager
-def importing(mirror: Path, modules: Mapping[str, types.ModuleType]) -> Iterator[None]:
-    """Temporarily allows imports from the mirror's repository and of stand-ins."""
-    folders = [str(mirror / REPO), str(mirror / REPO / "modeling" / "fact_score")]
-    with mock.patch.dict(sys.modules, modules), mock.patch.object(sys, "path", [*folders, *sys.path]):
-        yield
-    for name in [name for name in sys.modules if name.split(".")[0] in ("data_utils", "load_lm", "load_open_ai_model")]:
-        del sys.modules[name]
-
-
-def executed(mirror: Path, name: str, modules: Mapping[str, types.ModuleType], main: str = "oracle") -> dict[str, Any]:
-    """The globals of a script after its execution, with ``__name__`` as given."""
+def executed(
+    mirror: Path, name: str, modules: Mapping[str, types.ModuleType] | None = None, main: str = "oracle"
+) -> dict[str, Any]:
+    """The globals of a script after its execution, with ``__name__`` as given, and these stand-ins for modules."""
     path = script(mirror, name)
     space: dict[str, Any] = {"__name__": main, "__file__": str(path)}
-    with importing(mirror, modules), contextlib.redirect_stdout(io.StringIO()):
+    stand_ins = {imported: module(imported) for imported in _imported(path.parent)} | dict(modules or {})
+    folders = [str(mirror / REPO), str(path.parent)]
+    with (
+        mock.patch.dict(sys.modules, stand_ins),
+        mock.patch.object(sys, "path", [*folders, *sys.path]),
+        contextlib.redirect_stdout(io.StringIO()),
+    ):
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), space)
+    for imported in [imported for imported in sys.modules if imported.partition(".")[0] in OWN]:
+        del sys.modules[imported]
     return space
-
-
-def absl_modules(flags: Any) -> dict[str, types.ModuleType]:
-    """absl with the given flags."""
-    parts = {
-        "app": module("absl.app"),
-        "flags": module("absl.flags", FLAGS=flags),
-        "logging": module("absl.logging"),
-    }
-    return {"absl": module("absl", **parts)} | {f"absl.{name}": part for name, part in parts.items()}
 
 
 class Splitter:
@@ -75,14 +91,8 @@ class Splitter:
             __call__ = staticmethod(pipeline)
 
         self.flags = SimpleNamespace()
-        retrying = lambda **kwargs: lambda function: function  # noqa: E731
-        modules = absl_modules(self.flags) | {
-            "openai": module("openai"),
-            "nltk": module("nltk"),
-            "tqdm": module("tqdm", tqdm=lambda items, *args, **kwargs: items),
-            "tenacity": module("tenacity", retry=retrying),
-            "spacy": module("spacy"),
-            "spacy.lang": module("spacy.lang"),
+        modules = {
+            "absl": module("absl", flags=module("flags", FLAGS=self.flags)),
             "spacy.lang.en": module("spacy.lang.en", English=English),
         }
         self.space = executed(mirror, "modeling/response_collection/split_ans_to_claims.py", modules)
@@ -97,7 +107,7 @@ class Splitter:
         utils = SimpleNamespace(**vars(self.space["example_utils"]))
         utils.read_examples = lambda path: [SimpleNamespace(**example) for example in examples]
         utils.write_examples = lambda path, rows: None
-        with mock.patch.dict(self.space, {"example_utils": utils, "tqdm": lambda items: items}):
+        with mock.patch.dict(self.space, {"example_utils": utils}):
             self.space["main"](None)
         return [example["answers"] for example in examples]
 
@@ -105,11 +115,6 @@ class Splitter:
 def punctuation_splitter(text: str) -> list[str]:
     """A stand-in for NLTK's sentence tokenizer, whose data may be absent: sentences end at . ! or ? before a space."""
     return [part for part in re.split(r"(?<=[.!?])\s+", text.strip()) if part]
-
-
-def nltk_module(split: Callable[[str], Sequence[str]] = punctuation_splitter) -> types.ModuleType:
-    """NLTK with that sentence tokenizer."""
-    return module("nltk", sent_tokenize=split, download=lambda name: None)
 
 
 def pass_attention_mask(network: Any, tokenizer: Any) -> None:
@@ -139,10 +144,8 @@ def labeled(
     if patched:
         pass_attention_mask(network, tokenizer)
     pretrained = lambda value: SimpleNamespace(from_pretrained=lambda *args, **kwargs: value)  # noqa: E731
-    modules = absl_modules(SimpleNamespace()) | {
-        "accelerate": module("accelerate"),
-        "tqdm": module("tqdm", tqdm=lambda items: items),
-        "nltk": nltk_module(),
+    modules = {
+        "nltk": module("nltk", sent_tokenize=punctuation_splitter),
         "transformers": module(
             "transformers", T5Tokenizer=pretrained(tokenizer), T5ForConditionalGeneration=pretrained(network)
         ),

@@ -21,13 +21,8 @@ Score = Callable[[str, str], float]
 class Scripts:
     """The authors' scripts.
 
-    Args:
-        mirror: with their files.
-        results: (query) -> URLs that Google's page links to.
-        pages: URL -> text; a page that is not there cannot be downloaded.
-        split: stands for langchain's splitter.
-        score: (query, passage) -> similarity, for the order of the vector store; ties in the order of the passages.
-        reply: (prompt) -> the model's reply.
+    ``results`` are the URLs that Google's page for a query links to, ``pages`` the texts of those that can be
+    downloaded. ``split`` stands for langchain's splitter, and ``score`` ranks a passage for a query.
     """
 
     def __init__(
@@ -57,20 +52,16 @@ class Scripts:
         return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
 
     def _modules(self) -> dict[str, Any]:
-        names = ("embeddings", "embeddings.openai", "chat_models", "chains", "prompts")
-        langchain: dict[str, dict[str, Any]] = {key: {} for key in names} | {
-            "text_splitter": {"CharacterTextSplitter": lambda **_: SimpleNamespace(split_documents=self._split)},
-            "vectorstores": {"Chroma": SimpleNamespace(from_documents=self._stored)},
-            "schema": {"Document": SimpleNamespace},
+        splitter = SimpleNamespace(split_documents=self._split)
+        modules = {
+            "langchain.text_splitter": {"CharacterTextSplitter": lambda **_: splitter},
+            "langchain.vectorstores": {"Chroma": SimpleNamespace(from_documents=self._stored)},
+            "langchain.schema": {"Document": SimpleNamespace},
+            "newspaper": {"Article": self._article},
+            "openai": {"ChatCompletion": SimpleNamespace(create=self._completed)},
+            "requests": {"get": self._result_page},
         }
-        return {f"langchain.{name}": module(f"langchain.{name}", **parts) for name, parts in langchain.items()} | {
-            "langchain": module("langchain"),
-            "newspaper": module("newspaper", Article=self._article),
-            "newspaper.article": module("newspaper.article"),
-            "openai": module("openai", ChatCompletion=SimpleNamespace(create=self._completed)),
-            "tenacity": module("tenacity", retry=lambda **_: lambda function: function),
-            "requests": module("requests", get=self._result_page),
-        }
+        return {name: module(name, **attributes) for name, attributes in modules.items()}
 
     def _result_page(self, url: str) -> SimpleNamespace:
         query = url.removeprefix("https://www.google.com/search?q=")

@@ -137,10 +137,8 @@ def test_marks() -> None:
     ("reply", "answer", "sources"),
     [
         ("So [1].\n[1] a\n[2] b\n", "So [1].", ["[1] a", "[2] b", ""]),
-        ("So [1].\n\n[1] a\n\n[2] b", "So [1].", ["[1] a", "", "[2] b"]),
         (" So [1]. \n[1] a \n  [2] b", "So [1].", ["[1] a ", "  [2] b"]),
         ("[1] says so. So it is.", "[1] says so. So it is.", []),
-        ("", "", []),
     ],
 )
 def test_replies_are_cut_at_the_first_source(reply: str, answer: str, sources: list[str]) -> None:

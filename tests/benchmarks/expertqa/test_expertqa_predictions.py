@@ -90,20 +90,6 @@ def test_annotated_claims_score_as_metrics(mirror: Path, split: str, compared: C
     compared(f"{len(rows)} answers, random {split}")
 
 
-def test_groups_by_system_are_the_metric_s(mirror: Path) -> None:
-    questions = load_questions("random")
-    rows = labeled(questions)
-    found = scored("random", rows)
-    references = [{"answers": question.answers} for question in questions.rows]
-    theirs = qabench.load_metric("expertqa_autoais").compute(predictions=flat([*rows], "label"), references=references)
-    groups = found.scores_by_group("system")
-    assert len(groups) == len(theirs["by_system"]) == 6
-    for system, by_name in groups.items():
-        ours = {name: score.interval.mean for name, score in by_name.items()}
-        assert ours.get("autoais_macro") == theirs["by_system"][system]["macro"]
-        assert ours.get("autoais_micro") == theirs["by_system"][system]["micro"]
-
-
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_rouge_is_the_metric_s(mirror: Path, split: str, compared: Callable[[str], None]) -> None:
     questions = load_questions("lfqa_random", split)
@@ -188,22 +174,13 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
         ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "autoais cannot be computed"),
-        ("sample", [{"id": "x", "answer": "A"}], {}, "none of the 1 predictions"),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
-        ("nope", [{"answer": "A"}], {}, "no config 'nope'"),
     ],
 )
-def test_errors_explain_the_fix(config: str, rows: list[Row], options: Row, message: str) -> None:
-    if config == "questions":
-        pytest.importorskip("numpy")
-        try:
-            ids = [question.id for question in load_questions("questions").rows[:1]]
-        except qabench.errors.QabenchError:
-            pytest.skip("needs the mirror")
-    else:
-        ids = [load_questions("sample").rows[0].id]
-    with pytest.raises(InputError, match=message.replace("(", r"\(")):
-        scored(config, [{"id": ids[0]} | row for row in rows], **options)
+def test_errors_explain_the_fix(mirror: Path, config: str, rows: list[Row], options: Row, message: str) -> None:
+    id = load_questions(config).rows[0].id
+    with pytest.raises(InputError, match=message):
+        scored(config, [{"id": id} | row for row in rows], **options)
 
 
 def test_custom_questions(tmp_path: Path) -> None:
@@ -238,14 +215,10 @@ OFFICIAL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("score", OFFICIAL)
-def test_official_fields_have_no_deviation(score: str) -> None:
-    assert deviations(signature(score, **OFFICIAL[score]), DECLARATIONS[score]) == []
-
-
 @given(score=st.sampled_from(sorted(OFFICIAL)), data=st.data())
 def test_each_changed_field_deviates_or_is_irrelevant(score: str, data: st.DataObject) -> None:
     fields = dict(OFFICIAL[score])
+    assert deviations(signature(score, **fields), DECLARATIONS[score]) == []
     name = data.draw(st.sampled_from(sorted(fields)))
     fields[name] = data.draw(st.sampled_from(["x", "77", "none?", "own-123456789012", "0.25"]))
     said = deviations(signature(score, **fields), DECLARATIONS[score])

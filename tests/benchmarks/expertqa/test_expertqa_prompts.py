@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import ast
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
-from expertqa_scripts import executed, module, script
+from expertqa_scripts import executed, script
 
 from qabench.errors import InputError
 
@@ -48,22 +46,8 @@ class CorpusReader:
     def __init__(self, mirror: Path) -> None:
         self.sent: list[Any] = []
         path = "modeling/response_collection/sphere_and_read.py"
-        parser = SimpleNamespace(add_argument=lambda *args, **kwargs: None, parse_args=lambda: SimpleNamespace())
-        names = [
-            "langchain",
-            "langchain.chat_models",
-            "langchain.prompts",
-            "openai",
-            "pyserini",
-            "pyserini.search",
-            "tqdm",
-        ]
-        modules = {name: module(name) for name in names} | {
-            "tenacity": module("tenacity", retry=lambda **kwargs: lambda function: function),
-            "argparse": module("argparse", ArgumentParser=lambda: parser),
-        }
-        with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}), mock.patch.object(sys, "argv", ["x"]):
-            self.space = executed(mirror, path, modules)
+        with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}):
+            self.space = executed(mirror, path)
         self.space["chat_completion_with_backoff"] = self.complete
         template = next(
             node.value

@@ -113,12 +113,7 @@ def upstream_claims(mirror: Path, system: str, answer: dict[str, Any]) -> tuple[
 
 
 def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
-    questions = [
-        "Why are there tides?",
-        "When is spring tide at the coast?",
-        "What of nothing?",
-        "Who falls daily by sea",
-    ]
+    questions = ["Why are there tides?", "When is spring tide?", "What of nothing?", "Who falls daily by sea"]
     for seed in range(4):
         asked: list[str] = []
         reply = lambda prompt: asked.append(prompt) or REPLY  # noqa: B023, E731
@@ -176,15 +171,6 @@ def test_evidence_of_atomic_claims_is_the_authors(
     compared(f"{len(texts)} pieces of evidence of retrieve_evidence_for_claims.py")
 
 
-def test_all_pages_are_recorded(tmp_path: Path) -> None:
-    (search,) = evidence(tmp_path).find("tides", "tides", 5).searches
-    outcomes = {page["url"]: page["outcome"] for page in search["pages"]}
-    assert outcomes.pop("https://support.google.com/about") == "a page of Google"
-    assert outcomes.pop("https://e1.org/paper.pdf") == "PDF"
-    assert outcomes["https://e4.org/p"] == "access denied" and outcomes["https://gone.org/"] == "connection failed"
-    assert search["passages"] and set(found_for("tides")) >= {url for url in outcomes if url in found_for("tides")}
-
-
 def test_urls_as_the_authors_keep_them() -> None:
     results = ["https://b.org/x#y", "https://a.org", "https://b.org/x", "https://a.org/f.pdf", "https://google.com/"]
     scholar = "https://scholar.google.com/scholar_url?url=https://c.org/paper&hl=en"
@@ -195,21 +181,6 @@ def test_urls_as_the_authors_keep_them() -> None:
         ("https://google.com/", "a page of Google"),
         ("https://scholar.google.com/scholar?q=x", "a page of Google"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "size", "overlap", "chunks"),
-    [  # what langchain-text-splitters 1.1.3 returns
-        ("", 5, 2, []),
-        ("   \n ", 5, 2, []),
-        ("a bb ccc dddd", 6, 3, ["a bb", "bb ccc", "dddd"]),
-        ("aaa bbb ccc", 7, 3, ["aaa bbb", "bbb ccc"]),
-        ("  a   b\n c  ", 4, 1, ["a b", "c"]),
-        ("longerthansize a b", 5, 2, ["longerthansize", "a b"]),
-    ],
-)
-def test_pages_are_split_at_spaces(text: str, size: int, overlap: int, chunks: list[str]) -> None:
-    assert split_page(text, size, overlap) == chunks
 
 
 def test_the_splitter_is_langchains() -> None:
@@ -230,8 +201,6 @@ def test_missing_options_name_the_fix() -> None:
     wrongs: list[tuple[str, Options, str]] = [
         ("retrieve-read", Options(corpus="x.jsonl", ranker="magic"), "-T ranker=dense"),
         ("retrieve-read", Options(corpus="x.jsonl", ranker="bm25", encoder="e"), "add -T ranker=dense"),
-        ("retrieve-read-web", Options(search="gogle"), "google, searxng"),
-        ("retrieve-read-web", Options(search="searxng"), "export QABENCH_SEARXNG_URL="),
         ("post-hoc-web", Options(search="searxng", chunk_size=10, overlap=10), "less than the chunk size"),
     ]
     for method, options, says in wrongs:
@@ -242,10 +211,6 @@ def test_missing_options_name_the_fix() -> None:
 def test_a_custom_prompt_ranks_by_the_question_alone() -> None:
     asked: list[tuple[str, str, int]] = []
     recorder: Any = SimpleNamespace(find=lambda *query: asked.append(query) or SearchResult(()))
-    own = Prompt("qabench", "{question}")
-    Answering("retrieve-read-web", own, "qabench", recorder, 3).to_read("Why?", "Law")
+    for method in ("retrieve-read-web", "post-hoc-web"):
+        Answering(method, Prompt("qabench", "{question}"), "qabench", recorder, 3).to_read("Why?", "Law")
     assert asked == [("Why?", "Why?", 3)]
-    how = Answering("post-hoc-web", own, "qabench", recorder, 3)
-    assert how.to_read("Why?", "Law") == SearchResult(()) and len(asked) == 1
-    how.claimed("It is so.", SearchResult(()))
-    assert asked[1] == ("It is so.", "It is so.", 1)

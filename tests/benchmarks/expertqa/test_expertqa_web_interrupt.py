@@ -26,12 +26,8 @@ SILENT = 2  # the pages with this remainder by 3 send half of their text
 
 
 @pytest.fixture
-def released() -> threading.Event:
-    return threading.Event()
-
-
-@pytest.fixture
-def web(released: threading.Event) -> Iterator[WebServer]:
+def web() -> Iterator[tuple[WebServer, threading.Event]]:
+    released = threading.Event()
     with WebServer() as running:
         running.pages["/robots.txt"] = Reply(b"User-agent: *\nDisallow:")
         for number in range(30):
@@ -39,7 +35,7 @@ def web(released: threading.Event) -> Iterator[WebServer]:
             parts = [body[:300], released.wait, body[300:]]
             running.pages[f"/{number}"] = Reply(parts=parts) if number % 3 == SILENT else Reply(body)
         running.found = lambda query: [f"/{(len(query) * 3 + number) % 30}" for number in range(6)]
-        yield running
+        yield running, released
         released.set()
 
 
@@ -51,48 +47,48 @@ def start(arguments: list[str], cache: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
-def interrupted(process: subprocess.Popen[bytes], web: WebServer, number: int) -> int:
-    """The exit code after a signal that is sent when all threads wait for silent pages."""
-    before, asked = len(web.requests), -1
-    while asked != len(web.requests) or not any(map(is_silent, web.paths()[before:])):
-        asked = len(web.requests)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=3)
-            pytest.fail("the process ended before the signal; see the file output")
-    process.send_signal(number)
-    return process.wait(timeout=SECONDS)
-
-
 def is_silent(path: str) -> bool:
     return path.strip("/").isdigit() and int(path.strip("/")) % 3 == SILENT
 
 
-def test_an_interrupted_run_over_the_web(web: WebServer, released: threading.Event, tmp_path: Path) -> None:
+def test_an_interrupted_run_over_the_web(web: tuple[WebServer, threading.Event], tmp_path: Path) -> None:
+    server, released = web
     search = tmp_path / "search.toml"
     search.write_text(
-        f'preset = "searxng"\nurl = "{web.url}/search"\n[pages]\ndelay = 0\ntimeout = 3000\nprivate_addresses = true\n'
+        f'preset = "searxng"\nurl = "{server.url}/search"\n'
+        "[pages]\ndelay = 0\ntimeout = 3000\nprivate_addresses = true\n"
     )
     with OpenAIServer() as chat:
         chat.reply = lambda body: "Light takes eight minutes [1]."
-        options = ["--setting", "retrieve-read-web", "-T", f"search={search}", "-T", "ranker=bm25"]
-        model = ["--model", "m", "--base-url", chat.base_url, "--log-dir", str(tmp_path / "logs")]
-        first = start(["expertqa", "--config", "sample", *options, *model], tmp_path / "cache")
-        assert interrupted(first, web, signal.SIGINT) == 128 + signal.SIGINT
-        (log,) = (tmp_path / "logs").glob("*.eval")
-        second = start(
-            ["--resume", str(log), "--base-url", chat.base_url, "-T", f"search={search}"], tmp_path / "cache"
-        )
-        assert interrupted(second, web, signal.SIGTERM) == 128 + signal.SIGTERM
-        before = Counter(path for path in web.paths() if not is_silent(path))
+        options = ["--base-url", chat.base_url, "-T", f"search={search}"]
+        first = [
+            "expertqa",
+            "--config",
+            "sample",
+            "--setting",
+            "retrieve-read-web",
+            "-T",
+            "ranker=bm25",
+            "--model",
+            "m",
+        ]
+        process = start([*first, *options, "--log-dir", str(tmp_path / "logs")], tmp_path / "cache")
+        requests = -1
+        while requests != len(server.requests) or not any(map(is_silent, server.paths())):
+            requests = len(server.requests)  # all threads wait for silent pages when no request is added
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=3)
+                pytest.fail("the process ended before the signal; see the file output")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=SECONDS) == 128 + signal.SIGINT
+        before = Counter(path for path in server.paths() if not is_silent(path))
         assert before["/search"] and set(before.values()) == {1} | {before["/search"]}
         released.set()
-        newest = max((tmp_path / "logs").glob("*.eval"), key=lambda path: path.stat().st_mtime)
-        third = start(
-            ["--resume", str(newest), "--base-url", chat.base_url, "-T", f"search={search}"], tmp_path / "cache"
-        )
-        assert third.wait(timeout=SECONDS) == 0, (tmp_path / "output").read_text()
-        after = Counter(path for path in web.paths() if path != "/search")
-        searches = Counter(path for path, _ in web.requests if path.startswith("/search"))
-        assert {path for path, n in after.items() if n > 1} <= {path for path in after if is_silent(path)}
+        (log,) = (tmp_path / "logs").glob("*.eval")
+        resumed = start(["--resume", str(log), *options], tmp_path / "cache")
+        assert resumed.wait(timeout=SECONDS) == 0, (tmp_path / "output").read_text()
+        after = Counter(path for path in server.paths() if path != "/search")
+        searches = Counter(path for path, _ in server.requests if path.startswith("/search"))
+        assert all(is_silent(path) for path, n in after.items() if n > 1)
         paid = [n for prompt, n in chat.paid.items() if TEXT[:20] in prompt]  # without the first call of each process
         assert set(searches.values()) == set(paid) == {1}

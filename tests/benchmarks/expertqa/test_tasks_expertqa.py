@@ -163,10 +163,8 @@ def rouge_of(samples: Any) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("reply", "status", "claims"),
     [
-        ("", "empty", 0),
         (text("Light takes", "max_tokens"), "cut off", 1),
         (text("no", "content_filter"), "refused", None),
-        (RuntimeError("down"), "failed", None),
         (TimeoutError(), "failed", None),
         ("\ud800 is half a letter [1].", "answered", 1),
     ],
@@ -177,7 +175,7 @@ def test_every_reply_is_recorded(reply: Reply, status: str, claims: int | None, 
     assert log.status == "success" and {record.status for record in found.records} == {status}
     for record in found.records:
         assert record.scores.get("claims") == claims
-    if status not in ("cut off", "answered"):
+    if claims is None:
         assert found.scores() == {}  # nothing was answered
         assert {record.scores["rouge1"] for record in found.records} == {0.0}
 
@@ -185,11 +183,7 @@ def test_every_reply_is_recorded(reply: Reply, status: str, claims: int | None, 
 def test_ids_and_groups(tmp_path: Path) -> None:
     samples = list(expertqa("sample").dataset)
     assert [one.id for one in samples] == [question_id(one.metadata["question"]) for one in samples]
-    assert all(len(str(one.id)) == 12 for one in samples) and set(samples[0].metadata["groups"]) == {
-        "field",
-        "question type",
-        "system",
-    }
+    assert set(samples[0].metadata["groups"]) == {"field", "question type", "system"}
     assert [one.id for one in expertqa("sample", ids=[str(samples[3].id)]).dataset] == [samples[3].id]
     assert [one.metadata["groups"]["field"] for one in expertqa("sample", fields="Law").dataset] == [["Law"]]
 
@@ -197,10 +191,7 @@ def test_ids_and_groups(tmp_path: Path) -> None:
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"method": "by heart"}, "unknown method 'by heart'; allowed: closed, retrieve-read, retrieve-read-web, post-hoc"),
     ({"fields": "Magic"}, "no question is in 'Magic'; allowed: Advice .*, Architecture, Chemistry"),
-    ({"split": "validation"}, "expertqa sample has no split 'validation'; allowed: train"),
-    ({"method": "post-hoc"}, "the setting post-hoc needs passages: add -T corpus=FILE"),
     ({"method": "retrieve-read", "k": 0}, "k is 0; it must be at least 1"),
-    ({"config": "dev"}, "expertqa has no config 'dev'; allowed: main, "),
 ]
 
 
@@ -210,7 +201,7 @@ def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str
         expertqa(**({"config": "sample"} | wrong))
 
 
-def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
+def test_configs_of_the_real_data(mirror: Path) -> None:
     questions = {one.id: one for one in expertqa("questions").dataset}
     assert len(questions) == 2507
     test, validation = (expertqa("random", split=split).dataset for split in (None, "validation"))
@@ -220,10 +211,7 @@ def test_configs_of_the_real_data(mirror: Path, tmp_path: Path) -> None:
     lfqa = expertqa("lfqa_random").dataset
     assert [one.id for one in lfqa] == [str(i) for i in range(219)]
     # The answers of the lfqa configs are made from the revised answers in the same way.
-    same = sum(a.metadata["expected"] == b.metadata["expected"] for a, b in zip(test, lfqa, strict=True))
-    assert same == 219
-    log = done(tmp_path, lambda prompt: "It depends [1].", config="lfqa_random", ids="0,1,2")
-    assert {kind: figures_of(log)[kind] for kind in ROUGES} == rouge_of(in_order(log))
+    assert all(a.metadata["expected"] == b.metadata["expected"] for a, b in zip(test, lfqa, strict=True))
 
 
 def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
@@ -234,18 +222,18 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     assert [passage.id for passage in passages.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
     short = load_passages(corpus, 30, 10)
     assert [passage.id for passage in short.find("sugar", "", 1).passages] == ["bread#2"]
-    (tmp_path / "texts.jsonl").write_text('{"body": "no text"}\n')
-    (tmp_path / "broken.jsonl").write_text('{"text": "no end')
-    wrongs: list[tuple[str, tuple[Any, ...]]] = [
-        ("nothing.jsonl'; allowed: a file", (str(tmp_path / "nothing.jsonl"),)),
-        ("allowed: a file", (str(tmp_path),)),
-        ("the overlap is 100; allowed: 0 to 99", (corpus, 100, 100)),
-        ("must be one table with a column 'text'", (str(tmp_path / "texts.jsonl"),)),
-        ("broken.jsonl cannot be read: JSON parse error", (str(tmp_path / "broken.jsonl"),)),
-    ]
-    for message, wrong in wrongs:
+    with pytest.raises(InputError, match="the overlap is 100; allowed: 0 to 99"):
+        load_passages(corpus, 100, 100)
+    file = tmp_path / "texts.jsonl"
+    for content, message in (
+        (None, "texts.jsonl'; allowed: a file"),
+        ('{"body": "no text"}\n', "must be one table with a column 'text'"),
+        ('{"text": "no end', "texts.jsonl cannot be read: JSON parse error"),
+    ):
+        if content is not None:
+            file.write_text(content)
         with pytest.raises(InputError, match=message):
-            load_passages(*wrong)
+            load_passages(str(file))
 
 
 @pytest.mark.parametrize(
@@ -253,11 +241,8 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     [
         ("So [1].\n\n[1] a\n[2] b", "So [1].", ["[1] a", "[2] b"]),
         ("So.\n## Sources\n1. x\n[1] a", "So.\n## Sources\n1. x", ["[1] a"]),
-        ("So.\n\nReferences\n\n* [1] a\n\n* [2] b\n", "So.", ["[1] a", "[2] b"]),
         ("[1] says so.", "[1] says so.", []),
-        ("So [1] and\nso [1].", "So [1] and\nso [1].", []),
         ("The sources:", "The sources:", []),
-        ("", "", []),
     ],
 )
 def test_an_answer_and_its_sources_are_separated(reply: str, answer: str, sources: list[str]) -> None:

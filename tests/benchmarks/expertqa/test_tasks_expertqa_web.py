@@ -16,7 +16,6 @@ pytest.importorskip("trafilatura", reason="needs the extra web")
 from inspect_ai import eval_retry
 from inspect_ai.log import read_eval_log
 from scripted_model import in_order, run
-from typer.testing import CliRunner
 from web_server import Reply, WebServer, page
 
 from qabench import loading_scripts
@@ -25,7 +24,6 @@ from qabench.benchmarks.expertqa import tasks
 from qabench.benchmarks.expertqa.claims import split_predictions
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.benchmarks.expertqa.tasks import expertqa
-from qabench.cli import app
 from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
 from qabench.runs.trust import checked_log
@@ -160,17 +158,13 @@ def test_pages_read_are_compared_with_named_ones(
     assert "not a score of the benchmark's authors" in said and "1 of 4 answers are left out" in said
     missing = next(record.detail["evidence_missing"] for record in evaluation.records if "blue" in record.question)
     assert [page.rpartition("/")[2] for page in missing] == ["gone", "paper.pdf"]
-    shown = CliRunner().invoke(
-        app, ["score", "expertqa", log.location, "--questions", str(file)], env={"COLUMNS": "200"}
-    )
-    assert "evidence.recall" in shown.output and "not a score of the benchmark's authors" in shown.output
 
 
 def test_post_hoc_searches_for_each_claim(server: WebServer, search: str, tmp_path: Path) -> None:
     reply = "Light takes eight minutes [1]. Yeast turns sugar into gas [2]. Iron rusts.\n[1] https://made.up"
     log = run(task("post-hoc-web", search, ids=[str(expertqa("sample").dataset[0].id)]), [reply], tmp_path)
     (sample,) = log.samples or []
-    (light, bread, iron) = detail(sample)["claims"]
+    light, bread, iron = detail(sample)["claims"]
     assert light["text"] == "Light takes eight minutes [1]." and "eight minutes and twenty" in light["evidence"][0]
     assert bread["text"].endswith("[2].") and bread["evidence"][0].startswith(f"[2] {server.url}/bread\n\n")
     assert iron == {"text": "Iron rusts.", "evidence": [], "label": None}

@@ -73,25 +73,10 @@ def test_each_field_deviates_or_is_irrelevant(score: str) -> None:
     ("field", "value", "said"),
     [
         ("prompt", "qabench-0123456789ab", "prompt: qabench's own, not the authors'"),
-        ("protocol", "qabench", "protocol: qabench's own, not the authors'"),
-        (
-            "lemmatizer",
-            "en_proxy_sm-1+spacy-3.8.18+1f",
-            "lemmatizer: en_proxy_sm-1+spacy-3.8.18+1f instead of en_core_",
-        ),
-        (
-            "lemmatizer",
-            "en_core_web_sm-3.8.0+spacy-3.6.0+1f",
-            "lemmatizer: en_core_web_sm-3.8.0+spacy-3.6.0+1f instead",
-        ),
-        ("tokenizer", "an estimate: 5 letters", "room in the context window was measured by an estimate"),
+        ("lemmatizer", "en_proxy_sm-1+spacy-3.8.18+1f", "lemmatizer: en_proxy_sm-1+spacy-3.8.18+1f instead of en_"),
+        ("lemmatizer", "en_core_web_sm-3.8.0+spacy-3.6.0+1f", "lemmatizer: en_core_web_sm-3.8.0+spacy-3.6.0"),
         ("tokenizer", "the tokenizer org/model", "room in the context window was measured by the tokenizer org/model"),
-        ("wikipedia", "the Kiwix book x", "Wikipedia: the Kiwix book x instead of"),
-        ("markdownify", "1.1.0", "markdownify: 1.1.0 instead of 0.11.6"),
-        ("temperature", 0.7, "temperature: 0.7 instead of 0"),
-        ("max_tokens", 520, "max tokens: 520, where the authors set no limit"),
         ("data", "eb5884cb6b06", "data: the questions are not those of the authors' repository"),
-        ("only_score_answered", True, "unanswered questions are left out instead of counting 0"),
     ],
 )
 def test_sentences(field: str, value: object, said: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import sys
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai_server import Fault, OpenAIServer, completion
+from openai_server import OpenAIServer
 from typer.testing import CliRunner, Result
 
 import qabench
@@ -67,12 +66,8 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
     ("reply", "how", "official", "reason"),
     [
         ("", {}, 0, "empty"),
-        (" \n", {}, 0, "empty"),
-        ("C.", {}, 0, "does not end with a letter"),
         ("**C**", {}, 0, "does not end with a letter"),
-        ("G", {}, 0, "does not end with a letter"),
         ("I cannot judge", {}, 1, "does not end with a letter"),
-        ("The same", {}, 1, "does not end with a letter"),
         ("it covers the B", {"finish_reason": "length"}, 1, "truncated"),
         ("B", {"finish_reason": "content_filter"}, 1, "refused"),
         ("", {"refusal": "I won't"}, 0, 'refused: "I won\'t"'),
@@ -118,46 +113,6 @@ def test_a_long_answer_is_judged_by_its_beginning(server: OpenAIServer) -> None:
     assert run.as_dict()["counts"]["shortened"] == 1
 
 
-def test_failures_refusals_and_truncated_replies_are_listed(server: OpenAIServer) -> None:
-    faults = {
-        "x500": Fault(500, body={"error": {"message": "boom"}}),
-        "refuses": Fault(body=completion(None, refusal="no")),
-        "cut": Fault(body=completion("The B", finish_reason="length")),
-    }
-    server.fault = lambda number, body: faults.get(answer_in(body))
-    run = judge(server, ["good", *faults])
-    # The failed call is left out; a refusal without text scores 0; officially, the end of a truncated reply counts.
-    result = run.as_dict()
-    assert (result["gpt"], result["counts"]["scored"], result["gpt_readable"]) == (2 / 3, 3, 1.0)
-    assert run.deviations() == ["1 of 4 answers are left out"]
-    reasons = [one["reason"] for one in result["unreadable"]]
-    assert "HTTP 500: " in reasons[0] and "boom" in reasons[0]
-    assert "refused: 'no'" in reasons[1]
-    assert "truncated" in reasons[2]
-
-
-def test_other_calls_are_not_served_from_the_cache(server: OpenAIServer, tmp_path: Path) -> None:
-    other = tmp_path / "p.txt"
-    other.write_text("<answer>\n{answer}\n</answer>{question}{reference}")
-    variants: list[dict[str, Any]] = [
-        {},
-        {"model": "n"},
-        {"prompt": str(other)},
-        {"parameters": {"temperature": 1}},
-        {"llm_cache_key": "system-2"},
-    ]
-    for options in variants:
-        for question, reference, answer in (
-            ("q", "r", "good"),
-            ("q", "r", "bad"),
-            ("q", "s", "good"),
-            ("p", "r", "good"),
-        ):
-            for _ in range(2):
-                judge_answers([question], [reference], [answer], judge_for(**options))
-    assert len(server.calls) == 4 * len(variants)
-
-
 def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
@@ -170,22 +125,17 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
         judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"speed": 1}, "unknown limits speed"),
-        ({"max_calls": -1}, "max_calls is -1"),
-        ({"parameters": {"messages": []}}, "must not contain messages"),
-        ({"parameters": {"x": object()}}, "must be JSON"),
-    ],
-)
-def test_options_that_cannot_be_used(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        judge_for(**options)
-
-
-def test_a_parameter_can_be_removed() -> None:
+def test_parameters() -> None:
     assert judge_for(parameters={"temperature": None, "top_p": 1}).parameters == {"seed": 31415, "top_p": 1}
+    for value, message in (({"messages": []}, "must not contain messages"), ({"x": object()}, "must be JSON")):
+        with pytest.raises(InputError, match=message):
+            judge_for(parameters=value)
+
+
+def test_a_cache_key_separates_replies(server: OpenAIServer) -> None:
+    for key in ("", "", "system-2"):
+        assert judge(server, ["good"], llm_cache_key=key).as_dict()["gpt"] == 1
+    assert len(server.calls) == 2
 
 
 def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,26 +154,16 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     assert (again["gpt"], again["usage"]["calls"], again["usage"]["cached"]) == (1 / 4, 0, 3)
     monkeypatch.setenv("FANOUTQA_JUDGE_MODEL", "other")
     assert metric.compute(**given, questions=questions)["model"] == "other"
-    with pytest.raises(InputError, match="needs the questions"):
-        metric.compute(**given)
     for wrong, message in (
+        ({}, "needs the questions"),
         ({"questions": ["q"]}, "1 questions for 4 references"),
         ({"questions": questions, "ids": ["a"]}, "1 ids for 4 questions"),
         ({"questions": questions, "judge": "gpt-4"}, "judge is 'gpt-4'; allowed: a dict"),
-        ({"questions": questions, "judge": {"speed": 1}}, "unknown limits speed"),
     ):
         with pytest.raises(InputError, match=message):
             metric.compute(**given, **wrong)
     result = metric.compute(**given, questions=questions, judge={"model": "third", "prices": (1, 2)})
     assert (result["model"], result["usage"]["cost"]) == ("third", pytest.approx(3 * (100 + 10 * 2) / 1e6))
-
-
-def test_the_metric_in_a_notebook(server: OpenAIServer) -> None:
-    async def cell() -> Any:
-        metric = qabench.load_metric("fanout_judge")
-        return metric.compute(predictions=["good"], references=["r"], questions=["q"])
-
-    assert asyncio.run(cell())["gpt"] == 1.0
 
 
 def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
@@ -244,13 +184,8 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
     assert [row["question_id"] for row in result["raw"]] == ["i", "j", "k"]
     assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
     assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
-    assert set(result["raw"][0]) == {"question_id", "acc", "rouge", "bleurt", "gpt"}
     assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
     assert "bleurt:length_ratio" in result["signature"] and "judge_prompt:qabench-" in result["signature"]
-    alone = {name: qabench.load_metric(name) for name in ("fanout_acc", "fanout_rouge")}
-    assert alone["fanout_acc"].compute(**given)["loose"] == result["acc"]["loose"]
-    del given["lemmatizer"]
-    assert alone["fanout_rouge"].compute(**given)["rouge1"] == result["rouge"]["rouge1"]
 
 
 def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,9 +249,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     ("option", "value", "message"),
     [
         ("--judge-prices", "2.5", "judge_prices is '2.5'; allowed: the prices per million"),
-        ("--judge-prices", "1,-1", "allowed: 0 or more"),
         ("--judge", "[1]", r"judge is '\[1\]'; allowed: a JSON object"),
-        ("--judge", "{", "judge is '{'; allowed: a JSON object"),
         ("--judge", '{"speed": 1}', "unknown limits speed"),
     ],
 )

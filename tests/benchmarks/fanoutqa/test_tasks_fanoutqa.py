@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 from inspect_ai import eval as evaluate
-from inspect_ai import eval_retry
 from inspect_ai.model import ModelInfo, get_model, set_model_info
-from scripted_model import SCRIPTS, call, figures, in_order, run, text
+from scripted_model import SCRIPTS, call, run
 from scripted_wiki import Fault, ScriptedWiki, isolate
 
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_evidence_provided, fanoutqa_open_book
@@ -76,9 +75,7 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     assert "11-20-2023" in message.text
     assert (log.plan.config.temperature, log.plan.config.max_tokens) == (0, 520)
     about = log.eval.metadata or {}
-    assert (about["benchmark"], about["config"], about["setting"]) == ("fanoutqa", "sample", "closed-book")
     assert about["available"] == 12 and "|prompt:qabench-" in about["signatures"]["run"]
-    assert (sample.id, sample.metadata["groups"]["type"]) == (PLANETS, ["dict"])
     score = (sample.scores or {})["fanoutqa"]
     assert score.value["acc.loose"] == 4 / 8
     assert score.metadata and score.metadata["detail"] == {
@@ -87,55 +84,6 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     }
     for part in ("lemmatizer:simplemma", "protocol:qabench", "temperature:0", "max_tokens:520"):
         assert part in score.metadata["signatures"]["acc"]
-
-
-def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
-    replies = [
-        "",
-        text("I will not say.", "content_filter"),
-        TimeoutError("60 s"),
-        RuntimeError("HTTP 500"),
-        text("cut", "max_tokens"),
-        text("", "stop"),
-    ]
-    asked = iter(replies)
-    log = run(
-        fanoutqa_closed_book("sample"),
-        lambda messages: next(asked, "no idea"),
-        tmp_path,
-        max_connections=1,
-        max_samples=1,
-    )
-    samples = in_order(log)
-    assert log.status == "success"
-    assert len(samples) == 12
-    for sample, reply in zip(samples, replies, strict=False):
-        score = (sample.scores or {})["fanoutqa"]
-        assert score.value == ALL_ZERO
-        failed = isinstance(reply, Exception)
-        assert (sample.error is not None) == failed
-        refused = not failed and reply != "" and sample.output.stop_reason == "content_filter"
-        assert (score.answer is None) == (failed or refused)
-    assert "did not reply in time: 60 s" in (samples[2].error.message if samples[2].error else "")
-
-    again: list[str] = []
-    SCRIPTS["model"] = lambda messages: again.append(messages[0].text) or "now I know"
-    (retried,) = eval_retry(log, log_dir=str(tmp_path), display="none", log_realtime=False)
-    assert sorted(again) == sorted(str(sample.input) for sample in samples[2:4])
-    assert not [sample for sample in retried.samples or [] if sample.error]
-    assert {s.id: s.output.completion for s in retried.samples or []} == {
-        s.id: "now I know" if s.error else s.output.completion for s in samples
-    }
-
-
-def test_ids_categories_epochs_and_metrics_choose(tmp_path: Path) -> None:
-    log = run(fanoutqa_closed_book("sample", ids=[PLANETS], metrics="rouge"), lambda m: "x", tmp_path, epochs=2)
-    assert [(s.id, s.epoch) for s in log.samples or []] == [(PLANETS, 1), (PLANETS, 2)]
-    assert list(figures(log)) == ROUGE
-    (category,) = {sample.metadata["groups"]["category"][0] for sample in log.samples or []}
-    chosen = run(fanoutqa_closed_book("sample", category=category), lambda m: "x", tmp_path)
-    assert all(category in sample.metadata["groups"]["category"] for sample in chosen.samples or [])
-    assert 1 <= len(chosen.samples or []) < 12
 
 
 def test_without_a_key_the_judge_score_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,15 +98,15 @@ def test_without_a_key_the_judge_score_is_explained(tmp_path: Path, monkeypatch:
     ("arguments", "said"),
     [
         ({"config": "nope"}, "no config 'nope'; allowed: dev"),
-        ({"ids": "nope"}, "no question has the id 'nope'"),
-        ({"category": "nope"}, "no question is in 'nope'; allowed: "),
         ({"metrics": "acc,bleu"}, "metrics are 'acc,bleu'; allowed: acc, rouge, bleurt, judge"),
         ({"metrics": ""}, "metrics are ''"),
+        ({"search": "smoke"}, "search is 'smoke'"),
+        ({"protocol": "x"}, "protocol is 'x'"),
     ],
 )
-def test_wrong_arguments_list_the_allowed(arguments: dict[str, str], said: str) -> None:
+def test_wrong_arguments_list_the_allowed(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        fanoutqa_closed_book(**({"config": "sample"} | arguments))
+        fanoutqa_open_book(**({"config": "sample", "context_length": 4000} | arguments))
 
 
 def test_test_questions_are_not_scored(mirror: Path, tmp_path: Path) -> None:
@@ -179,11 +127,9 @@ def test_evidence_fills_the_window_exactly(wiki: ScriptedWiki, tmp_path: Path) -
     every = (more.samples or [])[0].messages[0].text.split("\n\n[")[1:]
     assert len(every) >= about["of"] > about["fragments"] > 0
     assert sum(about["left_out"].values()) == about["of"] - about["fragments"]
-    # Nothing is left out if everything fits, and the prompt begins with the same fragments.
-    whole = (more.samples or [])[0].metadata["evidence"]
-    assert (whole["fragments"], whole["left_out"]) == (about["of"], {})
     longest = max(len(part.split()) for part in every)
     assert about["tokens"] + longest + 1 > about["budget"]
+    # If everything fits, the prompt begins with the same fragments.
     assert (more.samples or [])[0].messages[0].text[:3000] == sample.messages[0].text[:3000]
 
 
@@ -235,11 +181,11 @@ def test_an_unknown_window_is_an_error_before_the_run(tmp_path: Path) -> None:
     (sample, *_) = run(fanoutqa_open_book("sample"), lambda m: "x", tmp_path).samples or []
     assert sample.error and "context_length=8192" in sample.error.message
     with pytest.raises(InputError, match="context_length is -1"):
-        prompt_tokens(get_model("scripted/unknown"), -1, 520)
+        prompt_tokens(get_model("scripted/unknown"), -1)
     with pytest.raises(InputError, match="window of 500 tokens is too short"):
-        prompt_tokens(get_model("scripted/unknown"), 500, 520)
+        prompt_tokens(get_model("scripted/unknown"), 500)
     set_model_info("scripted/registered", ModelInfo(context_length=9000))
-    assert prompt_tokens(get_model("scripted/registered"), None, 520) == 9000 - 520 - 64
+    assert prompt_tokens(get_model("scripted/registered"), None) == 9000 - 520 - 64
 
 
 @example(["full", "?"], 13, 1)
@@ -322,8 +268,7 @@ def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
     assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
 
 
-@pytest.mark.parametrize("search", ["text", "auto"])
-def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, search: str) -> None:
+def test_a_model_without_tools_searches_in_plain_text(wiki: ScriptedWiki, tmp_path: Path) -> None:
     refused = []
     replies = iter(["<search>Jupiter</search>\nThe result is: 7", "<search>Saturn</search>", "Jupiter - 1.326"])
 
@@ -333,21 +278,12 @@ def test_open_book_in_plain_text(wiki: ScriptedWiki, tmp_path: Path, search: str
             return RuntimeError("this model does not support tools")
         return next(replies)
 
-    task = fanoutqa_open_book("sample", ids=PLANETS, context_length=8000, search=search)
-    (sample,) = run(task, script, tmp_path).samples or []
-    assert len(refused) == (search == "auto")
-    assert [message.role for message in sample.messages] == ["user", "assistant"] * 3
-    assert "<search>" in sample.messages[0].text
-    assert [message.text for message in sample.messages[1::2]] == [
-        "<search>Jupiter</search>",
-        "<search>Saturn</search>",
-        "Jupiter - 1.326",
-    ]
+    (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=8000), script, tmp_path).samples or []
+    assert len(refused) == 1 and "<search>" in sample.messages[0].text
+    replies_seen = [message.text for message in sample.messages[1::2]]
+    assert replies_seen == ["<search>Jupiter</search>", "<search>Saturn</search>", "Jupiter - 1.326"]
     assert "1.326" in sample.messages[2].text
     assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
-
-
-def test_requested_tools_have_no_fallback(wiki: ScriptedWiki, tmp_path: Path) -> None:
     task = fanoutqa_open_book("sample", ids=PLANETS, context_length=4000, search="tools")
     (sample,) = run(task, lambda m: RuntimeError("no tools here"), tmp_path).samples or []
     assert sample.error and "no tools here" in sample.error.message
@@ -361,19 +297,9 @@ def test_an_incomplete_conversation_has_no_answer(wiki: ScriptedWiki, tmp_path: 
 
 
 def test_pages_younger_than_the_epoch_are_empty(wiki: ScriptedWiki, tmp_path: Path) -> None:
-    wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
-    wiki.faults.append(Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}'))
+    wiki.faults += 2 * [Fault(body=b'{"query": {"pages": [{"title": "Jupiter", "pageid": 9, "revisions": []}]}}')]
     replies = iter([call("search", query="Jupiter"), "done"])
     wiki.pages = {}
     (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []
     assert sample.error is None
     assert [(entry["title"], entry["fragments"]) for entry in sample.metadata["searches"]] == [("Jupiter", 0)]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [({"search": "smoke"}, "search is 'smoke'"), ({"protocol": "x"}, "protocol is 'x'")],
-)
-def test_unknown_search_and_protocol(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        fanoutqa_open_book("sample", context_length=4000, **arguments)

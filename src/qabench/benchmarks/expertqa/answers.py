@@ -13,7 +13,6 @@ from typing import Any
 from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, passage_sources, split_claims
 from qabench.benchmarks.expertqa.passages import (
-    AUTO,
     BM25,
     CHUNK_SIZE,
     DENSE,
@@ -27,7 +26,7 @@ from qabench.benchmarks.expertqa.passages import (
 from qabench.errors import InputError
 from qabench.retrieval.documents import Document
 from qabench.tasks.common import named_in_this_call
-from qabench.tasks.prompts import Prompt
+from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
 
 METHODS = ("closed", "retrieve-read", "retrieve-read-web", "post-hoc", "post-hoc-web")
 K = 5
@@ -72,7 +71,7 @@ class Answering:
         if self.evidence is None or not self.reads:
             return SearchResult(())
         ranked_by = question
-        if self.from_web and self.prompt.name == prompts.OFFICIAL:
+        if self.from_web and self.prompt.name == OFFICIAL:
             ranked_by = prompts.web_question().filled(field=field or "", question=question)
         return self.evidence.find(question, ranked_by, self.k)
 
@@ -82,7 +81,7 @@ class Answering:
         The authors' prompts without passages, and with those of the web, name the expert's field.
         """
         values = {"question": question, "field": field or ""}
-        if self.reads and self.prompt.name == prompts.OFFICIAL:
+        if self.reads and self.prompt.name == OFFICIAL:
             values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
         elif self.reads:
             values["passages"] = "\n\n".join(starmap(_numbered, enumerate(read, start=1))) or "(none)"
@@ -92,7 +91,7 @@ class Answering:
         """Return the answer of a reply, its claims with evidence, and the passages that were read or found."""
         if self.reads:
             return split_claims(reply, passage_sources(list(map(self._source, read.passages)))), read
-        answer, sources = (cut_sources if self.protocol == prompts.OFFICIAL else prompts.split_answer)(reply)
+        answer, sources = (cut_sources if self.protocol == OFFICIAL else prompts.split_answer)(reply)
         split = split_claims(answer, sources)
         if self.evidence is None:
             return split, read
@@ -101,7 +100,7 @@ class Answering:
     def _source(self, passage: Document) -> tuple[str, str]:
         """Return a passage as evidence of claims. The authors keep those of the web as the prompt has them."""
         text = passage.text
-        if self.from_web and self.protocol == prompts.OFFICIAL:
+        if self.from_web and self.protocol == OFFICIAL:
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 
@@ -136,8 +135,8 @@ def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[Claim
 
 def answering(
     method: str = "closed",
-    prompt: str = prompts.AUTO,
-    protocol: str = prompts.AUTO,
+    prompt: str = AUTO,
+    protocol: str = AUTO,
     options: Options | None = None,
     *,
     with_fields: bool = True,
@@ -157,13 +156,13 @@ def answering(
         "retrieve-read": (prompts.READ_CORPUS, prompts.corpus_prompt, prompts.OWN_READ),
         "retrieve-read-web": (prompts.READ_WEB, prompts.web_prompt, prompts.OWN_READ),
     }.get(method, (prompts.CLOSED, prompts.closed_prompt, prompts.OWN_CLOSED))
-    chosen = prompts.chosen_prompt(prompt, file)
-    if chosen == prompts.OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
-        if prompt == prompts.OFFICIAL:
+    chosen = chosen_prompt("expertqa", prompt, file)
+    if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
+        if prompt == OFFICIAL:
             raise InputError("the authors' prompt needs the expert's field, which the questions of this config lack")
-        chosen = prompts.QABENCH
-    text = official_prompt() if chosen == prompts.OFFICIAL else own_prompt
-    how = Answering(method, text, prompts.chosen_protocol(protocol, chosen), None, options.k)
+        chosen = QABENCH
+    text = official_prompt() if chosen == OFFICIAL else own_prompt
+    how = Answering(method, text, chosen_protocol(protocol, chosen), None, options.k)
     return how if method == "closed" else replace(how, evidence=_evidence(how, options))
 
 
@@ -188,6 +187,6 @@ def _evidence(how: Answering, options: Options) -> Evidence:
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "
             "--retriever lucene:DIR"
         )
-    size = options.chunk_size or (None if how.protocol == prompts.OFFICIAL else CHUNK_SIZE)
+    size = options.chunk_size or (None if how.protocol == OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if options.ranker == AUTO else options.ranker
     return load_passages(options.corpus, size, options.overlap, ranker, options.encoder)

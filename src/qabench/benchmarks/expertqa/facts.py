@@ -31,13 +31,13 @@ from qabench.benchmarks.expertqa.factscore import (
     reply_is_true,
     states_facts,
 )
-from qabench.benchmarks.expertqa.passages import AUTO, BM25, DENSE, Evidence, load_passages, load_web
+from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import DaemonPool
 from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.models.entailment import punkt
-from qabench.tasks.prompts import Prompt, check_fields, read_prompt
+from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, check_fields, chosen_prompt, read_prompt
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
 K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
@@ -121,7 +121,7 @@ def fact_scorer(
     *,
     prompt: str,
     atomic_model: str | None = None,
-    post_processing: str = prompts.AUTO,
+    post_processing: str = AUTO,
     **limits: Any,
 ) -> FactScorer:
     """Return the scorer that arguments describe.
@@ -138,23 +138,23 @@ def fact_scorer(
     """
     caller = caller_for(model, base_url, api_key, **limits)
     own_prompt = prompts.OWN_VERDICT
-    if prompt not in (prompts.OFFICIAL, prompts.QABENCH, prompts.AUTO):
+    if prompt not in (OFFICIAL, QABENCH, AUTO):
         if not Path(prompt).is_file():
             raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file")
-        own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), prompts.QABENCH
-    if post_processing not in (prompts.OFFICIAL, prompts.AUTO, "none"):
+        own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), QABENCH
+    if post_processing not in (OFFICIAL, AUTO, "none"):
         raise InputError(f"unknown post-processing {post_processing!r}; allowed: official, auto, none")
     atomic_model = atomic_model or model
-    if prompts.chosen_prompt(prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT) == prompts.QABENCH:
+    if chosen_prompt("expertqa", prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT) == QABENCH:
         return FactScorer(caller, False, own_prompt, atomic_model, None)
     entities = None
     if post_processing != "none":
         try:
             entities = load_entities()
         except MissingExtra:
-            if post_processing == prompts.OFFICIAL:
+            if post_processing == OFFICIAL:
                 raise
-    verdict = Prompt(prompts.OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
+    verdict = Prompt(OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
     return FactScorer(caller, True, verdict, atomic_model, entities)
 
 

@@ -26,7 +26,7 @@ from qabench.retrieval.web.fetch import READ
 from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web, WebPage
 
-BM25, DENSE, API, AUTO = "bm25", "dense", "api", "auto"
+BM25, DENSE, API = "bm25", "dense", "api"
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
 READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from qabench.errors import InputError, MissingExtra, SourceUnavailable
+from qabench.errors import MissingExtra
 from qabench.loading_scripts import open_path
 from qabench.tasks.prompt_source import PromptSource
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt, check_fields
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, check_fields
 
-OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 CLOSED = "prompts/qa_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"
 READ_CORPUS = "modeling/response_collection/sphere_and_read.py"
@@ -193,32 +192,6 @@ def fine_tuning_prompt() -> Prompt:
     The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
     """
     return _checked(_source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"), "question")
-
-
-def chosen_prompt(prompt: str, *files: str) -> str:
-    """Return "official" or "qabench" for a prompt argument; "auto" is official if the authors' files are available.
-
-    Raises InputError for another value, and SourceError for "official" if a file is not available or has changed.
-    """
-    if prompt not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto (official if available)")
-    if prompt == QABENCH:
-        return QABENCH
-    try:
-        for file in files:
-            open_path("expertqa", file)
-    except SourceUnavailable:
-        if prompt == OFFICIAL:
-            raise
-        return QABENCH
-    return OFFICIAL
-
-
-def chosen_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench"; "auto" is the same as the prompt. Raises InputError for another value."""
-    if protocol not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(f"the protocol is {protocol!r}; allowed: official, qabench, auto (as the prompt)")
-    return prompt if protocol == AUTO else protocol
 
 
 def official_list(reply: str) -> list[str]:

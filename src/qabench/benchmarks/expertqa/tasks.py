@@ -27,13 +27,13 @@ from qabench.benchmarks.expertqa.evaluate import (
 )
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult, record
-from qabench.benchmarks.expertqa.prompts import AUTO, OFFICIAL
 from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import scores_of
 from qabench.evaluation.signature import signature
 from qabench.retrieval.web.fetch import READ
 from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
+from qabench.tasks.prompts import AUTO, OFFICIAL
 from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
 ANSWER_TOKENS = 1000

@@ -208,9 +208,9 @@ class FanOutQA(Benchmark):
 
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
         """Return the Wikipedia pages that a config's questions need."""
-        from qabench.benchmarks.fanoutqa.questions import evidence_pages
+        from qabench.benchmarks.fanoutqa.questions import read_questions
 
-        return evidence_pages(config)
+        return [page for row in read_questions(config).rows for page in row["necessary_evidence"]]
 
     def published(self) -> list[PublishedScore]:
         """Return the scores of the authors' leaderboard."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,16 +17,12 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
 
 SHOWN = 10  # problems of each kind that are printed; the others are counted
-LONGEST = 240  # characters of a problem
-REPOSITORY = "https://github.com/zhudotexe/fanoutqa"
 FOLDER = "leaderboard-submissions"
 
 
 def submit(
-    metadata: Annotated[Path, typer.Option(metavar="FILE", help="The system's metadata, as JSON; see --init.")],
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")
-    ] = None,
+    metadata: Annotated[Path, typer.Option(metavar="FILE", help="The system's metadata, a JSON object.")],
+    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")],
     closed_book: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.'),
@@ -37,29 +34,21 @@ def submit(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
     ] = Path(FOLDER),
-    init: Annotated[bool, typer.Option("--init", help="Only write a template of the metadata to FILE.")] = False,
     allow_unofficial: Annotated[
         bool,
         typer.Option("--allow-unofficial", help="Accept runs that differ from the authors'; noted in the metadata."),
     ] = False,
-    strict: Annotated[bool, typer.Option("--strict", help="Also exit with 2 after warnings.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, with all problems.")] = False,
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
     A run with prompts, a protocol or parameters that differ from the authors' is rejected without --allow-unofficial.
     Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 rejected (nothing is
-    written), or written with warnings and --strict.
+    written).
     """
     from qabench.benchmarks.fanoutqa import submission
-    from qabench.cli.output import print_json, say, say_on_stderr
+    from qabench.cli.output import say, say_on_stderr
     from qabench.data.predictions import read_predictions
 
-    if init:
-        _write_template(metadata, as_json)
-        return
-    if name is None:
-        raise InputError("--name is required: the name of the submission's files")
     files = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
     answers: dict[str, Any] = {setting: path for setting, path in files.items() if path}
     deviations = {}
@@ -71,32 +60,17 @@ def submit(
             rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]
             answers[setting] = replace(read_predictions(rows, ("answer",)), path=run.path)
     checked = submission.check(name, metadata, answers, submission.leaderboard_ids(), deviations, allow_unofficial)
-    paths = [] if checked.errors else submission.write(checked, out)
-    steps = _next_steps(name, out) if paths else []
-    if as_json:
-        print_json(
-            {
-                "benchmark": "fanoutqa",
-                "name": name,
-                "written": bool(paths),
-                "files": list(map(str, paths)),
-                "answers": {setting: len(predictions.rows) for setting, predictions in checked.answers.items()},
-                "errors": [problem.as_dict() for problem in checked.errors],
-                "warnings": [problem.as_dict() for problem in checked.warnings],
-                "next": steps,
-            }
-        )
-    else:
-        for line, style in _lines(checked.problems):
-            say_on_stderr(line, style)
-        if paths:
-            say("\n".join([f"Submission {name}:", *(f"  {path}" for path in paths)]))
-            say("\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)))
-        else:
-            counts = f"errors: {len(checked.errors)}, warnings: {len(checked.warnings)}"
-            say_on_stderr(f"rejected, nothing was written; {counts}", "bold red")
-    if checked.errors or (strict and checked.warnings):
+    _print_problems(checked.problems)
+    if errors := sum(problem.error for problem in checked.problems):
+        warnings = len(checked.problems) - errors
+        say_on_stderr(f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red")
         raise typer.Exit(2)
+    for file in submission.write(checked, out):
+        say(file)
+    say(
+        f"Open a pull request to https://github.com/zhudotexe/fanoutqa with these files in its folder {FOLDER}/. The "
+        "authors' check scores the answers against the test answers, which are not public, and comments on it."
+    )
 
 
 def _read_run(path: Path, setting: str) -> Evaluation:
@@ -108,41 +82,17 @@ def _read_run(path: Path, setting: str) -> Evaluation:
     return run
 
 
-def _write_template(path: Path, as_json: bool) -> None:
-    from qabench.benchmarks.fanoutqa.submission import KEYS, write_template
-    from qabench.cli.output import print_json, say
+def _print_problems(problems: Sequence[Problem]) -> None:
+    """Print the first few problems of each kind in each file, and the number of the others."""
+    from qabench.cli.output import say_on_stderr
 
-    write_template(path)
-    if as_json:
-        print_json({"metadata": str(path), "keys": {name: key.about for name, key in KEYS.items()}})
-        return
-    say(f"Wrote {path}. Complete it, then run the command again without --init:")
-    for name, key in KEYS.items():
-        say(f"  {name}: {key.about}")
-
-
-def _lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str | None]]:
-    """Yield lines to print, each with its style: the files, each with its problems, the first few of each kind."""
-    for file in dict.fromkeys(problem.file for problem in problems):
-        yield file, None
-        of_file = [problem for problem in problems if problem.file == file]
-        for kind in dict.fromkeys(problem.kind for problem in of_file):
-            same = [problem for problem in of_file if problem.kind == kind]
-            title, style = ("error", "red") if same[0].error else ("warning", "yellow")
-            for problem in same[:SHOWN]:
-                where = "" if problem.line is None else f"line {problem.line}: "
-                message = problem.message
-                short = message if len(message) <= LONGEST else f"{message[:LONGEST]}... (--json has the full text)"
-                yield f"  {where}{title}: {short}", style
-            if (more := len(same) - SHOWN) > 0:
-                yield f"  {title}: and {more} more of this kind: {kind} (--json lists all)", style
-
-
-def _next_steps(name: str, out: Path) -> list[str]:
-    return [
-        f"Fork {REPOSITORY} and clone your fork; create a branch, such as {name}.",
-        f"Copy the files in {out} to its folder {FOLDER}/ (or write directly to it, with --out CLONE/{FOLDER}).",
-        f'Commit only these files ("Add {name} to the leaderboard"), push, and open a pull request to its main branch.',
-        "The authors' check scores the answers against the test answers, which are not public, and comments on the "
-        "pull request; if it fails, fix the files and push again.",
-    ]
+    counts: Counter[tuple[str, str]] = Counter()
+    for problem in problems:
+        counts[problem.file, problem.kind] += 1
+        if counts[problem.file, problem.kind] <= SHOWN:
+            where = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
+            title, style = ("error", "red") if problem.error else ("warning", "yellow")
+            say_on_stderr(f"{where}: {title}: {problem.message}", style)
+    for (file, kind), count in counts.items():
+        if count > SHOWN:
+            say_on_stderr(f"{file}: and {count - SHOWN} more of this kind: {kind}")

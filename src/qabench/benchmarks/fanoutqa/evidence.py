@@ -9,17 +9,16 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-import anyio
 from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
+from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, context_window, counters, how_many_fit, prompt_tokens
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import note_problem
+from qabench.tasks.common import in_daemon_thread, note_problem
 from qabench.tasks.prompts import Prompt
 from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
@@ -41,11 +40,10 @@ def evidence_provided(
     prompt: Prompt,
     document: Prompt | None,
     official: bool,
-    answer_tokens: int,
-    context_length: int | None = None,
-    tokenizer: str | None = None,
-    lemmatizer: str = "auto",
-    wiki: str | None = None,
+    context_length: int | None,
+    tokenizer: str | None,
+    lemmatizer: str,
+    wiki: str | None,
 ) -> Solver:
     """Fill the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
@@ -57,8 +55,7 @@ def evidence_provided(
         prompt: the user message; its fields are documents and question.
         document: one fragment; its fields are title and content. None for this project's format.
         official: fill the prompt as the authors' runner does: the unchanged list of evidence, with repeated and empty
-            pages, up to the window minus ``answer_tokens``.
-        answer_tokens: see ``prompt_tokens``.
+            pages, up to the window minus ``ANSWER_TOKENS``.
         context_length, tokenizer, lemmatizer, wiki: see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
@@ -70,23 +67,16 @@ def evidence_provided(
         counter = await counter_of(model)
         question = state.metadata["question"]
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            ranked = await anyio.to_thread.run_sync(
-                rank_evidence,
-                question,
-                state.metadata["necessary_evidence"],
-                normalizer,
-                official,
-                wiki,
-                abandon_on_cancel=True,
-            )
+            pages = state.metadata["necessary_evidence"]
+            ranked = await in_daemon_thread(rank_evidence, question, pages, normalizer, official, wiki)
 
         def filled(n: int) -> str:
             return fill(prompt, document, question, ranked.fragments[:n])
 
         if official:
-            budget = context_window(model, context_length) - answer_tokens - counter.message_tokens
+            budget = context_window(model, context_length) - ANSWER_TOKENS - counter.message_tokens
         else:
-            budget = prompt_tokens(model, context_length, answer_tokens)
+            budget = prompt_tokens(model, context_length)
         texts = [text for _, text in ranked.fragments]
         n, tokens = await how_many_fit(texts, budget, counter, filled)
         state.user_prompt.text = filled(n)

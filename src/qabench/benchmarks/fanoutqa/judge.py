@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
-from qabench.benchmarks.fanoutqa.prompts import AUTO, judge_prompt
+from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
 from qabench.llm.exchange import ChatRequest
-from qabench.tasks.prompts import Prompt
+from qabench.tasks.prompts import AUTO, Prompt
 
 MODEL = "gpt-4o-2024-11-20"
 MODEL_VARIABLE = "FANOUTQA_JUDGE_MODEL"

@@ -62,12 +62,11 @@ _SEARCH = re.compile("<search>(.+?)</search>")
 def open_book(
     strings: SearchPrompts,
     official: bool,
-    answer_tokens: int,
-    search: str = "auto",
-    context_length: int | None = None,
-    tokenizer: str | None = None,
-    lemmatizer: str = "auto",
-    wiki: str | None = None,
+    search: str,
+    context_length: int | None,
+    tokenizer: str | None,
+    lemmatizer: str,
+    wiki: str | None,
 ) -> Solver:
     """Let the model search until it answers.
 
@@ -77,8 +76,7 @@ def open_book(
     Args:
         strings: the prompts, and the words of the tool and of its results.
         official: whether the fragments of a page are ranked by ``metadata["query"]``, and the reply has the authors'
-            reserve of tokens; otherwise they are ranked by the question, with a reserve of ``answer_tokens``.
-        answer_tokens: see ``prompt_tokens``.
+            reserve of tokens; otherwise they are ranked by the question, with a reserve of ``ANSWER_TOKENS``.
         search, context_length, tokenizer, lemmatizer, wiki: see the task.
 
     Raises:
@@ -96,7 +94,7 @@ def open_book(
         counter = await counter_of(model)
         state.metadata["searches"] = []
         window = context_window(model, context_length)
-        room = window - TOKENS_FOR_REPLY if official else prompt_tokens(model, context_length, answer_tokens)
+        room = window - TOKENS_FOR_REPLY if official else prompt_tokens(model, context_length)
         query = state.metadata["query" if official else "question"]
 
         async def attempt(how: str) -> TaskState:

@@ -15,12 +15,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError
 from qabench.loading_scripts import open_path
 from qabench.tasks.prompt_source import PromptSource
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt, check_fields, read_prompt
+from qabench.tasks.prompts import (
+    AUTO,
+    DATA_NOT_INSTRUCTIONS,
+    OFFICIAL,
+    QABENCH,
+    Prompt,
+    check_fields,
+    chosen_prompt,
+    read_prompt,
+)
 
-OFFICIAL, QABENCH, AUTO = "official", "qabench", "auto"
 CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
     f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
 )
@@ -77,58 +85,31 @@ def fragments(parts: Iterable[tuple[str, str]]) -> str:
     return "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in parts)
 
 
-def choose(prompt: str, file: str) -> str:
-    """Return "official" or "qabench" for a ``prompt`` argument; "auto" is official if the authors' file is available.
-
-    Raises:
-        InputError: another value.
-        SourceUnavailable: "official", and the authors' file is not available.
-        DigestMismatch: the authors' file does not have the pinned content.
-    """
-    _check("prompt", prompt)
-    if prompt == QABENCH:
-        return QABENCH
-    try:
-        open_path("fanoutqa", file)
-    except SourceUnavailable:
-        if prompt == OFFICIAL:
-            raise
-        return QABENCH
-    return OFFICIAL
-
-
-def choose_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench" for a ``protocol`` argument; "auto" is the same as the prompt. Checks it."""
-    _check("protocol", protocol)
-    return prompt if protocol == AUTO else protocol
-
-
 def open_book(prompt: str) -> SearchPrompts:
-    """Return the strings of the open-book setting for an argument, see ``choose``."""
-    return official_open_book() if choose(prompt, OPEN_BOOK_FILE) == OFFICIAL else OPEN_BOOK
+    """Return the strings of the open-book setting for an argument, see ``chosen_prompt``."""
+    return official_open_book() if _is_official(prompt, OPEN_BOOK_FILE) else OPEN_BOOK
 
 
 def closed_book(prompt: str) -> Prompt:
-    """Return the closed-book prompt for an argument, see ``choose``; its field is question."""
-    return official_closed_book() if choose(prompt, CLOSED_BOOK_FILE) == OFFICIAL else CLOSED_BOOK
+    """Return the closed-book prompt for an argument, see ``chosen_prompt``; its field is question."""
+    return official_closed_book() if _is_official(prompt, CLOSED_BOOK_FILE) else CLOSED_BOOK
 
 
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
-    """Return the evidence-provided prompt for an argument, see ``choose``, and the prompt of one fragment.
+    """Return the evidence-provided prompt for an argument, see ``chosen_prompt``, and the prompt of one fragment.
 
     The fields are documents and question, and title and content. None means this project's format of a fragment.
     """
-    official = choose(prompt, EVIDENCE_PROVIDED_FILE) == OFFICIAL
-    return official_evidence_provided() if official else (EVIDENCE_PROVIDED, None)
+    return official_evidence_provided() if _is_official(prompt, EVIDENCE_PROVIDED_FILE) else (EVIDENCE_PROVIDED, None)
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
-    """Return the judge's prompt for a name as in ``choose``, or a file as in ``judge_for``.
+    """Return the judge's prompt for a name as in ``chosen_prompt``, or a file as in ``judge_for``.
 
     Its fields are question, reference and answer. Raises InputError for neither a name nor a usable file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
-        official = choose(str(prompt), JUDGE_FILE) == OFFICIAL
+        official = _is_official(str(prompt), JUDGE_FILE)
         return _judge_prompt_in(open_path("fanoutqa", JUDGE_FILE)) if official else JUDGE_PROMPT
     path = Path(prompt)
     if not path.is_file():
@@ -233,9 +214,8 @@ def _judge_prompt_in(path: Path) -> Prompt:
     return check_fields(prompt, JUDGE_FIELDS)
 
 
-def _check(argument: str, value: str) -> None:
-    if value not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}")
+def _is_official(prompt: str, file: str) -> bool:
+    return chosen_prompt("fanoutqa", prompt, file) == OFFICIAL
 
 
 def _source(path: str) -> PromptSource:

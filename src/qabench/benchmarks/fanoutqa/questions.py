@@ -121,8 +121,3 @@ def _of_file(file: Path) -> Questions:
     if repeated := next((id for id, count in counts.items() if count > 1), None):
         raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
     return Questions(f"file:{file.name}", rows, digest, file)
-
-
-def evidence_pages(config: str | None = None) -> list[dict[str, Any]]:
-    """Return the evidence pages of a config's questions, in order. Raises as ``read_questions``."""
-    return [page for row in read_questions(config).rows for page in row["necessary_evidence"]]

@@ -11,26 +11,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fanoutqa.judge import MAX_ANSWER_CHARACTERS
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.data.predictions import Prediction, Predictions, read_predictions
+from qabench.data.predictions import Prediction, Predictions, read_predictions, some
 from qabench.data.rows import read_json
-from qabench.errors import DataError, InputError, QabenchError
+from qabench.errors import DataError, InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import deviations, parse, signature
-from qabench.io.files import write_json, write_text
+from qabench.io.files import write_text
 
-SETTINGS = {"closedbook": "--closed-book", "openbook": "--open-book", "evidenceprovided": "--evidence-provided"}
-"""The leaderboard's name of each setting, and the option with its answers."""
+SETTINGS = ("closedbook", "openbook", "evidenceprovided")
+"""The leaderboard's names of the settings."""
 TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
-NAME = re.compile(r"[A-Za-z0-9_-]+")
 # A question that was removed from the test questions in 2026, but that most submissions answer.
-DROPPED = {"36146d2306ce9ca3": "test_nov23"}
+DROPPED = "36146d2306ce9ca3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Problem:
     """A problem of a submission.
 
     Attributes:
-        kind: the kind of problem in two or three words; problems of the same kind are shown together.
+        kind: the kind of problem in two or three words.
         file: the file with the problem.
         line: the line, from 1; None if the problem concerns the whole file.
         message: what is wrong, what is allowed and how to fix it.
@@ -51,36 +50,15 @@ class Problem:
     message: str
     error: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the problem as JSON data."""
-        return {name: value for name, value in asdict(self).items() if name != "error"}
-
 
 @dataclass(frozen=True)
 class Submission:
-    """A checked submission.
-
-    Attributes:
-        name: the name of its files.
-        metadata: the metadata as submitted.
-        answers: for each submitted setting, the content of its file.
-        problems: errors and warnings.
-    """
+    """A checked submission: the name of its files, its metadata, the answers in each setting, and all problems."""
 
     name: str
     metadata: Mapping[str, Any]
     answers: Mapping[str, Predictions]
     problems: Sequence[Problem]
-
-    @property
-    def errors(self) -> list[Problem]:
-        """Return the problems that prevent writing the submission."""
-        return [problem for problem in self.problems if problem.error]
-
-    @property
-    def warnings(self) -> list[Problem]:
-        """Return the problems that do not prevent writing the submission."""
-        return [problem for problem in self.problems if not problem.error]
 
     def files(self) -> dict[str, str]:
         """Return the content of each file by its path in the leaderboard's folder; the metadata come last."""
@@ -118,7 +96,7 @@ def check(
     Raises:
         InputError: no answers are given, or the name contains characters other than letters, digits, - and _.
     """
-    if not NAME.fullmatch(name):
+    if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(
             f"the submission's name is {name!r}; file names of the leaderboard may contain the letters A-Z and "
             "a-z, digits, - and _"
@@ -127,8 +105,7 @@ def check(
         raise InputError("a submission needs answers: use at least one of --closed-book, --open-book, ...")
     read: dict[str, Predictions] = {}
     problems: list[Problem] = []
-    for setting in filter(answers.__contains__, SETTINGS):
-        source = answers[setting]
+    for setting, source in answers.items():
         try:
             read[setting] = source if isinstance(source, Predictions) else read_predictions(source, ("answer",))
         except InputError as error:
@@ -164,31 +141,18 @@ def run_deviations(run: Evaluation) -> list[str]:
 
 
 def write(submission: Submission, out: Path) -> list[Path]:
-    """Write the files of a submission below ``out``, all of them or none; the metadata last.
+    """Write the files of a submission below ``out``, the metadata last.
 
-    Raises:
-        InputError: files with this name and other content exist, also in another case, as on some systems Name.json
-            and name.json are the same file.
-        QabenchError: a file cannot be written; files that were already written are removed.
+    Raises InputError if other files have these names, and QabenchError if a file cannot be written.
     """
     files = {out / path: text for path, text in submission.files().items()}
-    folders = [out / "metadata", *(out / f"{setting}-generations" for setting in SETTINGS)]
-    present = [path for folder in folders for path in sorted(folder.glob("*.json*"))]
-    same_name = [path for path in present if path.stem.casefold() == submission.name.casefold()]
-    equal = [path for path in same_name if path in files and path.read_bytes() == files[path].encode("utf-8")]
-    if taken := [str(path) for path in same_name if path not in equal]:
+    if taken := [str(path) for path, text in files.items() if path.exists() and path.read_bytes() != text.encode()]:
         raise InputError(
             f"another submission has this name: {', '.join(taken)}. Nothing was written; use another --name or --out, "
             "or remove these files first (and keep your metadata in another folder)"
         )
-    new = [path for path in files if path not in equal]
-    try:
-        for path in new:
-            write_text(path, files[path])
-    except (QabenchError, KeyboardInterrupt):
-        for path in filter(Path.is_file, new):
-            path.unlink()
-        raise
+    for path, text in files.items():
+        write_text(path, text)
     return list(files)
 
 
@@ -202,10 +166,8 @@ def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterat
         if row.id in first:
             message = f"{row.id} was already answered in line {first[row.id]}; remove one of the two"
             yield Problem("repeated id", path, row.line, message)
-        elif config := DROPPED.get(row.id) if row.id not in expected_ids else None:
-            message = (
-                f"{row.id} is a question of {config} that was removed later; its answer is submitted but not scored"
-            )
+        elif row.id == DROPPED:
+            message = f"{DROPPED} is a question of test_nov23 that was removed later; its answer is not scored"
             yield Problem("dropped question", path, row.line, message, error=False)
         elif row.id not in expected_ids:
             message = (
@@ -215,7 +177,7 @@ def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterat
         first.setdefault(row.id, row.line)
         yield from _of_text(path, row)
     if missing := [i for i in question_ids if i not in first]:
-        message = f"{len(missing)} of {len(expected_ids)} questions have no answer and score 0: {', '.join(missing)}"
+        message = f"{len(missing)} of {len(expected_ids)} questions have no answer and score 0: {some(missing)}"
         yield Problem("missing answers", path, None, message, error=False)
 
 
@@ -234,16 +196,6 @@ def _of_text(path: str, row: Prediction) -> Iterator[Problem]:
         yield Problem("long answer", path, row.line, message, error=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key of the metadata: its description, its value in the template, and the check of its values."""
-
-    about: str
-    unset: Any
-    fits: Callable[[Any], bool]
-    required: bool = True
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
@@ -252,57 +204,45 @@ def _is_address(value: Any) -> bool:
     return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]++\S*+", value) is not None)
 
 
-KEYS: Mapping[str, Key] = {
-    "name": Key("the system's name on the leaderboard, a non-empty string", "", _is_text),
-    "authors": Key("the system's authors, a non-empty string", "", _is_text),
-    "url": Key("a page about the system, an http(s) address, or null", None, _is_address),
-    "citation": Key("a short citation, such as Doe et al., 2026, a non-empty string", "", _is_text),
-    "type": Key(f"one of {', '.join(TYPES)}", "", lambda value: value in TYPES),
-    "context": Key(
-        "the length of the context in tokens, an integer above 0", 0, lambda value: type(value) is int and value > 0
+KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "name": ("the system's name on the leaderboard, a non-empty string", _is_text),
+    "authors": ("the system's authors, a non-empty string", _is_text),
+    "url": ("a page about the system, an http(s) address, or null", _is_address),
+    "citation": ("a short citation, such as Doe et al., 2026, a non-empty string", _is_text),
+    "type": (f"one of {', '.join(TYPES)}", lambda value: value in TYPES),
+    "context": (
+        "the length of the context in tokens, an integer above 0",
+        lambda value: type(value) is int and value > 0,
     ),
-    "is_trained_for_function_calling": Key("true or false", None, lambda value: isinstance(value, bool)),
-    "details": Key(
-        "anything else, such as the model's exact version, a non-empty string or null",
-        None,
+    "is_trained_for_function_calling": ("true or false", lambda value: isinstance(value, bool)),
+    "details": (
+        "anything else, such as the model's exact version, a string or null",
         lambda value: value is None or isinstance(value, str),
-        required=False,
     ),
 }
-
-
-def write_template(path: Path) -> None:
-    """Write a template of the metadata; it does not pass the check until it is completed.
-
-    Raises:
-        InputError: the file already exists.
-        QabenchError: the file cannot be written.
-    """
-    if path.exists():
-        raise InputError(f"{path} already exists and is not changed; use another path, or remove the file")
-    write_json(path, {name: key.unset for name, key in KEYS.items()})
+"""The keys of the metadata: what is allowed, and the check of a value. Only ``details`` is optional."""
 
 
 def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
     """Return the metadata to submit, and their problems; the names of the files of answers are filled in."""
     try:
         metadata = read_json(path)
-    except OSError as error:
-        return {}, [Problem("unreadable file", str(path), None, f"cannot read it: {error.strerror or error}")]
-    except DataError as error:
-        return {}, [Problem("not JSON", str(path), None, str(error))]
-    if not isinstance(metadata, dict):
-        return {}, [Problem("not metadata", str(path), None, "a JSON object is expected; `--init` writes a template")]
+        if not isinstance(metadata, dict):
+            raise DataError("it is not a JSON object")
+    except (OSError, DataError) as error:
+        keys = "; ".join(f"{name}: {about}" for name, (about, _) in KEYS.items())
+        message = f"the metadata cannot be read ({error}); they are a JSON object with {keys}"
+        return {}, [Problem("no metadata", str(path), None, message)]
     problems = [
-        Problem("missing key", str(path), None, f"the key {name!r} is missing: {key.about}")
-        for name, key in KEYS.items()
-        if key.required and name not in metadata
+        Problem("missing key", str(path), None, f"the key {name!r} is missing: {about}")
+        for name, (about, _) in KEYS.items()
+        if name not in metadata and name != "details"
     ]
     for name, value in metadata.items():
         if name not in KEYS and name not in files:
             message = f"the key {name!r} would fail the leaderboard's check; allowed: {', '.join([*KEYS, *files])}"
             problems.append(Problem("unknown key", str(path), None, message))
-        elif name in KEYS and not KEYS[name].fits(value):
-            message = f"{name!r} is {json.dumps(value):.60}; allowed: {KEYS[name].about}"
+        elif name in KEYS and not KEYS[name][1](value):
+            message = f"{name!r} is {json.dumps(value):.60}; allowed: {KEYS[name][0]}"
             problems.append(Problem("wrong value", str(path), None, message))
     return {**metadata, **files}, problems

@@ -20,18 +20,14 @@ from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, Scores, add_evidence, score_answers, scorers_of
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
-from qabench.benchmarks.fanoutqa.prompts import AUTO, OFFICIAL, choose_protocol
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
-from qabench.benchmarks.fanoutqa.window import check_window
+from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, check_window
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.tasks.common import answer_of, chosen, sample, task_metadata, texts
 from qabench.tasks.metrics import means
-from qabench.tasks.prompts import Prompt
+from qabench.tasks.prompts import AUTO, OFFICIAL, Prompt, chosen_protocol
 from qabench.tasks.replies import ask, asked_with
-
-ANSWER_TOKENS = 520
-"""The number of tokens reserved for the answer."""
 
 Names = str | list[str] | None
 
@@ -71,7 +67,7 @@ def fanoutqa_closed_book(
         SourceError: the questions, or with "official" the prompt, are not available.
     """
     user_prompt = prompts.closed_book(prompt)
-    protocol = choose_protocol(protocol, user_prompt.name)
+    protocol = chosen_protocol(protocol, user_prompt.name)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("closed-book", user_prompt, protocol, ask(), selection, scoring)
 
@@ -115,10 +111,9 @@ def fanoutqa_open_book(
         SourceError: as ``fanoutqa_closed_book``.
     """
     strings = prompts.open_book(prompt)
-    protocol = choose_protocol(protocol, strings.tools.name)
+    protocol = chosen_protocol(protocol, strings.tools.name)
     check_window(context_length)
-    official = protocol == OFFICIAL
-    solver = open_book(strings, official, ANSWER_TOKENS, search, context_length, tokenizer, lemmatizer, wiki)
+    solver = open_book(strings, protocol == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki)
     gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
     user_prompt = strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
@@ -154,12 +149,10 @@ def fanoutqa_evidence_provided(
         SourceError: as ``fanoutqa_closed_book``.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
-    protocol = choose_protocol(protocol, user_prompt.name)
+    protocol = chosen_protocol(protocol, user_prompt.name)
     check_window(context_length)
     official = protocol == OFFICIAL
-    solver = evidence_provided(
-        user_prompt, document, official, ANSWER_TOKENS, context_length, tokenizer, lemmatizer, wiki
-    )
+    solver = evidence_provided(user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("evidence-provided", user_prompt, protocol, [solver, ask()], selection, scoring)
 

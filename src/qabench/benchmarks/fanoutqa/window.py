@@ -21,6 +21,8 @@ from qabench.benchmarks.fanoutqa.official import AS_KANI
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import offline_variable
 
+ANSWER_TOKENS = 520
+"""Tokens reserved for the answer."""
 TEMPLATE_TOKENS = 64
 """Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""
 _PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")
@@ -53,13 +55,13 @@ def check_window(context_length: int | None) -> None:
         context_window(model, context_length)
 
 
-def prompt_tokens(model: Model, context_length: int | None, answer_tokens: int) -> int:
+def prompt_tokens(model: Model, context_length: int | None) -> int:
     """Return the maximum number of tokens of a prompt that leaves room for the reply.
 
-    ``answer_tokens`` are reserved for the reply, or the run's ``--max-tokens`` if that is larger.
+    ``ANSWER_TOKENS`` are reserved for the reply, or the run's ``--max-tokens`` if that is larger.
     """
     window = context_window(model, context_length)
-    reserve = max(answer_tokens, active_generate_config().max_tokens or 0)
+    reserve = max(ANSWER_TOKENS, active_generate_config().max_tokens or 0)
     room = window - reserve - TEMPLATE_TOKENS
     info = get_model_info(model) if context_length is None else None
     if info and info.input_tokens:

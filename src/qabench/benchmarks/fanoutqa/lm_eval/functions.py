@@ -10,9 +10,9 @@ from typing import Any
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, score_answers
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-from qabench.benchmarks.fanoutqa.prompts import AUTO, closed_book
+from qabench.benchmarks.fanoutqa.prompts import closed_book
 from qabench.lm_eval.task import QabenchTask
-from qabench.tasks.prompts import Prompt
+from qabench.tasks.prompts import AUTO, Prompt
 from qabench.text.lemmatizers import MODEL_VARIABLE
 from qabench.text.normalize import shared_normalizer
 
