@@ -63,7 +63,6 @@ SLOW_FILES = {
     "test_readme.py",
     "test_cli.py",
     "test_cli_fetch.py",
-    "test_full_disks.py",
     "test_compare.py",
     "test_judge.py",
     "test_llm_client.py",

@@ -1,4 +1,4 @@
-"""Input that once caused a traceback, or reached the terminal as it was: one line, and exit code 1 or 2."""
+"""Hostile input is one line and exit code 1 or 2; the shell completes names."""
 
 from __future__ import annotations
 
@@ -55,3 +55,24 @@ def test_keys_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-0123456789")
     shown = printable("HTTP 400: the key sk-0123456789 of https://a.b/v1?api-key=other is wrong\x1b[0m")
     assert shown == "HTTP 400: the key [redacted] of https://a.b/v1 is wrong\\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("words", "completions"),
+    [
+        ("score fe", ["felm"]),
+        ("score fanoutqa --config d", ["dev", "dev_nov23"]),
+        ("score fanoutqa --metrics acc,r", ["acc,rouge"]),
+        ("score fastbook --format m", ["markdown"]),
+        ("compare fanoutqa --metric acc", ["acc.loose", "acc.strict"]),
+        ("run fanoutqa --setting c", ["closed-book"]),
+        ("run nope --setting c", []),
+        ("run felm -T nu", ["num_cons="]),
+    ],
+)
+def test_words_are_completed(words: str, completions: list[str]) -> None:
+    line = f"qabench {words}"
+    count = len(line.split()) - (not line.endswith(" "))
+    asked = {"_QABENCH_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(count)}
+    result = CliRunner().invoke(app, [], prog_name="qabench", env=asked)
+    assert result.stdout.splitlines() == (completions or [""])

@@ -1,7 +1,9 @@
-"""The documentation site builds strictly, its code runs, and each of twenty questions is answered near the start."""
+"""The site builds strictly, its code and all doctests run, its pictures exist, and twenty questions are answered."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -124,3 +126,43 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "qabench score" in (tmp_path / "reference/commands/index.html").read_text(encoding="utf-8")
+
+
+IMAGES = DOCS / "images"
+
+
+@pytest.mark.slow
+def test_the_pictures_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jinja2", reason="needs the extra report")
+    import screenshots
+
+    monkeypatch.setattr("sys.argv", ["screenshots.py", str(tmp_path)])
+    screenshots.main()
+    taken = {path.name for path in tmp_path.iterdir()}
+    assert taken == {path.name for path in IMAGES.iterdir()}
+    assert all(path.stat().st_size > 20_000 for path in tmp_path.iterdir())
+
+
+def test_every_picture_is_shown() -> None:
+    pages = [*DOCS.rglob("*.md"), ROOT / "README.md"]
+    shown = {name for page in pages for name in re.findall(r"images/([\w-]+\.png)", page.read_text(encoding="utf-8"))}
+    assert shown == {path.name for path in IMAGES.iterdir()}
+
+
+FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "retrieval": "qabench.retrieval"}
+
+
+def modules() -> list[str]:
+    """The modules with doctests; those of metrics are in ``tests/metrics``."""
+    return [
+        ".".join([package, *path.relative_to(ROOT / folder).with_suffix("").parts])
+        for folder, package in FOLDERS.items()
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if ">>>" in path.read_text(encoding="utf-8")
+    ]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_doctests(name: str) -> None:
+    done = doctest.testmod(importlib.import_module(name))
+    assert done.attempted and not done.failed

@@ -1,4 +1,4 @@
-"""Scores of records: means and functions of sums, with intervals, n and records left out."""
+"""Scores of records with intervals, n and records left out; comparisons by any metric, with epochs and gaps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.felm.scores import Confusion, felm_scores
+from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric, Record
 from qabench.evaluation.comparison import compare
-from qabench.evaluation.evaluation import item_score, scores_of
+from qabench.evaluation.evaluation import item_score, scores_of, without_superseded
 from qabench.evaluation.tables import undefined_note
-from qabench.stats import bootstrap, bootstrap_mean
+from qabench.stats import adjust, bootstrap, bootstrap_mean, paired_randomization
 
 COUNTS = ("tp", "tn", "fp", "fn")
 FELM = benchmark("felm").metrics
@@ -29,7 +30,7 @@ def record(id: str = "1", epoch: int = 1, **scores: float) -> Record:
 
 def of(*records: Record, **more: Any) -> Evaluation:
     about = ("log", "task", "fanoutqa", "sample", "raw", "m", "2026-01-01", "success", len(records))
-    return Evaluation(*about, records, **{"metrics": benchmark("fanoutqa").metrics} | more)
+    return replace(Evaluation(*about, records, metrics=benchmark("fanoutqa").metrics), **more)
 
 
 def mean_metric(name: str) -> Metric:
@@ -46,14 +47,14 @@ responses = st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=
 @settings(max_examples=20, deadline=None)
 @given(responses)
 def test_f1_is_computed_from_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
-    labels, verdicts = [[label for label, _ in one] for one in pairs], [[said for _, said in one] for one in pairs]
-    counts = [Confusion.of(*both) for both in zip(verdicts, labels, strict=True)]
-    records = [record(str(i), **{name: getattr(one, name) for name in COUNTS}) for i, one in enumerate(counts)]
-    found = scores_of(FELM, records)
-    wanted = felm_scores(labels, verdicts).as_dict()
+    labels, verdicts = ([[pair[i] for pair in response] for response in pairs] for i in (0, 1))
+    tables = [Confusion.of(*both) for both in zip(verdicts, labels, strict=True)]
+    records = [record(str(i), **{name: getattr(table, name) for name in COUNTS}) for i, table in enumerate(tables)]
+    scores = scores_of(FELM, records)
+    expected = felm_scores(labels, verdicts).as_dict()
     for name in ("f1", "precision", "recall", "balanced_accuracy"):
-        assert (found[name].interval.mean if name in found else None) == wanted[name]
-    for score in found.values():
+        assert (scores[name].interval.mean if name in scores else None) == expected[name]
+    for score in scores.values():
         assert 0 <= score.interval.low <= score.interval.high <= 1
         assert score.n == sum(map(len, labels)) and score.left_out == 0
 
@@ -119,16 +120,13 @@ def test_nothing_answered_has_no_score() -> None:
 
 
 def test_groups_are_ordered_by_size() -> None:
-    groups = [{"domain": ["a"]}, {"domain": ["b", "c"]}, {"domain": ["b"]}]
-    records = [
-        Record(str(i), 1, "q", "", [], "a", "answered", scores={"acc.loose": float(i)}, groups=one)
-        for i, one in enumerate(groups)
-    ]
-    evaluation = of(*records)
-    assert evaluation.groupings() == ["domain"]
-    assert list(evaluation.by_group("domain")) == ["b", "a", "c"]
-    found = evaluation.as_dict(by=["domain"])["by"]["domain"]["b"]
-    assert (found["records"], found["scores"], found["n"]) == (2, {"acc.loose": 1.5}, {"acc.loose": 2})
+    groups = ["a"], ["b", "c"], ["b"]
+    records = [replace(record(str(i), **{"acc.loose": i}), groups={"domain": names}) for i, names in enumerate(groups)]
+    grouped = of(*records)
+    assert grouped.groupings() == ["domain"]
+    assert list(grouped.by_group("domain")) == ["b", "a", "c"]
+    numbers = grouped.as_dict(by=["domain"])["by"]["domain"]["b"]
+    assert (numbers["records"], numbers["scores"], numbers["n"]) == (2, {"acc.loose": 1.5}, {"acc.loose": 2})
 
 
 def test_equal_problems_are_one_sentence() -> None:
@@ -144,3 +142,88 @@ def test_an_evaluation_has_n_unit_and_deviations(name: str) -> None:
     assert (found["n"], found["unit"], found["left_out"]) == ({name: 1}, {name: "questions"}, {name: 0})
     assert "1 of 10 questions were asked" in found["deviations"][name]
     assert not isnan(found["intervals"][name]["low"])
+
+
+# Comparisons
+
+MEAN = mean_metric("x")
+F1 = Metric(
+    "f1", "F1", "", "x", columns=("tp", "fp", "fn"), function=lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn),
+    item=lambda tp, fp, fn: tp - fp - fn,
+)  # fmt: skip
+
+
+def evaluation(rows: list[dict[str, float]], **more: object) -> Evaluation:
+    return of(*(record(str(i), **row) for i, row in enumerate(rows)), **{"metrics": ()} | more)
+
+
+def of_values(values: list[float]) -> Evaluation:
+    return evaluation([{"x": value} for value in values])
+
+
+def test_every_pair_is_tested_and_corrected() -> None:
+    rng = np.random.default_rng(0)
+    values = {name: [float(v) for v in rng.random(40) + shift] for name, shift in (("a", 0.0), ("b", 0.4), ("c", 0.1))}
+    comparison = compare({name: of_values(scores) for name, scores in values.items()}, MEAN)
+    assert list(comparison.systems) == ["b", "c", "a"]
+    assert [(pair.first, pair.second) for pair in comparison.pairs] == [("b", "c"), ("b", "a"), ("c", "a")]
+    p = [paired_randomization(values[pair.first], values[pair.second]).p_value for pair in comparison.pairs]
+    assert [pair.difference.p_value for pair in comparison.pairs] == p
+    assert [pair.corrected_p for pair in comparison.pairs] == adjust(p, "holm")
+    assert "corrected over all pairs (Holm)" in comparison.about()
+
+
+def test_functions_of_sums_are_compared_by_their_sums() -> None:
+    rng = np.random.default_rng(1)
+    tables = {name: rng.integers(0, 4, (30, 3)).astype(float) for name in "ab"}
+    systems = {
+        name: evaluation([dict(zip(("tp", "fp", "fn"), row, strict=True)) for row in of.tolist()])
+        for name, of in tables.items()
+    }
+    (pair,) = compare(systems, F1).pairs
+    wanted = paired_randomization(tables[pair.first], tables[pair.second], function=F1.function)
+    assert pair.difference.interval.mean == pytest.approx(wanted.interval.mean)
+    assert pair.difference.p_value == wanted.p_value and pair.n == 30
+
+
+def test_metrics_of_all_benchmarks_are_compared() -> None:
+    for name in benchmark_names():
+        for metric in benchmark(name).metrics:
+            rows = [dict.fromkeys(metric.needs, value) for value in (1.0, 0.0, 1.0)]  # the second has no units
+            pairs = compare({"a": evaluation(rows), "b": evaluation(rows)}, metric, resamples=20).pairs
+            assert all(pair.ties == pair.n == 3 for pair in pairs), metric
+            assert pairs or name != "expertqa" or metric.family == "factscore"  # some are undefined for equal numbers
+
+
+def test_each_pair_uses_its_common_questions() -> None:
+    systems = {"a": of_values([1, 0, 1, 1]), "b": of_values([0, 0, 1]), "c": of_values([nan, 1, 0, 0])}
+    sizes = {frozenset(pair.first + pair.second): pair.n for pair in compare(systems, MEAN).pairs}
+    assert sizes == {frozenset("ab"): 3, frozenset("ac"): 3, frozenset("bc"): 2}
+
+
+def test_epochs_count_as_one_question_and_lower_may_be_better() -> None:
+    epochs = of(*(record(str(i // 2), i % 2 + 1, x=i % 2) for i in range(8)))
+    systems = {"a": epochs, "b": of_values([0.25] * 4)}
+    (pair,) = compare(systems, MEAN).pairs
+    assert (pair.first, pair.n, pair.wins, pair.difference.interval.mean) == ("a", 4, 4, 0.25)
+    (pair,) = compare(systems, replace(MEAN, higher_is_better=False)).pairs
+    assert (pair.first, pair.wins, pair.difference.interval.mean) == ("b", 4, -0.25)
+
+
+def test_a_resumed_run_replaces_the_original() -> None:
+    killed = evaluation([{"x": 1.0}], origin="o", created="2026-01-01", path="killed")
+    resumed = evaluation([{"x": 1.0}, {"x": 0.0}], origin="o", created="2026-01-02", path="resumed")
+    other = evaluation([{"x": 1.0}], path="other")
+    kept, superseded = without_superseded([killed, other, resumed])
+    assert [one.path for one in kept] == ["other", "resumed"]
+    assert [one.path for one in superseded] == ["killed"]
+
+
+def test_bad_arguments() -> None:
+    systems = {"a": of_values([1.0]), "b": of_values([0.0])}
+    with pytest.raises(InputError, match="unknown test 't'; allowed: randomization, bootstrap"):
+        compare(systems, MEAN, test="t")
+    with pytest.raises(InputError, match="unknown correction"):
+        compare(systems, MEAN, correction="x")
+    with pytest.raises(InputError, match="on one config; these are on fanoutqa dev, fanoutqa sample"):
+        compare(systems | {"b": replace(systems["b"], config="dev")}, MEAN)

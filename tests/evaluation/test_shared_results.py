@@ -17,7 +17,7 @@ import qabench
 from qabench.cli import app
 from qabench.evaluation import Evaluation, Message
 from qabench.loading_scripts import FOLDER
-from qabench.runs.shared_results import write_shared
+from qabench.runs.export import write_shared
 
 ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").iterdir())[0]
 VALIDATOR = os.environ.get("EVERY_EVAL_EVER") or shutil.which("every_eval_ever")

@@ -1,4 +1,4 @@
-"""The page of a report in a browser: every control, harmful strings, screens of all sizes."""
+"""The page of a report in a browser: every control, harmful strings, screens of all sizes, accessibility."""
 
 from __future__ import annotations
 
@@ -47,6 +47,12 @@ def three() -> list[Evaluation]:
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report of all four benchmarks."""
     return build_report(all_four(), tmp_path_factory.mktemp("report") / "all")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of nine systems."""
+    return build_report(many_systems(9), tmp_path_factory.mktemp("report") / "many")
 
 
 @pytest.fixture(scope="module")
@@ -166,9 +172,9 @@ def test_a_table_is_copied(browser: Browser, everything: Path, three: list[Evalu
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_matrix_of_nine_runs_is_not_wider_than_the_screen(
-    browser: Browser, everything: Path, tmp_path: Path, width: int
+    browser: Browser, everything: Path, many: Path, width: int
 ) -> None:
-    for file in (everything, build_report(many_systems(9), tmp_path)):
+    for file in (everything, many):
         with watched_page(browser, viewport={"width": width, "height": 844}) as page:
             opened(page, file.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -371,3 +377,33 @@ def test_epochs_stand_together(browser: Browser, three: list[Evaluation], tmp_pa
         page.locator("#question .record").first.wait_for()
         assert page.locator("#question h5").all_inner_texts() == ["Epoch 1", "Epoch 2", "Epoch 3"]
         assert "0.50" in page.locator(".questions .badge").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("systems", ["everything", "many"])
+def test_axe_finds_nothing(browser: Browser, request: pytest.FixtureRequest, scheme: str, systems: str) -> None:
+    """Contrast, names and keyboard access, checked with axe-core."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    rules = {"rules": {"label-content-name-mismatch": {"enabled": True}}}  # not on by default
+
+    def violations() -> list[str]:
+        broken = axe.Axe().run(page, options=rules).response["violations"]
+        return [f"{rule['id']}: {[node['target'] for node in rule['nodes'][:3]]}" for rule in broken]
+
+    with watched_page(browser, bypass_csp=True, color_scheme=scheme, reduced_motion="reduce") as page:
+        opened(page, request.getfixturevalue(systems).as_uri())
+        page.wait_for_timeout(200)
+        assert violations() == []
+        page.locator(".questions a").first.click()
+        page.locator("#question .record").first.wait_for()
+        assert violations() == []
+
+
+def test_every_control_is_reached_by_tab(page: Page) -> None:
+    ready(page)
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.name || document.activeElement.className"))
+    assert {"sort", "metric"} <= reached
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"

@@ -38,7 +38,7 @@ def run(*arguments: str) -> Result:
 
 
 def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
-    result = run("prefetch", "fanoutqa", "--config", "sample", "--json", "--at-once", "4")
+    result = run("prefetch", "fanoutqa", "--config", "sample", "--json")
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert document["pages"] == document["fetched"] > 10
@@ -54,13 +54,11 @@ def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
 def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) -> None:
     title = next(row["title"] for row in sample_pages() if row["pageid"] is None)
     del server.pages[title]
-    result = run("prefetch", "fanoutqa", "--config", "sample", "--cache", str(tmp_path / "here"))
+    result = run("prefetch", "fanoutqa", "--config", "sample")
     assert result.exit_code == 1
     assert "missing at the epoch:" in result.stdout
     assert f"{title!r} (page id unknown): the wiki has no page with this title" in result.stdout
-    document = json.loads(
-        run("prefetch", "fanoutqa", "--config", "sample", "--json", "--cache", str(tmp_path / "here")).stdout
-    )
+    document = json.loads(run("prefetch", "fanoutqa", "--config", "sample", "--json").stdout)
     assert title in [entry["title"] for entry in document["missing"]]
 
 
@@ -88,7 +86,7 @@ def test_import_cache(tmp_path: Path) -> None:
     assert "skipped: 1 pages without text, 1 other files" in result.stdout
     assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
     bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
-    result = run("import-cache", str(bad), "--json", "--cache", str(tmp_path / "cache/wikicache"))
+    result = run("import-cache", str(bad), "--json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["written"], document["present"]) == (1, 0, 1)
     assert document["refused"] == [{"name": "../3-dated.md", "reason": "a path that leads out of its folder"}]

@@ -21,21 +21,14 @@ from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.benchmarks.felm.tasks import felm
 from qabench.cli import app
 from qabench.hub.results import read_reports
+from qabench.loading_scripts import FOLDER
 from qabench.runs.log import read_run
 
-TASKS: dict[str, Any] = {
-    "fanoutqa": lambda: fanoutqa_closed_book("sample", lemmatizer="simplemma"),
-    "felm": lambda: felm("sample", "cot-cons", num_cons=3, prompt="qabench"),
-    "felm claims": lambda: felm("sample", claims=True, prompt="qabench"),
-    "fastbook": lambda: fastbook_rag("sample", k=3),
-    "expertqa": lambda: expertqa("sample", prompt="qabench"),
-}
-EDITED = {
-    "fanoutqa": ("acc.loose", 1.0),
-    "felm": ("tn", 5),
-    "felm claims": ("tn", 5),
-    "fastbook": ("recall@3", 1.0),
-    "expertqa": ("rougeL", 1.0),
+TASKS: dict[str, tuple[Any, str, float]] = {  # a task, and another value for one of its scores
+    "fanoutqa": (lambda: fanoutqa_closed_book("sample", lemmatizer="simplemma"), "acc.loose", 1.0),
+    "felm": (lambda: felm("sample", "cot-cons", num_cons=3, prompt="qabench"), "tn", 5),
+    "fastbook": (lambda: fastbook_rag("sample", k=3), "recall@3", 1.0),
+    "expertqa": (lambda: expertqa("sample", prompt="qabench"), "rougeL", 1.0),
 }
 
 
@@ -54,7 +47,7 @@ def reply(messages: Any) -> Any:
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("logs")
-    return {name: Path(run(task(), reply, folder, epochs=2).location) for name, task in TASKS.items()}
+    return {name: Path(run(task(), reply, folder, epochs=2).location) for name, (task, *_) in TASKS.items()}
 
 
 def edited(log: Path, folder: Path, name: str, value: float) -> Path:
@@ -84,7 +77,7 @@ def test_an_unedited_log_has_the_scores_of_its_answers(name: str, logs: dict[str
 
 @pytest.mark.parametrize("name", TASKS)
 def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
-    column, value = EDITED[name]
+    _, column, value = TASKS[name]
     path = edited(logs[name], tmp_path, column, value)
     honest, forged = read_run(logs[name]), read_run(path)
     assert {key: score.interval for key, score in forged.scores().items()} == {
@@ -102,10 +95,8 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
     content = read_eval_log(str(logs[name]))
-    content.samples, content.eval.metadata = (
-        (content.samples or [])[:2],
-        {**(content.eval.metadata or {}), "available": 1},
-    )
+    content.samples, metadata = (content.samples or [])[:2], content.eval.metadata or {}
+    content.eval.metadata = metadata | {"available": 1}
     write_eval_log(content, str(tmp_path / "log.eval"))
     honest, forged = read_run(logs[name]), read_run(tmp_path / "log.eval")
     score = next(iter(forged.scores().values()))
@@ -136,9 +127,7 @@ def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, m
 
 
 def test_without_the_questions_scores_are_marked(tmp_path: Path) -> None:
-    import qabench.loading_scripts as scripts
-
-    questions = json.loads((scripts.FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
+    questions = json.loads((FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
     file = tmp_path / "own.json"
     file.write_text(json.dumps(questions[:3]), encoding="utf-8")
     task = fanoutqa_closed_book(questions=str(file), lemmatizer="simplemma")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -19,12 +21,17 @@ from typer.testing import CliRunner
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import datasets
+from filelock import FileLock
 from inspect_ai import eval as inspect_eval
+from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.model import ModelUsage
 from openai_server import Fault, OpenAIServer
-from scripted_model import scripted, text
+from scripted_model import run, scripted, text
 
 from qabench import evaluate_predictions
 from qabench.benchmarks.fanoutqa.questions import read_questions
+from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
+from qabench.benchmarks.felm.tasks import felm
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -32,6 +39,7 @@ from qabench.llm.cache import stored_replies
 from qabench.runs import probe
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
+from qabench.runs.running import resume
 from qabench.runs.sources import read_evaluations
 
 QUESTIONS = 12
@@ -117,29 +125,27 @@ def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> N
 
 
 def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, options: list[str], tmp_path: Path) -> None:
-    more = ["-T", "lemmatizer=simplemma", "-M", "default_headers={X-Team: qa}", "--limit", "2-4"]
+    more = ["-T", "lemmatizer=simplemma", "-M", "default_headers={X-Team: qa}", "--limit", "2-4", "--epochs", 3]
     ran = qabench("run", "fanoutqa", *options, *more)
     assert ran.returncode == 0, ran.stderr
     (log,) = tmp_path.glob("*.eval")
-    assert "acc.loose" in ran.stdout and "3 answered" in ran.stdout and "not official" in ran.stdout
+    assert "acc.loose" in ran.stdout and "9 answered" in ran.stdout and "not official" in ran.stdout
     ids = [row["id"] for row in read_questions("sample").rows]
-    assert [record.id for record in read_run(log).records] == ids[1:4]
+    assert [record.id for record in read_run(log).records] == [id for id in ids[1:4] for _ in range(3)]
     assert ran.stderr.splitlines()[0] == f"log: {log}"
-    assert "hooks" not in ran.stdout + ran.stderr
     assert {call.headers.get("x-team") for call in server.calls} == {"qa"}
-
-
-def test_a_run_asks_by_id_and_category_with_epochs(server: OpenAIServer, options: list[str]) -> None:
-    row = read_questions("sample").rows[3]
-    ran = qabench("run", "fanoutqa", *options, "--json", "--id", row["id"], "--epochs", 3)
-    assert ran.returncode == 0, ran.stderr
-    report = json.loads(ran.stdout)
-    assert report["counts"]["answered"] == 3 and len(server.calls) == 3 + PROBE
     assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
-    (category, *_) = row["categories"]
-    ran = qabench("run", "fanoutqa", *options, "--json", "--category", category)
-    selected = sum(category in other["categories"] for other in read_questions("sample").rows)
-    assert json.loads(ran.stdout)["counts"]["answered"] == selected
+
+
+def test_a_run_asks_by_id_and_category(options: list[str]) -> None:
+    rows = read_questions("sample").rows
+    (category, *_) = rows[3]["categories"]
+    for option, selected in (
+        (["--id", rows[3]["id"]], 1),
+        (["--category", category], sum(category in row["categories"] for row in rows)),
+    ):
+        ran = qabench("run", "fanoutqa", *options, "--json", *option)
+        assert json.loads(ran.stdout)["counts"]["answered"] == selected
 
 
 def test_the_same_call_is_not_paid_for_twice(
@@ -392,3 +398,71 @@ def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.M
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
         probe.make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-W", "default", "-P", "-c", code], capture_output=True, text=True)
+
+
+def test_a_run_imports_the_tasks_of_its_benchmark(tmp_path: Path) -> None:
+    done = python(f"""
+import sys
+from qabench.runs.running import start
+task_args = {{"config": "sample", "prompt": "qabench"}}
+start("felm", None, "mockllm/m", task_args=task_args, limit=1, log_dir={str(tmp_path)!r})
+print(sorted(name for name in sys.modules if name.startswith("qabench.benchmarks.") and name.endswith(".tasks")))
+import inspect_ai
+task_args = {{"config": "sample", "lemmatizer": "simplemma"}}
+(log,) = inspect_ai.eval("qabench/fanoutqa_closed_book", model="mockllm/m", task_args=task_args, limit=1,
+    display="none", log_dir={str(tmp_path)!r})
+print(log.status)
+""")
+    assert done.stdout.splitlines()[-2:] == ["['qabench.benchmarks.felm.tasks']", "success"], done.stderr
+
+
+def test_a_broken_benchmark_does_not_break_the_others() -> None:
+    done = python("""
+import sys
+sys.modules["qabench.benchmarks.fanoutqa.tasks"] = None  # its import fails
+import qabench.inspect_tasks
+from inspect_ai._util.registry import registry_lookup
+print([registry_lookup("task", f"qabench/{name}") is not None for name in ("felm", "fastbook_rag", "expertqa")])
+""")
+    assert done.stdout == "[True, True, True]\n"
+    assert "the tasks of fanoutqa cannot be imported: ModuleNotFoundError" in done.stderr
+
+
+def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) -> None:
+    task = felm("sample", prompt="qabench")
+    log = Path(run(task, lambda messages: "ALL_CORRECT", tmp_path).location)
+    path = log.with_name(f".{log.name}.lock")
+    with FileLock(path):
+        path.write_text("process 4711 on here")
+        with pytest.raises(InputError, match=r"being resumed by another process \(process 4711 on here\)"):
+            resume(log)
+
+
+def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:
+    log = Path(run(felm("sample", prompt="qabench"), lambda messages: "ALL_CORRECT", tmp_path).location)
+    content = read_eval_log(str(log))
+    content.status, content.samples, content.eval.model_base_url = "started", [], "http://127.0.0.1:9/v1"
+    content.eval.task_id = "another"
+    write_eval_log(content, str(tmp_path / "running.eval"), format="eval")
+    read = read_evaluations([tmp_path])
+    assert [evaluation.path for evaluation in read.evaluations] == [str(log)]
+    assert read.notes == [f"{tmp_path / 'running.eval'} is left out: the run has no answers yet"]
+    (note,) = read_evaluations([tmp_path / "running.eval"]).notes
+    command = ["qabench", "run", "--resume", str(tmp_path / "running.eval"), "--base-url", "http://127.0.0.1:9/v1"]
+    assert f"`{shlex.join(command)}` asks for the others" in note
+
+
+def test_a_reply_of_all_its_tokens_is_cut_off(tmp_path: Path) -> None:
+    def reply(messages: object) -> object:
+        output = text("Mars and", "unknown")
+        output.usage = ModelUsage(input_tokens=9, output_tokens=8, total_tokens=17)
+        return output
+
+    for limit, status in ((8, "cut off"), (9, "answered")):
+        task = fanoutqa_closed_book("sample", lemmatizer="simplemma")
+        log = run(task, reply, tmp_path / str(limit), max_tokens=limit, limit=1)
+        assert read_run(log.location).counts()[status] == 1, os.listdir(tmp_path)

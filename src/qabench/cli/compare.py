@@ -20,7 +20,7 @@ from qabench.cli.options import (
     Verbose,
     checked_format,
 )
-from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar
+from qabench.cli.output import print_json, print_tables
 from qabench.cli.score import parameters
 from qabench.errors import InputError
 
@@ -56,11 +56,10 @@ def _compare(
 
     All questions of the config count, unanswered ones as in the official score.
     """
-    from qabench.cli.evaluations import print_notes
+    from qabench.cli.evaluations import print_notes, scored
     from qabench.evaluation.comparison import compare as compare_evaluations
     from qabench.evaluation.tables import labels
     from qabench.io.files import check_writable, write_json
-    from qabench.runs.sources import read_evaluations
 
     output_format = checked_format(format, as_json)
     if output:
@@ -68,16 +67,8 @@ def _compare(
     scorer = benchmark_of(benchmark)
     chosen = scorer.metric(metric) if metric else None
     families = [family for family in scorer.families if chosen and family in (chosen.family, chosen.name)]
-    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        sources = read_evaluations(
-            files,
-            scorer.name,
-            config,
-            metrics=families or None,
-            questions=questions,
-            progress=progress,
-            **scorer.checked_options(options),
-        )
+    values = scorer.checked_options(options)
+    sources = scored(files, scorer.name, config, metrics=families or None, questions=questions, **values)
     evaluations = sources.evaluations
     paths = [evaluation.path for evaluation in evaluations]
     if len(paths) < 2:

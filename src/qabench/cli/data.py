@@ -64,10 +64,9 @@ def list_all(
         return
     cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
     columns = ["benchmark and config", "splits", "data", "description"]
-    example = f'load one: qabench.load_dataset("{rows[0][0]}", "{rows[0][1]}")'
-    print_table(Table("Benchmarks", columns, cells, [example]))
-    example = f'load one: qabench.load_metric("{next(iter(metrics))}")'
-    print_table(Table("Metrics", ["name", "what it measures"], [list(item) for item in metrics.items()], [example]))
+    print_table(Table("Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)", columns, cells))
+    columns = ["name", "what it measures"]
+    print_table(Table("Metrics: qabench.load_metric(NAME)", columns, [list(item) for item in metrics.items()]))
 
 
 def _summary_of_metric(name: str) -> str:
@@ -105,7 +104,7 @@ def fetch(
         with progress_bar("Downloading", "bytes") as show:
 
             def progress(source: SourceFile, done: int, total: int | None) -> None:
-                if show and done != total:  # else each file would be a line in a pipe
+                if done != total:  # else each file would be a line in a pipe
                     show(done, total or 0)
 
             if mirror is not None:
@@ -190,9 +189,6 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJso
         print_json({"benchmark": benchmark, "checks": checks, "tables": tables, "notes": reproduction.notes})
     else:
         print_tables([*reproduction.tables, *_check_tables(benchmark, checks, reproduction.notes)], output_format)
-    if output_format == "table":
-        for kind in ("statistic", "score"):
-            say(_summary_of_checks(kind, checks))
     if any(check.unexplained for check in reproduction.checks):
         raise typer.Exit(1)
 
@@ -208,7 +204,7 @@ def _check_as_dict(check: Check) -> dict[str, Any]:
 def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> list[Table]:
     """Return one table of statistics and one of scores; the last table has the notes."""
     title = benchmark_of(name).title
-    tables = []
+    tables: list[Table] = []
     for kind in ("statistic", "score"):
         columns = ["number", "published", "here", "difference", "explanation"]
         cells = [[check[column] for column in columns] for check in checks if check["kind"] == kind]
@@ -216,7 +212,8 @@ def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> 
         if rows:
             tables.append(Table(f"{title}: published {kind}s, recomputed", [kind, *columns[1:]], rows))
     tables = tables or [Table(f"{title}: published numbers", ["number"], [])]
-    return [*tables[:-1], replace(tables[-1], notes=notes)]
+    summaries = [_summary_of_checks(kind, checks) for kind in ("statistic", "score")]
+    return [*tables[:-1], replace(tables[-1], notes=[*notes, *summaries])]
 
 
 def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:

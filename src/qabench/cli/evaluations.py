@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks import benchmark
-from qabench.cli.output import print_tables, say, say_on_stderr
+from qabench.cli.output import plain_warnings, print_tables, progress_bar, say, say_on_stderr
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import short_signature
@@ -22,7 +23,18 @@ from qabench.evaluation.tables import (
     unscored,
 )
 
+if TYPE_CHECKING:
+    from qabench.runs.sources import Found
+
 LISTED_PROBLEMS = 5  # per evaluation; the others are counted
+
+
+def scored(files: Sequence[str | Path], *arguments: Any, **options: Any) -> Found:
+    """Return ``qabench.runs.sources.read_evaluations`` of these arguments, with progress and plain warnings."""
+    from qabench.runs.sources import read_evaluations
+
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+        return read_evaluations(files, *arguments, progress=progress, **options)
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:

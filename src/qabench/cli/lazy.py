@@ -36,8 +36,9 @@ class Command(TyperCommand):
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options to the help; see ``sectioned``."""
-        titles = {name: title for title, names in _sections(self.callback).items() for name in names}
+        """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""
+        named: Mapping[str, Sequence[str]] = getattr(self.callback, "sections", {})
+        titles = {name: title for title, names in named.items() for name in names}
         sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], **{title: [] for title in titles.values()}}
         for param in self.get_params(ctx):
             if record := param.get_help_record(ctx):
@@ -160,20 +161,6 @@ def _benchmark_group(name: str) -> Group:
         f"build take the benchmark's name, such as: qabench score {name} FILE"
     )
     return _group(name, about, {command: getattr(module, command) for command in benchmark(name).commands})
-
-
-def sectioned(sections: Mapping[str, Sequence[str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command's help a section of options for each title and names of parameters."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        function.__dict__["sections"] = sections
-        return function
-
-    return decorate
-
-
-def _sections(callback: Any) -> Mapping[str, Sequence[str]]:
-    return getattr(callback, "sections", {})
 
 
 def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:

@@ -12,7 +12,7 @@ import typer
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import AsJson, ConfigName, Format, Output, Questions, checked_format
-from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr
+from qabench.cli.output import print_json, print_tables, say, say_on_stderr
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.io.tables import Table
 
@@ -48,18 +48,13 @@ def leaderboard(
     from the official one has no rank. The Hub's entries have the Hub's rank; they need the network.
     """
     from qabench.benchmarks.leaderboard import own_entries, published_entries, ranked
+    from qabench.cli.evaluations import scored
     from qabench.io.files import write_json
-    from qabench.runs.sources import read_evaluations
 
     scorer = benchmark_of(benchmark)
     output_format = checked_format(format, as_json)
-    evaluations: Sequence[Evaluation] = ()
-    if files:
-        with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-            evaluations = read_evaluations(
-                files, scorer.name, config, questions=questions, progress=progress
-            ).evaluations
-    notes = []
+    evaluations = scored(files, scorer.name, config, questions=questions).evaluations if files else []
+    notes: list[str] = []
     try:
         published = published_entries(scorer)
     except SourceError as error:
@@ -91,17 +86,14 @@ def leaderboard(
 def _metrics(
     scorer: Benchmark, chosen: Sequence[str] | None, evaluations: Sequence[Evaluation], published: Sequence[Entry]
 ) -> list[str]:
-    """Return the metrics to rank by: those that are chosen, else the main one, else the first published one."""
+    """Return the metrics to rank by: those that are chosen, else the main one, else the first that has a score."""
     available = {entry.metric for entry in published}
     available |= {name for evaluation in evaluations for name in evaluation.scores()}
     if unknown := [name for name in chosen or () if name not in available]:
         raise unknown_name(f"{scorer.title} has no score", unknown[0], sorted(available))
-    if chosen:
-        return list(chosen)
-    headline = scorer.headline_metric(evaluations) if evaluations else None
-    names = [headline.name] if headline else []
-    names += [metric.name for metric in scorer.metrics if metric.name in available]
-    return [*names, *sorted(available)][:1]
+    headline = scorer.headline_metric(evaluations)
+    first = [metric.name for metric in scorer.metrics if metric.name in available] or sorted(available)
+    return list(chosen or ([headline.name] if headline else first[:1]))
 
 
 def _on_hub(dataset: str) -> tuple[list[Entry], str]:

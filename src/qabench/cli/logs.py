@@ -9,7 +9,7 @@ import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import ConfigName, Families, JsonOnly, Questions
-from qabench.cli.output import hint, plain_warnings, print_json, progress_bar, say, warn
+from qabench.cli.output import hint, print_json, say, warn
 from qabench.errors import InputError
 from qabench.io.tables import write_document
 
@@ -49,15 +49,13 @@ def export(
 
     if format not in SUFFIXES:
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
-    sources = read_evaluations(logs, benchmark, config, logs_only=format != "eee")
+    sources = read_evaluations(logs, benchmark, config)
     several = len(sources.evaluations) > 1
     if output is None and (several or format == "eee"):
         raise InputError("--output is required for several runs and for the format eee")
     for run in sources.evaluations:
         if format == "eee" and output:
-            from qabench.runs.shared_results import write_shared
-
-            say(f"wrote {write_shared(run, output)}")
+            say(f"wrote {runs_export.write_shared(run, output)}")
             continue
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:
@@ -95,31 +93,27 @@ def report(
     corpus: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`.")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The page's title. Default: the benchmarks' names.")] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
 
     The page is one self-contained file that you can send by mail or put on any server.
     """
+    from qabench.cli.evaluations import scored
     from qabench.io.files import check_writable
 
     if output.suffix.lower() in (".html", ".htm"):
         raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")
     check_writable(output / "index.html")
     from qabench.report import build_report
-    from qabench.runs.sources import read_evaluations
 
     if benchmark is None and (config or metrics or questions or corpus):
         message = "--config, --metrics, --questions and --corpus are for files of predictions and need --benchmark"
         raise InputError(message)
     families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
     options = benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
-    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        sources = read_evaluations(
-            runs, benchmark, config, metrics=families, questions=questions, progress=progress, **options
-        )
-    page = build_report(sources.evaluations, output, title)
+    sources = scored(runs, benchmark, config, metrics=families, questions=questions, **options)
+    page = build_report(sources.evaluations, output)
     scores = page.with_name("report.json")
     if as_json:
         document = {"page": str(page), "numbers": str(scores), "bytes": page.stat().st_size}

@@ -20,35 +20,46 @@ def complete_benchmarks(incomplete: str) -> list[str]:
     return [name for name in benchmark_names() if name.startswith(incomplete)]
 
 
-def _completion(
-    names_of: Callable[[Benchmark, typer.Context], Iterable[str]],
-) -> Callable[[typer.Context, str], list[str]]:
-    """Return the completion of an option whose values depend on the benchmark typed so far."""
+def _names(flag: str, help: str, names_of: Callable[[Benchmark], Iterable[str]], metavar: str = "NAME") -> Any:
+    """Return an option whose values are names of the benchmark that was typed, with their completion."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         # The parser stops at an option whose value is being typed, before it assigns arguments.
         typed = [name for name in (ctx.params.get("benchmark"), *ctx.args) if name in benchmark_names()]
-        names = names_of(benchmark(typed[0]), ctx) if typed else ()
+        names = names_of(benchmark(typed[0])) if typed else ()
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
-    return complete
+    return typer.Option(flag, metavar=metavar, help=help, autocompletion=complete)
 
 
-def _task_options(benchmark: Benchmark, ctx: typer.Context) -> list[str]:
+def _task_options(benchmark: Benchmark) -> list[str]:
     from qabench.runs.plan import task_options
 
-    chosen = [setting for setting in benchmark.settings if setting.name == ctx.params.get("setting")]
-    names = dict.fromkeys(
-        option.name for setting in chosen or benchmark.settings for option in task_options(benchmark, setting)
-    )
-    return [f"{name}=" for name in names]
+    options = [option for setting in benchmark.settings for option in task_options(benchmark, setting)]
+    return list(dict.fromkeys(f"{option.name}=" for option in options))
 
 
-def _configs(benchmark: Benchmark, ctx: typer.Context) -> list[str]:
+def _configs(benchmark: Benchmark) -> list[str]:
     from qabench.loading_scripts import dataset_table
 
     return list(dataset_table(benchmark.name).configs)
+
+
+def _settings(benchmark: Benchmark) -> list[str]:
+    return [setting.name for setting in benchmark.settings]
+
+
+def _families(benchmark: Benchmark) -> Iterable[str]:
+    return benchmark.families
+
+
+def _groupings(benchmark: Benchmark) -> Iterable[str]:
+    return benchmark.groupings
+
+
+def _metrics(benchmark: Benchmark) -> list[str]:
+    return [metric.name for metric in benchmark.metrics]
 
 
 def _formats(incomplete: str) -> list[str]:
@@ -75,29 +86,6 @@ BenchmarkName = Annotated[
         metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.", autocompletion=complete_benchmarks
     ),
 ]
-
-
-def _names(
-    flag: str, help: str, names_of: Callable[[Benchmark, typer.Context], Iterable[str]], metavar: str = "NAME"
-) -> Any:
-    """Return an option whose values are names of the benchmark."""
-    return typer.Option(flag, metavar=metavar, help=help, autocompletion=_completion(names_of))
-
-
-def _settings(benchmark: Benchmark, ctx: typer.Context | None = None) -> list[str]:
-    return [setting.name for setting in benchmark.settings]
-
-
-def _families(benchmark: Benchmark, ctx: typer.Context | None = None) -> Iterable[str]:
-    return benchmark.families
-
-
-def _groupings(benchmark: Benchmark, ctx: typer.Context | None = None) -> Iterable[str]:
-    return benchmark.groupings
-
-
-def _metrics(benchmark: Benchmark, ctx: typer.Context) -> list[str]:
-    return [metric.name for metric in benchmark.metrics]
 
 
 _FAMILIES = f"The scores to compute, separated by commas: {_by_benchmark(_families)}."

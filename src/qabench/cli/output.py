@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 200  # lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
-GAP = 2  # spaces between columns
-TEXT_WIDTH = 16  # the minimum width of a wrapped column of text
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
 
 _STATE = {"quiet": False}
@@ -67,7 +65,7 @@ def print_tables(tables: Sequence[Table], format: str = "table") -> None:
         print_json({"tables": [table.as_dict() for table in tables]})
     elif format == "table":
         for table in tables:
-            _print_rich(table)
+            _results().print(table, "", soft_wrap=True)
     else:
         write_document("\n".join(table.formatted(format) for table in tables))
 
@@ -78,62 +76,8 @@ def _results() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
-def _print_rich(table: Table) -> None:
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
-    out = _results()
-    rows = [[_cell(value) for value in row] for row in table.rows]
-    columns = [_Column(name, [row[i] for row in rows], words=i == 0) for i, name in enumerate(table.columns)]
-    shown = _fitting(columns, out.width)
-    rich_table = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
-    for column in columns[:shown]:
-        rich_table.add_column(
-            escape(column.name),
-            justify="left" if column.words else "right",
-            header_style="dim",
-            no_wrap=not column.words,
-            min_width=column.least_width,
-        )
-    for row in rows:
-        rich_table.add_row(*map(escape, row[:shown]))
-    out.print(printable(table.title), style="bold", markup=False, soft_wrap=True)
-    out.print(rich_table)
-    for note in table.notes:
-        out.print(f"  {printable(note)}", style="dim", markup=False, soft_wrap=True)
-    if dropped := table.columns[shown:]:
-        text = f"  not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)"
-        out.print(text, style="dim", markup=False)
-    out.print()
-
-
-class _Column:
-    """A column of a table on a terminal: of words, which may be wrapped, or of numbers and intervals."""
-
-    def __init__(self, name: str, cells: list[str], words: bool) -> None:
-        self.name = name
-        self.words = words or any(cell and not any(map(str.isdigit, cell)) for cell in cells)
-        width = max(map(len, [name, *cells]))
-        self.least_width = min(TEXT_WIDTH, width) if self.words else width
-
-
-def _fitting(columns: Sequence[_Column], width: int) -> int:
-    """Return how many columns fit into the width without truncating a number, at least two."""
-    widths = [column.least_width for column in columns]
-    count = len(widths)
-    while count > 2 and sum(widths[:count]) + GAP * (count - 1) > width:
-        count -= 1
-    return count
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else printable(value)
-
-
 @contextmanager
-def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
     """Show progress on standard error: a bar on a terminal, else a line every few seconds, nothing with ``--quiet``.
 
     Args:
@@ -141,10 +85,10 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
         unit: what is counted, such as "questions".
 
     Yields:
-        A function of the number done and the total (0 if it is unknown), or None with ``--quiet``.
+        A function of the number done and the total (0 if it is unknown).
     """
     if _STATE["quiet"]:
-        yield None
+        yield lambda done, total: None
         return
     if not sys.stderr.isatty():
         yield _progress_lines(label, unit)
@@ -163,21 +107,13 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
 
 
 def _progress_lines(label: str, unit: str) -> Callable[[int, int], None]:
-    start = last = time.monotonic()
-    first: int | None = None  # what an earlier run has done, as it says nothing about the speed of this one
+    last = time.monotonic()
 
     def show(done: int, total: int) -> None:
-        nonlocal first, last
-        now = time.monotonic()
-        first = done if first is None else first
-        if done != total and now - last < SECONDS_BETWEEN_LINES:
-            return
-        last = now
-        text = _progress_text(label, unit, done, total)
-        if first < done < total:
-            seconds = round((now - start) * (total - done) / (done - first))
-            text += f", about {seconds // 60}:{seconds % 60:02} left"
-        write_line(text, sys.stderr)
+        nonlocal last
+        if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            write_line(_progress_text(label, unit, done, total), sys.stderr)
 
     return show
 

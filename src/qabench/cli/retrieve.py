@@ -77,8 +77,7 @@ def retrieve(
     rows = _rows(source, config, split)
     ids = _ids(rows, id_column, source)
     with progress_bar("Indexing", "documents") as show:
-        progress = (lambda done: show(done, len(rows))) if show else None
-        index = BM25Index.from_dataset(rows, column, progress=progress)
+        index = BM25Index.from_dataset(rows, column, progress=lambda done: show(done, len(rows)))
     ranked: list[dict[str, Any]] = []
     for (name, query), hits in zip(texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True):
         terms = set(index.tokenizer(query))
@@ -209,7 +208,7 @@ def index(
     else:
         documents = file_documents(Path(source), column)
     with progress_bar("Reading", "documents") as show:
-        size = build_lucene(documents, output, (lambda done: show(done, 0)) if show else None)
+        size = build_lucene(documents, output, lambda done: show(done, 0))
     write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
     if unreadable:
         print_list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])

@@ -13,7 +13,6 @@ import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks import benchmark_names
-from qabench.cli.lazy import sectioned
 from qabench.cli.options import (
     AsJson,
     ConfigName,
@@ -28,7 +27,7 @@ from qabench.cli.options import (
     prices,
 )
 from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, say_on_stderr, warn
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import InputError, MissingExtra
 from qabench.io.tables import Table, write_line
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ Options = Mapping[str, Any]
 
 SECTIONS = {
     "Model": ("model", "base_url", "model_args"),
-    "Questions": ("config", "questions", "limit", "ids", "category", "epochs", "shuffle"),
+    "Questions": ("config", "questions", "limit", "ids", "category", "epochs"),
     "Prompt and protocol": (
         *("setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
         *("retriever", "context_length", "wiki", "solver", "task_args", "list_options"),
@@ -59,7 +58,7 @@ WITH_BOTH = (
     *("log_dir", "format", "output", "as_json", "track", "quiet"),
 )
 WITH_SUITE = (
-    *(*WITH_BOTH, "limit", "epochs", "shuffle", "temperature", "max_new_tokens"),
+    *(*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens"),
     *("cache", "dry_run", "price_in", "price_out"),
 )
 WITH_RESUME = (
@@ -69,7 +68,7 @@ WITH_RESUME = (
 WITH_ATTACH = ("log_dir", "format", "output", "as_json", "track", "quiet")
 WITH_ON = (
     *(*WITH_ATTACH, "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions", "limit", "ids"),
-    *("category", "epochs", "shuffle", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
+    *("category", "epochs", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
     *("context_length", "task_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
 )
 ADVICE = {
@@ -80,7 +79,6 @@ ADVICE = {
 }
 
 
-@sectioned(SECTIONS)
 def run(
     ctx: typer.Context,
     benchmark: Annotated[
@@ -118,7 +116,6 @@ def run(
         ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="The number of times each question is asked.")] = None,
-    shuffle: Annotated[int | None, typer.Option(metavar="SEED", help="Ask the questions in random order.")] = None,
     setting: SettingName = None,
     prompt: Annotated[
         str | None,
@@ -205,22 +202,23 @@ def run(
     if on or attach:
         _report([_job_log(ctx, log_dir)], output_format, output, track)
         return
-    texts = {"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol}
-    texts |= {"retriever": retriever, "wiki": wiki}
-    values: dict[str, Any] = {**texts, "ids": ids, "context_length": context_length}
+    values: dict[str, Any] = {
+        **{"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol},
+        **{"retriever": retriever, "wiki": wiki, "ids": ids, "context_length": context_length},
+    }
     task_arguments = {name: value for name, value in values.items() if value} | parse_pairs("-T", task_args)
     provider = {"base_url": base_url, "model_args": parse_pairs("-M", model_args)}
     sending = {"max_connections": max_connections, "timeout": timeout, "max_retries": max_retries}
     watch_options = {"max_calls": max_calls, "token_budget": token_budget}
     asking = {"limit": parse_limit(limit), "epochs": epochs, "max_tokens": max_new_tokens}
-    sampling = {"sample_shuffle": shuffle, "temperature": temperature}
     if suite:
         _check_options(ctx, "suite", WITH_SUITE)
         options: dict[str, Any] = {**provider, **asking, "cache": None if cache else False}
         if dry_run:
             _plan_suite(suite, options, price, output_format)
         else:
-            _run_suite(suite, log_dir, output_format, output, track, watch_options, {**options, **sending, **sampling})
+            options |= {**sending, "temperature": temperature}
+            _run_suite(suite, log_dir, output_format, output, track, watch_options, options)
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
         retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
@@ -249,10 +247,13 @@ def run(
         with _watched(log_dir, watch_options) as watch:
             from qabench.runs.running import start
 
-            options = {**provider, **asking, **sending, **sampling, "seed": seed, "log_dir": log_dir, "cache": cache}
-            options["solver"] = solver
+            options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed, "log_dir": log_dir}
+            options |= {"cache": cache, "solver": solver}
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
         _report([log], output_format, output, track)
+
+
+run.__dict__["sections"] = SECTIONS  # of the help
 
 
 def _was_passed(ctx: typer.Context, name: str) -> bool:
@@ -376,7 +377,7 @@ def _plan_suite(file: Path, options: Options, price: Any, output_format: str) ->
 
     suite = read_suite(file).with_options(**options)
     plans = [
-        ((entry.benchmark, entry.setting, model), entry.arguments, len(suite.seeds))
+        ((entry.benchmark, entry.setting, model), entry.arguments, len(suite.seeds or [None]))
         for entry in suite.entries
         for model in suite.models
     ]
@@ -407,10 +408,10 @@ def _print_plans(
             rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
     if output_format == "json":
         print_json(documents[0] if len(documents) == 1 else {"plans": documents})
-        return
-    columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
-    notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
-    print_table(Table(f"Estimate of {command}", columns, rows, notes), output_format)
+    else:
+        columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
+        notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
+        print_table(Table(f"Estimate of {command}", columns, rows, notes), output_format)
 
 
 def _list_options(name: str, setting_name: str | None, output_format: str) -> None:
@@ -444,12 +445,7 @@ def _report(logs: list[Path], output_format: str, output: Path | None, track: st
         print_evaluations(sources.evaluations, [], output_format)
     print_notes(sources.evaluations, sources.notes, output_format)
     if output:
-        try:
-            write_json(output, document)
-        except QabenchError:
-            if output_format != "json":
-                print_json(document)  # so that the scores, which may have cost money, are not lost
-            raise
+        write_json(output, document)
     if track:
         send(sources.evaluations, track)
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
@@ -468,7 +464,7 @@ def _watched(log_dir: Path, options: Options) -> Iterator[Watch]:
         yield Watch(
             log_dir,
             on_log=lambda path: write_line(f"log: {path}", sys.stderr),
-            on_progress=progress or (lambda done, total: None),
+            on_progress=progress,
             **options,
         )
 

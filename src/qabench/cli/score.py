@@ -29,25 +29,20 @@ from qabench.cli.options import (
     checked_format,
     on_ray,
 )
-from qabench.cli.output import plain_warnings, print_json, progress_bar
+from qabench.cli.output import print_json
 
 if TYPE_CHECKING:
     from qabench.evaluation import Evaluation
 
 
-def declared_options() -> dict[str, tuple[Option, list[str]]]:
-    """Return each option that a benchmark adds to ``score``, by name, with the benchmarks that have it."""
+def parameters() -> list[inspect.Parameter]:
+    """Return the options of all benchmarks as parameters that Typer reads. The default of each is None."""
     options: dict[str, tuple[Option, list[str]]] = {}
     for name in benchmark_names():
         for option in benchmark_of(name).options:
             options.setdefault(option.name, (option, []))[1].append(name)
-    return options
-
-
-def parameters() -> list[inspect.Parameter]:
-    """Return the options of all benchmarks as parameters that Typer reads. The default of each is None."""
     parameters = []
-    for name, (option, benchmarks) in declared_options().items():
+    for name, (option, benchmarks) in options.items():
         choices = f" One of {', '.join(option.choices)}." if option.choices else ""
         default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
@@ -92,9 +87,8 @@ def _score(
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
     predictions are scored. With several files, the table has one row per file.
     """
-    from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report
+    from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report, scored
     from qabench.io.files import check_writable, write_json, write_text
-    from qabench.runs.sources import read_evaluations
 
     scorer = benchmark_of(benchmark)
     output_format = checked_format(format, as_json)
@@ -102,10 +96,8 @@ def _score(
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
-    with plain_warnings(), on_ray(ray, ray_address), progress_bar("Scoring", "texts") as progress:
-        sources = read_evaluations(
-            files, scorer.name, config, metrics=families, questions=questions, progress=progress, **values
-        )
+    with on_ray(ray, ray_address):
+        sources = scored(files, scorer.name, config, metrics=families, questions=questions, **values)
     evaluations = sources.evaluations
     reports = [report(evaluation, by or []) for evaluation in evaluations]
     document = reports[0] if len(reports) == 1 else {"evaluations": reports}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,26 +16,14 @@ if TYPE_CHECKING:
     from qabench.retrieval.wiki.prefetch import Prefetched
     from qabench.retrieval.wiki.tarball import Imported
 
-LISTED = 20
-
 wiki_app = typer.Typer(help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None)
 
-CacheFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--cache",
-        metavar="DIR",
-        file_okay=False,
-        help="The cache's folder; default: QABENCH_WIKICACHE, or qabench's own.",
-    ),
-]
 WikiPath = Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
 
 
 @wiki_app.command("import-cache")
 def import_cache(
     tarball: Annotated[Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")],
-    cache: CacheFolder = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
@@ -46,14 +33,14 @@ def import_cache(
     from qabench.retrieval.wiki.cache import WikiCache
     from qabench.retrieval.wiki.tarball import import_cache as read_tarball
 
-    folder = WikiCache(cache)
+    cache = WikiCache()
     with progress_bar("Reading", "bytes") as progress:
-        imported = read_tarball(tarball, folder, progress)
+        imported = read_tarball(tarball, cache, progress)
     if as_json:
         refused = [{"name": name, "reason": reason} for name, reason in imported.refused]
-        print_json({"cache": str(folder.folder), **vars(imported), "refused": refused})
+        print_json({"cache": str(cache.folder), **vars(imported), "refused": refused})
     else:
-        _print_imported(imported, folder.folder)
+        _print_imported(imported, cache.folder)
     if imported.refused:
         raise typer.Exit(1)
 
@@ -62,22 +49,17 @@ def import_cache(
 def prefetch(
     benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
     config: ConfigName = None,
-    cache: CacheFolder = None,
-    at_once: Annotated[int, typer.Option(min=1, max=8, help="The number of concurrent requests.")] = 2,
     as_json: JsonOnly = False,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
 
     Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong usage.
     """
-    from qabench.io.http import HttpClient
-    from qabench.retrieval.wiki.cache import WikiCache
     from qabench.retrieval.wiki.mediawiki import MediaWiki
-    from qabench.retrieval.wiki.page import RETRY
     from qabench.retrieval.wiki.prefetch import prefetch as get_pages
 
     evidences = _evidences(benchmark, config)
-    wiki = MediaWiki(cache=WikiCache(cache), client=HttpClient(retry=RETRY, in_flight=at_once))
+    wiki = MediaWiki()
     with progress_bar("Fetching", "pages") as progress:
         done = get_pages(evidences, wiki, progress)
     if as_json:
@@ -162,13 +144,6 @@ def _print_imported(done: Imported, folder: Path) -> None:
 
 
 def print_list(what: str, lines: list[str]) -> None:
-    """Print a heading and its lines; on a terminal, the first ones."""
-    if not lines:
-        return
-    write_line(f"{len(lines):,} {what}:")
-    # In a pipe, all lines are printed: a program or a pager reads them.
-    shown = lines[:LISTED] if sys.stdout.isatty() else lines
-    for line in shown:
-        write_line(f"  {line}")
-    if len(shown) < len(lines):
-        write_line(f"  and {len(lines) - len(shown):,} more; in a pipe, all are listed")
+    """Print a heading and its lines, if there are any."""
+    for line in [f"{len(lines):,} {what}:", *(f"  {line}" for line in lines)] if lines else []:
+        write_line(line)

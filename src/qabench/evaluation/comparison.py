@@ -228,7 +228,7 @@ def _tested_pairs(
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
-            counts = _wins_ties_losses(_gain(metric, items[first], items[second]))
+            counts = _wins_ties_losses(metric, items[first], items[second])
             tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids)))
     return sorted(tested, key=lambda pair: (labels.index(pair.first), labels.index(pair.second)))
 
@@ -245,13 +245,9 @@ def _items(metric: Metric, rows: Array) -> Array:
         return np.array([metric.item(*row) for row in rows], dtype=np.float64)
 
 
-def _gain(metric: Metric, first: Array, second: Array) -> Array:
+def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int, int, int]:
     # A question without a score, such as an answer without claims, is a tie.
-    gain = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
-    return gain if metric.higher_is_better else -gain
-
-
-def _wins_ties_losses(gains: Array) -> tuple[int, int, int]:
+    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0) * (1 if metric.higher_is_better else -1)
     wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
     return wins, len(gains) - wins - losses, losses
 

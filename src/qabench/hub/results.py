@@ -77,10 +77,10 @@ def read_reports(path: Path) -> list[Report]:
             raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
         except ValueError as error:
             raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
-    if document is None or (isinstance(document, dict) and {"eval", "version"} <= document.keys()):
+    if document is None:
         from qabench.runs.sources import read_evaluations
 
-        read = read_evaluations([path], logs_only=True)
+        read = read_evaluations([path])
         for note in read.notes:
             warnings.warn(note, stacklevel=2)
         return [evaluation.as_dict() for evaluation in read.evaluations]

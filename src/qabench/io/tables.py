@@ -18,6 +18,8 @@ from html import escape
 from typing import Any, TextIO
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
+TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
+GAP = 2  # spaces between columns
 _STYLE = "text-align:{}; vertical-align:top"
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")  # also an interval, such as "-0.2 to 0.1"
@@ -77,6 +79,10 @@ def _secret_names(names: tuple[str, ...]) -> list[str]:
 def one_line(value: object) -> str:
     """Return a value as one line of text, with control characters as escapes; "" for None."""
     return "" if value is None else visible(" ".join(re.split(r"[\t\n\v\f\r\x85\u2028\u2029]+", str(value))))
+
+
+def _shown(value: object) -> str:
+    return redacted(one_line(value))
 
 
 def csv_text(value: Any) -> Any:
@@ -166,6 +172,32 @@ class Table:
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
         return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
 
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """Yield the table for rich: columns of text are wrapped, and those that do not fit are named below it."""
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        rows = [[f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows]
+        names = list(map(_shown, self.columns))
+        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+        numeric = [i > 0 and self._is_numeric(i) for i in range(len(names))]
+        least = [width if number else min(TEXT_WIDTH, width) for width, number in zip(widths, numeric, strict=True)]
+        shown = len(names)
+        while shown > 2 and sum(least[:shown]) + GAP * (shown - 1) > options.max_width:
+            shown -= 1
+        grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+        for name, number, width in list(zip(names, numeric, least, strict=True))[:shown]:
+            grid.add_column(Text(name), justify="right" if number else "left", no_wrap=number, min_width=width)
+        for row in rows:
+            grid.add_row(*map(Text, row[:shown]))
+        yield Text(_shown(self.title), style="bold")
+        if rows:
+            yield grid
+        yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
+        if dropped := names[shown:]:
+            text = f"  not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)"
+            yield Text(text, style="dim")
+
     def _is_numeric(self, column: int) -> bool:
         cells = [str(row[column]) for row in self.rows if row[column] is not None]
         return all(cell[:1].isdigit() or cell[:1] in "+-." for cell in cells)
@@ -215,19 +247,7 @@ class Displayed:
         return "".join(table.html() for table in self.tables())
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        from rich.table import Table as RichTable
-        from rich.text import Text
-
-        for table in self.tables():
-            yield Text(one_line(table.title), style="bold")
-            if table.rows:
-                shown = RichTable(box=None, pad_edge=False, header_style="dim")
-                for name in table.columns:
-                    shown.add_column(Text(one_line(name)))
-                for row in table.rows:
-                    shown.add_row(*(Text(one_line(cell)) for cell in row))
-                yield shown
-            yield from (Text(f"  {one_line(note)}", style="dim") for note in table.notes)
+        yield from self.tables()
 
 
 def _cell(tag: str, text: Any, side: str) -> str:

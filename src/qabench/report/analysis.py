@@ -230,8 +230,6 @@ def _leaderboard(section: Section) -> list[Entry]:
 
 def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) -> dict[str, Comparison]:
     scored = {label: run for label, run in section.runs.items() if scores[label]}
-    if len(scored) < 2:
-        return {}
     comparisons = {metric.name: compare(scored, metric) for metric in section.metrics}
     return {name: comparison for name, comparison in comparisons.items() if comparison.pairs}
 
@@ -273,16 +271,15 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
     small = [name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS]
     if len(small) < 2 or len(small) == len(largest):
         small = largest[MOST_GROUPS:]
-    groups = [Group(name, len(ids[name])) for name in _natural([name for name in largest if name not in small])]
+    large = [name for name in largest if name not in small]
+    numbers = {name: int(match[0]) for name in large if (match := re.search(r"\d+", name))}
+    if len(numbers) == len(large):
+        large.sort(key=numbers.__getitem__)
+    groups = [Group(name, len(ids[name])) for name in large]
     if small:
         binned = set[str]().union(*(ids[name] for name in small))
         groups.append(Group(f"{len(small)} smaller groups", len(binned), tuple(small)))
     return groups
-
-
-def _natural(names: Sequence[str]) -> list[str]:
-    numbers = {name: int(match[0]) for name in names if (match := re.search(r"\d+", name))}
-    return sorted(names, key=lambda name: numbers[name]) if len(numbers) == len(names) else list(names)
 
 
 def evaluation_facts(run: Evaluation) -> Row:
@@ -313,21 +310,21 @@ def outcome(metric: Metric | None, record: Record) -> str:
 
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
-    leader, *rivals = comparison.systems
+    leader, *others = comparison.systems
     pairs = {
         (pair.second if pair.first == leader else pair.first): pair
         for pair in comparison.pairs
         if leader in (pair.first, pair.second)
     }
-    rivals = [label for label in rivals if label in pairs]
+    best = f"{leader} has the best {_lowered(comparison.metric.title)}"
+    rivals = [label for label in others if label in pairs]
     if not rivals:
-        return (
-            f"{leader} has the best {_lowered(comparison.metric.title)}; it shares no questions with the other systems."
-        )
+        return f"{best}; it shares no questions with the other systems."
     tied = [label for label in rivals if not (pairs[label].significant and pairs[label].first == leader)]
-    if not tied:
-        return _leads(leader, rivals, pairs[rivals[0]], comparison)
-    return _does_not_lead(leader, rivals, tied, pairs[rivals[0]], comparison)
+    ahead = f"{best}, {_test(pairs[rivals[0]], comparison)} ahead of {rivals[0]}"
+    if tied:
+        return f"{ahead}; it is not significantly better than {_named(tied)}."
+    return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."
 
 
 def single(label: str, score: Score) -> str:
@@ -339,46 +336,12 @@ def single(label: str, score: Score) -> str:
     )
 
 
-def _leads(leader: str, rivals: Sequence[str], second: Pair, comparison: Comparison) -> str:
-    whom = f" {rivals[0]}" if len(rivals) == 1 else ""
-    sentence = f"{leader} leads{whom} by {_test(second, comparison)} in {_lowered(comparison.metric.title)}"
-    if len(rivals) == 1:
-        return f"{sentence}."
-    rest = [pair for pair in comparison.pairs if leader not in (pair.first, pair.second)]
-    significant = sum(pair.significant for pair in rest)
-    if not significant:
-        return f"{sentence}; the other systems do not differ significantly."
-    if significant == len(rest):
-        return f"{sentence}; all other systems differ significantly, too."
-    return f"{sentence}; of the other {len(rest)} pairs, {significant} differ significantly."
-
-
-def _does_not_lead(
-    leader: str, rivals: Sequence[str], tied: Sequence[str], second: Pair, comparison: Comparison
-) -> str:
-    title = _lowered(comparison.metric.title)
-    best = f"{leader} has the best {title}"
-    if len(rivals) == 1 and second.difference.interval.mean == 0:
-        return f"{leader} and {rivals[0]} have the same {title} (n = {second.n:,})."
-    if len(rivals) == 1:
-        return f"{best}, but {rivals[0]} does not differ significantly: the difference is {_test(second, comparison)}."
-    who = "no other system differs" if len(tied) == len(rivals) else f"{_named(tied)} do not differ"
-    if len(tied) == 1:
-        who = f"{tied[0]} does not differ"
-    return f"{best}, but {who} significantly; {leader} is {_test(second, comparison)} ahead of {rivals[0]}."
-
-
 def _test(pair: Pair, comparison: Comparison) -> str:
     interval = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
-    if len(comparison.pairs) > 1:
-        p = f"corrected {p}"
-    low, high = _number(interval.low), _number(interval.high)
-    return f"{interval.mean:.3f} (95% CI {low} to {high}, paired test, {p}, n = {pair.n:,})"
-
-
-def _number(value: float) -> str:
-    return f"{value:.3f}".replace("-", "\N{MINUS SIGN}")
+    corrected = "corrected " if len(comparison.pairs) > 1 else ""
+    bounds = f"{interval.low:.3f} to {interval.high:.3f}".replace("-", "\N{MINUS SIGN}")
+    return f"{interval.mean:.3f} (95% CI {bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
 
 
 def _lowered(title: str) -> str:
@@ -389,5 +352,4 @@ def _lowered(title: str) -> str:
 def _named(labels: Sequence[str]) -> str:
     if len(labels) > NAMED + 1:  # the last one is named instead of "1 other"
         return f"{', '.join(labels[:NAMED])} and {len(labels) - NAMED} others"
-    *first, last = labels
-    return f"{', '.join(first)} and {last}" if first else last
+    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))

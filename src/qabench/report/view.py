@@ -12,11 +12,11 @@ from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.evaluation import Score, item_score
 from qabench.evaluation.signature import parse, signature_name
-from qabench.evaluation.tables import cached_note, undefined_note, unscored
+from qabench.evaluation.tables import cached_note, problems, undefined_note, unscored
 from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
 
 Row = dict[str, Any]
-SHOWN_PROBLEMS = 8  # kinds of problems that the page lists
+SHOWN_PROBLEMS = 8  # kinds of problems of a run
 SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
 # Characters. A page with hundreds of long conversations must still open; the logs have the complete text.
 LONGEST_TEXT = 20_000
@@ -59,8 +59,8 @@ def section_data(section: Section, analysis: Analysis) -> Row:
 
 def later_data(section: Section, analysis: Analysis) -> Row:
     """Return what is read when it is needed: references, and the numbers of all metrics but the first."""
-    others = scored_metrics(section, analysis)[1:]
-    return {"references": references_of(section), "byMetric": _by_metric(section, analysis, others)}
+    references = [shortened(record.reference) for record in _questions(section).values()]
+    return {"references": references, "byMetric": _by_metric(section, analysis, scored_metrics(section, analysis)[1:])}
 
 
 def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
@@ -138,15 +138,11 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
     return sorted(rows, key=order)
 
 
-def sizes(scores: Mapping[str, Score]) -> list[Row]:
-    """Return the values of n for the scores of a run by unit, and the resamples in which scores are undefined.
-
-    Scores with answers left out are listed separately.
-    """
-    sizes = dict.fromkeys((score.size, score.left_out) for score in scores.values())
+def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
+    """Return (n with its unit, answers left out) of the scores of a run, and a note on undefined resamples."""
     undefined = undefined_note({score.metric.title: score.interval for score in scores.values()})
-    rows: list[Row] = [{"size": size, "left_out": left_out} for size, left_out in sizes]
-    return rows + ([{"size": undefined, "left_out": 0}] if undefined else [])
+    rows = dict.fromkeys((score.size, score.left_out) for score in scores.values())
+    return [*rows, *([(undefined, 0)] if undefined else [])]
 
 
 def run_rows(section: Section) -> list[Row]:
@@ -168,14 +164,13 @@ def run_rows(section: Section) -> list[Row]:
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     """Return the distinct deviations, with the metrics and the runs that they apply to."""
-    runs_by_sentence: dict[str, dict[str, dict[str, None]]] = {}
+    runs_by_sentence: dict[str, dict[str, list[str]]] = {}
     for label, by_metric in analysis.deviations.items():
         for name, sentences in by_metric.items():
             for sentence in sentences:
-                runs = runs_by_sentence.setdefault(sentence, {})
-                runs.setdefault(label, {})[name] = None
+                runs_by_sentence.setdefault(sentence, {}).setdefault(label, []).append(name)
     rows = []
-    scored = {name for scores in analysis.scores.values() for name in scores}
+    scored = set(scored_metrics(section, analysis))
     for sentence, runs in runs_by_sentence.items():
         names = dict.fromkeys(name for metrics in runs.values() for name in metrics)
         titles = [section.benchmark.metric(name).title for name in names]
@@ -186,29 +181,16 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
 
 def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
     """Return (run, sentence) on the rank of the main metric among published scores, for the runs that have one."""
-    metric = section.benchmark.headline_metric(list(section.runs.values()))
-    if metric is None:
-        return []
-    return [(label, ranks[metric.name]) for label, ranks in analysis.ranks.items() if metric.name in ranks]
+    name = section.headline.name if section.headline else ""
+    return [(label, ranks[name]) for label, ranks in analysis.ranks.items() if name in ranks]
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """Return the distinct problems, with the runs that have them."""
     runs_by_problem: dict[str, list[str]] = {}
-    kinds: dict[str, dict[str, int]] = {}
     for label, run in section.runs.items():
-        for problem in _run_problems(run):
+        for problem in [*_run_problems(run), *problems(run)[:SHOWN_PROBLEMS]]:
             runs_by_problem.setdefault(problem, []).append(label)
-        for record in run.records:
-            if record.problem:
-                counts = kinds.setdefault(f"{record.status}: {record.problem}", {})
-                counts[label] = counts.get(label, 0) + 1
-    for kind, counts in sorted(kinds.items(), key=lambda item: -sum(item[1].values()))[:SHOWN_PROBLEMS]:
-        answers = sum(counts.values())
-        runs_by_problem.setdefault(f"{answers:,} answer{'s' if answers > 1 else ''} {kind}", list(counts))
-    if len(kinds) > SHOWN_PROBLEMS:
-        more = len(kinds) - SHOWN_PROBLEMS
-        runs_by_problem[f"and {more} more {'kind' if more == 1 else 'kinds'} of problems with single answers"] = []
     return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
 
@@ -239,17 +221,17 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
 
 
 def _run_problems(run: Evaluation) -> list[str]:
-    problems = []
+    sentences = []
     missing = run.expected - len(run.records)
     if run.status != "success":
-        problems.append(f"The run did not finish (status: {run.status}).")
+        sentences.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:
-        problems.append(
+        sentences.append(
             f"{missing:,} of {run.expected:,} answers are missing; continue with `qabench run --resume {run.path}`."
         )
     if run.unscored:
-        problems.append(f"Nothing is scored: {run.unscored}.")
-    return [*problems, *run.problems]
+        sentences.append(f"Nothing is scored: {run.unscored}.")
+    return sentences
 
 
 def _cell(score: Score | None) -> list[float] | None:
@@ -313,7 +295,7 @@ def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dic
         if run.model == model:
             score = analysis.scores[label].get(name)
             is_best = score is not None and len(values) > 1 and score.interval.mean == best
-            cell.append({"label": label, "setting": run.setting, "score": score, "best": is_best})
+            cell.append({"setting": run.setting, "score": score, "best": is_best})
     return cell
 
 
@@ -327,11 +309,6 @@ def questions_of(section: Section) -> list[dict[str, Any]]:
         }
         for id, record in _questions(section).items()
     ]
-
-
-def references_of(section: Section) -> list[str]:
-    """Return the references of the questions, in their order."""
-    return [shortened(record.reference) for record in _questions(section).values()]
 
 
 def marks_of(section: Section, metric: Metric | None) -> list[list[Any]]:
@@ -361,8 +338,8 @@ def _questions(section: Section) -> dict[str, Record]:
 
 def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
     scores = [item_score(metric, record) if metric else None for record in records]
-    marks = [score if score is None else round(score, 4) for score in scores]
-    return marks if len(marks) > 1 else next(iter(marks), None)
+    marks = [score if score is None else round(score, 4) for score in scores] or [None]
+    return marks if len(marks) > 1 else marks[0]
 
 
 def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:

@@ -1,14 +1,30 @@
-"""A run's answers in the formats that other programs read."""
+"""A run's answers as predictions and records, and evaluations in the schema of Every Eval Ever.
+
+Every Eval Ever collects evaluation results of many papers and tools.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
+import time
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
+from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score
+from qabench.evaluation.signature import version
+from qabench.io.files import write_json, write_text
+from qabench.stats import RESAMPLES
+
+SCHEMA = "0.3.0"
+UNBOUNDED = ("bleurt", "kappa", "correlation")  # in the names of metrics that are not between 0 and 1
+GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
 
 
 def predictions(run: Evaluation) -> str:
@@ -56,3 +72,159 @@ def _row(run: Evaluation, record: Record) -> dict[str, Any]:
 def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
     # Escaped: an answer can contain a lone surrogate, which UTF-8 cannot encode.
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def write_shared(run: Evaluation, folder: Path) -> Path:
+    """Write the scores and the records of an evaluation below ``folder``/data, and return the file of the scores.
+
+    The path and all values but the time of the export are the same each time.
+    """
+    names = ["unknown", *run.model.split("/")][-2:]
+    developer, name = (re.sub(r"[^\w.-]+", "-", part).strip(".") or "unknown" for part in names)
+    model = f"{developer}/{name}"
+    identity = f"{run.benchmark}_{run.config}_{run.setting}/{model}/{run.created or run.path}"
+    unique = uuid.UUID(bytes=hashlib.sha256(identity.encode()).digest()[:16], version=4)
+    place = Path("data", run.benchmark, developer, name)
+    samples = place / f"{unique}_samples.jsonl"
+    scores = run.scores()
+    rows = list(_samples(run, list(scores.values()), identity, model))
+    text = _lines(rows)
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA,
+        "evaluation_id": identity,
+        **({"evaluation_timestamp": run.created} if run.created else {}),
+        "retrieved_timestamp": str(int(time.time())),
+        "source_metadata": {
+            "source_name": f"qabench {version()}",
+            "source_type": "evaluation_run",
+            "source_organization_name": "unknown",
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "qabench", "version": version()},
+        "model_info": {
+            "name": run.model,
+            "id": model,
+            "developer": developer,
+            "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
+        },
+        "evaluation_results": [_result(run, score) for score in scores.values()],
+    }
+    if rows:
+        document["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(text.encode()).hexdigest(),
+            "total_rows": len(rows),
+        }
+        write_text(folder / samples, text)
+    path = folder / place / f"{unique}.json"
+    write_json(path, document)
+    return path
+
+
+def _result(run: Evaluation, score: Score) -> dict[str, Any]:
+    metric, interval = score.metric, score.interval
+    bounded = not any(word in metric.name for word in UNBOUNDED)
+    counts = {f"questions {status}": str(n) for status, n in run.counts().items() if n}
+    replies = {f"replies {name}": str(n) for name, n in run.replies().items()}
+    arguments = {name: value for name, value in run.arguments.items() if value is not None}
+    return {
+        "evaluation_result_id": metric.name,
+        "evaluation_name": _name(run),
+        "source_data": {
+            "dataset_name": benchmark(run.benchmark).title,
+            "source_type": "hf_dataset",
+            "hf_repo": f"qabench/{run.benchmark}",
+            "samples_number": len({record.id for record in run.records}),
+            "additional_details": {"config": run.config},
+        },
+        "metric_config": {
+            "evaluation_description": metric.about,
+            "metric_id": metric.name,
+            "metric_name": metric.title,
+            "metric_unit": "proportion" if bounded else "points",
+            "lower_is_better": not metric.higher_is_better,
+            "score_type": "continuous",
+            "min_score": 0 if bounded else "-Infinity",
+            "max_score": 1 if bounded else "Infinity",
+        },
+        "score_details": {
+            "score": interval.mean,
+            "details": {
+                "signature": run.signatures.get(metric.family, ""),
+                "n": score.size,
+                "left out": str(score.left_out),
+                "deviations from the official score": "; ".join(run.deviations(score)) or "none",
+                **counts,
+                **replies,
+            },
+            "uncertainty": {
+                "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
+                "confidence_interval": {
+                    "lower": interval.low,
+                    "upper": interval.high,
+                    "confidence_level": interval.confidence,
+                    "method": "bootstrap over questions",
+                },
+                "num_samples": score.n,
+                "num_bootstrap_samples": RESAMPLES,
+            },
+        },
+        "generation_config": {
+            "generation_args": {name: arguments[name] for name in GENERATION if name in arguments},
+            "additional_details": {
+                "setting": run.setting,
+                **{name: str(value) for name, value in arguments.items() if name not in GENERATION},
+            },
+        },
+    }
+
+
+def _name(run: Evaluation) -> str:
+    setting = "" if run.setting == PREDICTIONS else run.setting
+    return f"{benchmark(run.benchmark).title} {run.config} {setting}".strip()
+
+
+def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) -> Iterator[dict[str, Any]]:
+    """Yield a row for each record and each score that the benchmark's authors report and the record has."""
+    for record in run.records:
+        turns = [message for message in record.messages if message.role != "system"]
+        several = len(turns) > 2
+        messages = [{"turn_idx": i, "role": m.role, "content": m.text} for i, m in enumerate(record.messages)]
+        answer = {
+            "turn_idx": len(messages) - 1 if several else 0,
+            "source": f"messages[{len(messages) - 1}].content" if several else "output.raw",
+            "extracted_value": record.answer or "",
+            "extraction_method": "the answer of the run",
+            "is_terminal": True,
+        }
+        for score in scores:
+            value = item_score(score.metric, record) if score.metric.official else None
+            if value is None:
+                continue
+            content = (record.question + record.reference).encode("utf-8", "replace")
+            row: dict[str, Any] = {
+                "schema_version": SCHEMA,
+                "evaluation_id": identity,
+                "model_id": model,
+                "evaluation_name": _name(run),
+                "evaluation_result_id": score.metric.name,
+                "sample_id": record.id,
+                "sample_hash": hashlib.sha256(content).hexdigest(),
+                "interaction_type": "multi_turn" if several else "single_turn",
+                "input": {"raw": record.question, "reference": [record.reference]},
+                "output": None if several else {"raw": [record.answer or ""]},
+                "messages": messages if several else None,
+                "answer_attribution": [answer],
+                "evaluation": {"score": value, "is_correct": value == 1, "num_turns": len(turns) or None},
+                "error": record.problem or (None if record.status == "answered" else record.status),
+                "metadata": {"epoch": str(record.epoch), "status": record.status},
+            }
+            if record.input_tokens is not None and record.output_tokens is not None:
+                total = record.input_tokens + record.output_tokens
+                usage = {"input_tokens": record.input_tokens, "output_tokens": record.output_tokens}
+                row["token_usage"] = usage | {"total_tokens": total}
+            if record.seconds is not None:
+                row["performance"] = {"latency_ms": record.seconds * 1000}
+            yield row

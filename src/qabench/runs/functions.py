@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,6 +15,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
+from qabench.evaluation.signature import short_digest
 from qabench.io.files import check_writable, write_text
 from qabench.llm.client import run_sync
 from qabench.runs.log import read_run, with_solver
@@ -166,13 +166,10 @@ def _answered_before(path: Path, questions: Mapping[str, Any]) -> dict[str, dict
 
 
 def _name_with_digest(function: Callable[..., Any]) -> str:
-    """Return the name of a function, and a digest of its file, or of its own source if it is not in a file."""
-    try:
-        source = Path(inspect.getfile(function)).read_bytes()
-    except (TypeError, OSError):  # a callable object, or a function of a notebook or a prompt
-        try:
-            source = inspect.getsource(function).encode()
-        except (TypeError, OSError):
-            source = b""
+    """Return the name of a function, and a digest of its file, or of its notebook's cell."""
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
-    return f"{name}-{hashlib.sha256(source).hexdigest()[:12] if source else 'unknown'}"
+    try:
+        lines, _ = inspect.findsource(function)
+    except (TypeError, OSError):  # a callable object, or a function of a prompt
+        return f"{name}-unknown"
+    return f"{name}-{short_digest(''.join(lines))}"

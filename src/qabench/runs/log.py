@@ -7,7 +7,6 @@ import re
 import sys
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,7 +37,7 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     """Return the run in a log, with its answers scored again; for a killed run, those that ``resume`` keeps.
 
     For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not exist, is not a log of
-    Inspect (.eval or .json), is damaged, or is the log of another task.
+    Inspect (.eval), is damaged, or is the log of another task.
     """
     log = read_header(path)
     check_archive(Path(path))
@@ -94,13 +93,10 @@ def whole_log(path: str | Path) -> Any:
 
 
 def check_archive(path: Path) -> None:
-    """Compare each member of a ``.eval`` log with its checksum, and name a damaged one in the InputError.
+    """Compare each member of a log with its checksum, and name a damaged one in the InputError.
 
-    Inspect's reader does not compare them, so a flipped bit could change an answer or a score. Logs in other formats
-    have no checksums.
+    Inspect's reader does not compare them, so a flipped bit could change an answer or a score.
     """
-    if path.suffix != ".eval":
-        return
     if sys.version_info < (3, 14):
         try:
             import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
@@ -116,10 +112,8 @@ def check_archive(path: Path) -> None:
                 with archive.open(member) as content:  # compares the names in both headers
                     while content.read(_READ_AT_ONCE):  # compares the checksum at the end
                         pass
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # also the decompressor's own
         raise _damaged(path, f"{name}: {error}") from None
-    except Exception as error:  # the decompressor raises its own exceptions
-        raise _damaged(path, f"{name}: {type(error).__name__}: {error}") from None
 
 
 def failure(error: Any) -> str:
@@ -211,24 +205,25 @@ async def _records(path: str, keys: Sequence[tuple[int | str, int]]) -> list[tup
     options = {"resolve_attachments": "core", "exclude_fields": _LEFT_OUT}
     records = []
     async with AsyncFilesystem() as files:
-        reader = AsyncZipReader(files, path) if path.endswith(".eval") else None
+        reader = AsyncZipReader(files, path)
         for id, epoch in keys:
             try:
                 sample = await read(path, id, epoch, reader=reader, **options)
             except IndexError:  # not in the log: the run did not get that far
                 continue
-            records.append((_record(sample), _of_scores(sample, "metadata")))
+            records.append((_record(sample), _metadata(sample)))
     return records
 
 
 def _record(sample: Any) -> Record:
     metadata: Mapping[str, Any] = sample.metadata
     status, problem = _status(sample)
-    answers = [score.answer for score in (sample.scores or {}).values()] or [sample.output.completion]
+    scores = list((sample.scores or {}).values())
+    answers = [score.answer for score in scores] or [sample.output.completion]
     answer = None if status in (FAILED, REFUSED) else answers[0]
     if answer is None and status in (ANSWERED, CUT_OFF):
         status, problem = EMPTY, "the conversation ended without an answer"
-    details = [about.get("detail", {}) for about in _of_scores(sample, "metadata")]
+    details = [about.get("detail", {}) for about in _metadata(sample)]
     usages = list(sample.model_usage.values())
     costs = [usage.total_cost for usage in usages]
     replies = metadata.get("replies", {})
@@ -241,7 +236,12 @@ def _record(sample: Any) -> Record:
         answer=answer,
         status=status,
         problem="; ".join([*filter(None, [problem]), *metadata.get("problems", ())]) or None,
-        scores=_numbers(sample),
+        scores={  # without those that are undefined for the sample, which are NaN in the log
+            name: float(number)
+            for score in scores
+            for name, number in (score.value if isinstance(score.value, dict) else {}).items()
+            if isinstance(number, int | float) and math.isfinite(number)
+        },
         groups=metadata.get("groups", {}),
         detail={name: value for detail in details for name, value in detail.items()},
         input_tokens=sum(map(_input_tokens, usages)) if usages else None,
@@ -276,16 +276,9 @@ def _status(sample: Any) -> tuple[str, str | None]:
     return ANSWERED, None
 
 
-def _of_scores(sample: Any, name: str) -> list[Any]:
-    """Return an attribute of each of a sample's scores that has it."""
-    return [value for score in (sample.scores or {}).values() if (value := getattr(score, name)) is not None]
-
-
-def _numbers(sample: Any) -> dict[str, float]:
-    """Return the numbers of all scorers; a score that is undefined for the sample is NaN in the log."""
-    values = [value for value in _of_scores(sample, "value") if isinstance(value, dict)]
-    numbers = {name: number for value in values for name, number in value.items() if isinstance(number, int | float)}
-    return {name: float(number) for name, number in numbers.items() if math.isfinite(number)}
+def _metadata(sample: Any) -> list[dict[str, Any]]:
+    """Return the metadata of a sample's scores."""
+    return [score.metadata for score in (sample.scores or {}).values() if score.metadata is not None]
 
 
 def _messages(messages: Sequence[Any]) -> list[Message]:

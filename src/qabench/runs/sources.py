@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -77,7 +76,6 @@ def read_evaluations(
     benchmark: str | None = None,
     config: str | None = None,
     *,
-    logs_only: bool = False,
     metrics: Sequence[str] | None = None,
     questions: Path | None = None,
     progress: Progress | None = None,
@@ -85,9 +83,8 @@ def read_evaluations(
 ) -> Found:
     """Return the evaluations of logs, folders of logs and files of predictions ("-" is standard input).
 
-    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``, and are an error
-    with ``logs_only``; the logs must be of this benchmark and config, too. The other arguments are those of
-    ``evaluate_predictions``. Raises InputError.
+    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``; the logs must be of
+    this benchmark and config, too. The other arguments are those of ``evaluate_predictions``. Raises InputError.
     """
     evaluations, notes = [], []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
@@ -106,9 +103,16 @@ def read_evaluations(
             _check(evaluation, benchmark, config)
             evaluations.append(evaluation)
         else:
-            name = _benchmark_of_predictions(path, benchmark, logs_only)
+            if benchmark is None and not Path(path).exists() and str(path) != STDIN:
+                raise InputError(f"cannot read {path}: No such file or directory")
+            if benchmark is None:
+                raise InputError(
+                    f"{path} is not a log of a run ({LOG}); a file of predictions needs a benchmark: --benchmark NAME"
+                )
             evaluations.append(
-                evaluate_predictions(name, config, path, metrics, questions=questions, progress=progress, **options)
+                evaluate_predictions(
+                    benchmark, config, path, metrics, questions=questions, progress=progress, **options
+                )
             )
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
@@ -125,17 +129,7 @@ def _read_run(path: str | Path, questions: Path | None, **options: Any) -> Evalu
 
 def is_log(path: str | Path) -> bool:
     """Tell whether a path names a log of Inspect AI."""
-    path = Path(path)
-    if path.suffix != ".json":
-        return path.suffix == LOG
-    try:
-        with path.open("rb") as file:
-            if file.read(1 << 12).lstrip()[:1] != b"{":
-                return False
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and {"eval", "version"} <= document.keys()
+    return Path(path).suffix == LOG
 
 
 def incomplete(evaluation: Evaluation) -> str | None:
@@ -153,16 +147,6 @@ def incomplete(evaluation: Evaluation) -> str | None:
         f"{evaluation.path} has {there} of {evaluation.expected} answers; "
         f"`{resume_command(evaluation.path)}` asks for the others"
     )
-
-
-def _benchmark_of_predictions(path: str | Path, benchmark: str | None, logs_only: bool) -> str:
-    if benchmark is None and not Path(path).exists() and str(path) != STDIN:
-        raise InputError(f"cannot read {path}: No such file or directory")
-    if benchmark is None and logs_only:
-        raise InputError(f"{path} is not a log of a run; allowed: {LOG} files, and folders of them")
-    if benchmark is None:
-        raise InputError(f"{path} is a file of predictions, which needs a benchmark: --benchmark NAME")
-    return benchmark
 
 
 def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], list[str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,9 +20,9 @@ from qabench.runs.log import read_header
 from qabench.runs.plan import check_task_options
 from qabench.runs.probe import at_address, probe
 from qabench.runs.running import QUIET, Watch, watching
+from qabench.runs.trust import task_of
 from qabench.tasks.common import naming_arguments
 
-SUITE_OPTIONS = ("base_url", "limit", "max_tokens", "cache")  # of ``Suite.with_options``
 EXAMPLE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
 base_url: http://localhost:8000/v1   # optional: all models are at this server
 benchmarks:
@@ -32,6 +32,7 @@ limit: 50                            # optional
 max_new_tokens: 512                  # optional
 cache: true                          # optional"""
 
+OF_SUITE = ("base_url", "limit", "max_tokens", "cache")  # options of ``Suite.with_options``
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -46,18 +47,6 @@ class _Benchmark(_Strict):
     options: dict[str, Any] | None = None
 
 
-class _File(_Strict):
-    """A suite's file, as in ``EXAMPLE``; a key without a value is as one that is absent."""
-
-    models: list[str]
-    benchmarks: list[_Benchmark]
-    base_url: str | None = None
-    seeds: list[int] | None = None
-    limit: Positive | None = None
-    max_new_tokens: Positive | None = None
-    cache: bool | None = None
-
-
 @dataclass(frozen=True)
 class Entry:
     """One setting of a benchmark in a suite, with the arguments of its task."""
@@ -67,22 +56,26 @@ class Entry:
     arguments: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Suite:
-    """The content of a suite file."""
+class Suite(_Strict):
+    """The content of a suite's file, as in ``EXAMPLE``; a key without a value is as one that is absent."""
 
-    models: tuple[str, ...]
-    entries: tuple[Entry, ...]
-    seeds: tuple[int | None, ...] = (None,)
+    models: list[str]
+    benchmarks: list[_Benchmark]
     base_url: str | None = None
-    limit: int | tuple[int, int] | None = None
-    max_new_tokens: int | None = None
-    cache: bool = True
+    seeds: list[int] | None = None
+    limit: Positive | None = None  # with --limit also a range
+    max_new_tokens: Positive | None = None
+    cache: bool | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Return the settings of all benchmarks. Raises InputError for an unknown benchmark, setting or option."""
+        return [entry for part in self.benchmarks for entry in _entries(part)]
 
     def with_options(
         self,
         base_url: str | None = None,
-        limit: int | tuple[int, int] | None = None,
+        limit: Any = None,
         max_tokens: int | None = None,
         cache: bool | None = None,
         **_: Any,
@@ -91,28 +84,23 @@ class Suite:
         options = {"limit": limit, "max_new_tokens": max_tokens, "cache": cache}
         changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
         if base_url:
-            changes |= {"base_url": clean_url(base_url), "models": tuple(map(at_address, self.models))}
-        return replace(self, **changes)
+            changes |= {"base_url": clean_url(base_url), "models": list(map(at_address, self.models))}
+        return self.model_copy(update=changes)
 
 
 def read_suite(path: Path) -> Suite:
     """Return the suite in a YAML file. Raises InputError if it cannot be read, or a key or a value is invalid."""
     try:
-        file = _File.model_validate(yaml_of(path.read_text(encoding="utf-8")))
+        suite = Suite.model_validate(yaml_of(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise InputError(f"cannot read the suite {path}: {error.strerror or error}") from None
     except ValidationError as error:
         raise _wrong(path, error) from None
     except ValueError as error:
         raise InputError(f"the suite {path} is not YAML: {error}") from None
-    if not file.models or not file.benchmarks:
+    if not suite.models or not suite.entries:
         raise InputError(f"the suite {path} must list models and benchmarks, as in this example:\n{EXAMPLE}")
-    suite = Suite(
-        models=tuple(file.models),
-        entries=tuple(entry for part in file.benchmarks for entry in _entries(part)),
-        seeds=tuple(file.seeds or ()) or (None,),
-    )
-    return suite.with_options(file.base_url, file.limit, file.max_new_tokens, file.cache)
+    return suite.with_options(suite.base_url)
 
 
 def run_suite(
@@ -129,36 +117,35 @@ def run_suite(
     ``Suite.with_options`` are options of ``inspect_ai.eval_set``. Raises QabenchError and Interrupted as ``start``.
     """
     suite = suite.with_options(**options)
-    passed = {name: value for name, value in options.items() if value is not None and name not in SUITE_OPTIONS}
+    passed = {name: value for name, value in options.items() if value is not None and name not in OF_SUITE}
+    passed |= {"max_tokens": suite.max_new_tokens, "cache": suite.cache is not False}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
     watch = watch or Watch(log_dir)
+    seeds: Sequence[int | None] = suite.seeds or [None]
     if not any(log_dir.rglob("*.eval")):  # else the questions without an answer are counted when their task starts
-        bounds = suite.limit if isinstance(suite.limit, tuple) else (suite.limit,)
+        limit: Any = suite.limit
+        bounds = limit if isinstance(limit, tuple) else (limit,)
         questions = sum(len(range(len(task.dataset))[slice(*bounds)]) for task in tasks)
-        watch.expected = questions * len(suite.models) * len(suite.seeds) * passed.get("epochs", 1)
-    made_with = {"max_tokens": suite.max_new_tokens, "cache": suite.cache, **passed}
-    config = GenerateConfig(**{name: made_with[name] for name in GenerateConfig.model_fields if name in made_with})
+        watch.expected = questions * len(suite.models) * len(seeds) * passed.get("epochs", 1)
+    config = GenerateConfig(**{name: passed[name] for name in GenerateConfig.model_fields if name in passed})
     models = [probe(model, suite.base_url, model_args, config, tasks[0].config) for model in suite.models]
     passed |= {"model": models, "model_args": dict(model_args or {})}
     logs: list[Path] = []
-    for seed in suite.seeds:
+    for seed in seeds:
         folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        paths = _run_seed(suite, seed, folder, watch, passed)
-        logs += sorted(paths, key=partial(_place, suite))
+        logs += sorted(_run_seed(suite, seed, folder, watch, passed), key=partial(_place, suite))
     return logs, [str(path) for path in logs if read_header(path).status != "success"]
 
 
 def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, options: Mapping[str, Any]) -> list[Path]:
     watch.repeat = "repeat the command to continue the suite"
-    with watching(watch, suite.cache, "the suite cannot run"):
+    with watching(watch, options["cache"], "the suite cannot run"):
         _, logs = inspect_ai.eval_set(
             list(map(_task, suite.entries)),
             log_dir=str(folder),
             model_base_url=suite.base_url,
             limit=suite.limit,
-            max_tokens=suite.max_new_tokens,
             seed=seed,
-            cache=suite.cache,
             retry_attempts=1,
             max_tasks=len(suite.models),
             log_dir_allow_dirty=True,
@@ -171,19 +158,11 @@ def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, option
 
 
 def _place(suite: Suite, log: Path) -> tuple[int, int]:
-    """Return the place of a log in the order of the suite's file: by entry, then by model."""
+    """Return the place of a log in the order of the suite's file: by setting, then by model."""
     spec = read_header(log).eval
-    entry = next((i for i, entry in enumerate(suite.entries) if _is_of(entry, spec)), len(suite.entries))
-    return entry, suite.models.index(spec.model) if spec.model in suite.models else len(suite.models)
-
-
-def _is_of(entry: Entry, spec: Any) -> bool:
-    """Return whether the task of a log is that of an entry."""
-    setting = benchmark(entry.benchmark).setting(entry.setting)
-    arguments = {**setting.arguments, **entry.arguments}
-    return bool(
-        spec.task.removeprefix("qabench/") == setting.task and arguments.items() <= spec.task_args_passed.items()
-    )
+    scorer, setting = task_of(spec.task, spec.task_args_passed, log)
+    settings = [(entry.benchmark, entry.setting) for entry in suite.entries]
+    return settings.index((scorer.name, setting.name)), [*suite.models, spec.model].index(spec.model)
 
 
 def _task(entry: Entry) -> Any:
@@ -199,7 +178,7 @@ def _wrong(path: Path, error: ValidationError) -> InputError:
     first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     key, message = ".".join(map(str, first["loc"])), first["msg"]
     if first["type"] == "extra_forbidden":
-        allowed = _File.model_fields if len(first["loc"]) == 1 else _Benchmark.model_fields
+        allowed = Suite.model_fields if len(first["loc"]) == 1 else _Benchmark.model_fields
         return unknown_name(f"the suite {path} has an unknown key", str(first["loc"][-1]), list(allowed))
     if first["type"] == "missing":
         problem = f"the key {key!r} is missing"

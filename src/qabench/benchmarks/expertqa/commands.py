@@ -228,8 +228,7 @@ def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) ->
                     labeled[item["id"]] = {**item, "claims": claims, "labels_by": labels_by}
                     file.write(json.dumps(labeled[item["id"]], ensure_ascii=False) + "\n")
                 file.flush()
-                if progress:
-                    progress(len(items) - len(rest) + start + len(chunk), len(items))
+                progress(len(items) - len(rest) + start + len(chunk), len(items))
     except KeyboardInterrupt:
         say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
