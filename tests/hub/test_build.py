@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pytest
-import yaml  # type: ignore[import-untyped]
 
 import qabench
 import qabench.hub.build as build_module
@@ -99,7 +99,7 @@ def test_every_real_row_equals_the_builders(
     compared(f"{sum(rows.values())} rows of {len(rows)} built configs of {name}, with the builder's")
 
 
-@pytest.mark.parametrize("size", [1, 1500, 1 << 20])
+@pytest.mark.parametrize("size", [1, 1500])
 def test_shards_contain_all_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setattr(build_module, "MAX_SHARD_BYTES", size)
     build(tmp_path, ["fanoutqa"], ["sample"])
@@ -135,42 +135,28 @@ def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", benchmark_names())
 def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
-    from datasets.info import DatasetInfosDict
-
     text = (samples / name / "README.md").read_text(encoding="utf-8")
-    infos = DatasetInfosDict.from_directory(str(samples / name))
-    assert list(infos) == shipped(name)
-    for config, info in infos.items():
-        rows = qabench.load_dataset(name, config)
-        assert info.features == builder(name, config).info.features
-        assert {split: (s.num_examples, s.num_bytes) for split, s in info.splits.items()} == {
-            split: (len(part), part.info.splits[split].num_bytes) for split, part in rows.items()
-        }
-        files = list((samples / name / config).glob("*.parquet"))
-        assert info.download_size == sum(path.stat().st_size for path in files)
+    infos = datasets.info.DatasetInfosDict.from_directory(str(samples / name))
+    assert {config: info.features for config, info in infos.items()} == {
+        config: builder(name, config).info.features for config in shipped(name)
+    }
     assert f"This copy contains `{shipped(name)[0]}`" in text
     assert datasets.get_dataset_default_config_name(str(samples / name)) == shipped(name)[0]
-    assert f"Its default configuration is `{shipped(name)[0]}`." in text
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")
     title, _, body = source.split("\n---\n", 1)[1].lstrip("\n").partition("\n")
-    assert title in text
-    assert body in text
+    assert title in text and body in text
 
 
 def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:
     text = (real / "felm/README.md").read_text(encoding="utf-8")
     source = (FOLDER / "felm/README.md").read_text(encoding="utf-8")
     assert text.split("\n---\n", 1)[1].split("\n## Files\n")[0] == source.split("\n---\n", 1)[1]
-    assert yaml.safe_load(text.split("---\n")[1])["configs"][0]["default"] is True
     assert datasets.get_dataset_default_config_name(str(real / "felm")) == "all"
 
 
 def test_the_book_is_not_for_upload(mirror: Path, tmp_path: Path) -> None:
     done = command(tmp_path, "fastbook", "--config", "corpus")
     assert f"warning: do not upload {tmp_path / 'fastbook'}: " in done.stderr
-    manifest = build_module.read_manifest(tmp_path / "fastbook")
-    assert manifest["redistributable"] is False
-    assert "may not be redistributed" in manifest["restriction"]
     assert "**Do not upload this copy.** The benchmark" in (tmp_path / "fastbook/README.md").read_text("utf-8")
     command(tmp_path, "fastbook", "--config", "sample_corpus")  # only this project's data
     assert build_module.read_manifest(tmp_path / "fastbook")["redistributable"] is True
@@ -185,39 +171,26 @@ def test_an_older_build_is_replaced(tmp_path: Path) -> None:
     assert datasets.get_dataset_config_names(str(tmp_path / "fastbook")) == ["sample"]
     assert {path.name for path in tmp_path.iterdir()} <= {"fastbook", ".qabench-build.lock"}
     (tmp_path / "fastbook/README.md").unlink()  # a build with a missing file can be repaired
-    (one,) = build(tmp_path, ["fastbook"], ["sample"])
-    assert one.written
-    assert (tmp_path / "fastbook/README.md").is_file()
+    assert build(tmp_path, ["fastbook"], ["sample"])[0].written
 
 
-@pytest.mark.parametrize("what", ["a file", "a custom folder", "an edited card", "a clone"])
-def test_other_files_are_not_replaced(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["README.md", ".git/HEAD"])
+def test_other_files_are_not_replaced(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "felm"
-    if what == "a file":
-        folder.write_text("mine")
-    elif what == "a custom folder":
-        folder.mkdir()
-        (folder / "README.md").write_text("mine")
-    else:
-        build(tmp_path, ["felm"], ["sample"])
-        (folder / ".git").mkdir()
-        (folder / (".git/HEAD" if what == "a clone" else "README.md")).write_text("mine")
-    before = {str(path) for path in tmp_path.rglob("*")}
-    content = tree(tmp_path / "felm")
+    build(tmp_path, ["felm"], ["sample"])
+    (folder / ".git").mkdir()
+    (folder / name).write_text("mine")
+    content = tree(tmp_path)
     with pytest.raises(InputError, match=r"(?s)felm.*It was not changed; move it away"):
         build(tmp_path, ["expertqa", "felm"], progress=lambda done, total: pytest.fail("work before the check"))
-    assert before == {str(path) for path in tmp_path.rglob("*")}
-    assert tree(tmp_path / "felm") == content
+    assert tree(tmp_path) == content
 
 
 class Killed(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_build_killed_anywhere_leaves_no_half_repository(
-    older: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_killed_anywhere_leaves_no_half_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build(tmp_path / "whole", ["felm"], ["sample"])
     whole = tree(tmp_path / "whole/felm")
     left = -1
@@ -233,36 +206,27 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(
 
         return counted
 
-    for name in ("write_text", "write_json"):
-        monkeypatch.setattr(build_module, name, step(getattr(build_module, name)))
-    for module, name in ((os, "rename"), (shutil, "rmtree")):
+    for module, name in ((build_module, "write_json"), (os, "rename"), (shutil, "rmtree")):
         monkeypatch.setattr(module, name, step(getattr(module, name)))
-    deaths = 0
     for at in range(20):
         out = tmp_path / f"killed{at}"
-        if older:
-            shutil.copytree(tmp_path / "whole", out)
+        shutil.copytree(tmp_path / "whole", out)
         left = at
-        try:
+        with suppress(Killed):
             build(out, ["felm"], ["sample"])
-        except Killed:
-            deaths += 1
         finished, left = left >= 0, 1000
         assert not (out / "felm").exists() or tree(out / "felm") == whole
-        build_module._recover(out / "felm")
-        assert not older or tree(out / "felm") == whole
         build(out, ["felm"], ["sample"])
         assert tree(out / "felm") == whole
         assert {path.name for path in out.iterdir()} <= {"felm", ".qabench-build.lock"}
         if finished:
             break
-    assert finished
-    assert deaths == (6 if older else 4)
+    assert finished and at > 4
 
 
 def test_two_at_once(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "qabench", "build", str(tmp_path), "felm", "--config", "sample"]
-    running = [subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+    running = [subprocess.Popen(arguments, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
     assert build_module.check_replaceable(tmp_path / "felm") is not None
 
@@ -270,23 +234,16 @@ def test_two_at_once(tmp_path: Path) -> None:
 # --- missing data
 
 
-@pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No mirror, no cache, and no Arrow files of an earlier run."""
-    for name in ("QABENCH_MIRROR", "QABENCH_CACHE", "HF_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-
-
-@pytest.mark.usefixtures("nothing")
 def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
-    done = command(tmp_path / "out", "--json", code=1)
-    made = {one["benchmark"]: one for one in json.loads(done.stdout)["repositories"]}
-    for name in benchmark_names():
-        assert list(made[name]["rows"]) == shipped(name)
-        assert list(made[name]["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
-        assert all("qabench fetch" in reason for reason in made[name]["missing"].values())
-        assert made[name]["redistributable"]
-    done = command(tmp_path / "out", "felm", "--skip-missing")
+    """No mirror, no cache, and no Arrow files of an earlier run."""
+    nothing = {name: str(tmp_path / name) for name in ("QABENCH_MIRROR", "QABENCH_CACHE", "HF_HOME")}
+    done = command(tmp_path / "out", "--json", code=1, **nothing)
+    for built in json.loads(done.stdout)["repositories"]:
+        name = built["benchmark"]
+        assert list(built["rows"]) == shipped(name) and built["redistributable"]
+        assert list(built["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
+        assert all("qabench fetch" in reason for reason in built["missing"].values())
+    done = command(tmp_path / "out", "felm", "--skip-missing", **nothing)
     assert "felm: no data for all, wk, science" in done.stderr
     assert "or use --skip-missing" in done.stdout
 

@@ -192,13 +192,10 @@ def test_the_wheel_of_this_installation(hub: Hub, tmp_path: Path, monkeypatch: p
     ("arguments", "message"),
     [
         (["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4'; with --on it must be a model on the Hub"),
-        (["felm"], "--model is None"),
         (["--model", MODEL], "give a benchmark, such as"),
         (["felm", "--model", MODEL, "-M", "api_key=x"], "-M api_key would be shown on the job's page"),
         (["felm", "--model", MODEL, "--base-url", "http://x"], "--base-url cannot be combined with --on"),
-        (["felm", "--model", MODEL, "-T", "x=1"], "has no option 'x'"),
         (["felm", "--model", MODEL, "--questions", "q.jsonl"], "q.jsonl: there is no such file"),
-        (["--resume", "x.eval", "--limit", "3"], "--limit cannot be combined with --resume"),
     ],
 )
 def test_wrong_usage_starts_no_job(hub: Hub, arguments: list[str], message: str) -> None:

@@ -10,29 +10,30 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
 import stand_ins
+import yaml
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 from only_the_sample import only_the_sample
 
 import qabench
-from qabench import answers, metrics
+from qabench import metrics
 from qabench.hub.build import build
-from qabench.hub.publish import Published
-from qabench.hub.publish import publish as publish_all
-from qabench.loading_scripts import benchmark_names, dataset_table
+from qabench.hub.publish import publish
+from qabench.loading import builder
+from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
 
 TAG = f"v{qabench.__version__}"
 SAMPLES = [
     (name, config.name)
     for name in benchmark_names()
     for config in dataset_table(name).configs.values()
-    if not config.files
+    if not config.files and not dataset_table(name).restriction
 ]
 METRICS = Path(metrics.__file__).parent
 # Further arguments of metrics, on a machine without models.
@@ -64,41 +65,16 @@ def python(code: str, hub: Hub, home: Path, arguments: Any = None, **environment
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def publish(out: Path) -> Published:
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """Everything that may be published, sent by `qabench publish`; the checks before it have separate tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        only_the_sample(out.with_name("home"), patch)
-        patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: [])
-        patch.setattr("qabench.hub.staging.check_space", lambda name, folder: ([], f"{name}|not run here"))
-        return publish_all("all", "qabench", accept_licenses=True, skip_missing=True, out=out)
-
-
-def upload(hub: Hub, folder: Path, kind: str, name: str) -> None:
-    api = HfApi(endpoint=hub.url, token=TOKEN)
-    api.create_repo(f"qabench/{name}", repo_type=kind, space_sdk="gradio" if kind == "space" else None, exist_ok=True)
-    api.upload_folder(
-        repo_id=f"qabench/{name}", repo_type=kind, folder_path=folder, ignore_patterns=["__pycache__/*", "*.pyc"]
-    )
-
-
-@pytest.fixture(scope="module")
-def patch() -> Iterator[pytest.MonkeyPatch]:
-    with pytest.MonkeyPatch.context() as patch:
-        yield patch
-
-
-@pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory, patch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """Everything that ships with the package, published, including benchmarks with a restriction."""
-    out = tmp_path_factory.mktemp("out")
     with Hub() as hub:
-        hub.used_here(patch)
-        assert publish(out / "published").ok
-        for name in benchmark_names():
-            if dataset_table(name).restriction:
-                build(out, [name], [config for known, config in SAMPLES if known == name])
-                upload(hub, out / name, "dataset", name)
-                HfApi(endpoint=hub.url, token=TOKEN).create_tag(f"qabench/{name}", tag=TAG, repo_type="dataset")
+        with pytest.MonkeyPatch.context() as patch:
+            hub.used_here(patch)
+            only_the_sample(tmp_path_factory.mktemp("home"), patch)
+            patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: [])
+            patch.setattr("qabench.hub.staging.check_space", lambda name, folder: ([], f"{name}|not run here"))
+            assert publish("all", "qabench", accept_licenses=True, skip_missing=True).ok
         yield hub
 
 
@@ -118,25 +94,15 @@ for name, config in arguments["samples"]:
     every = load_dataset(hub_name, config)
     rows[key] = {split: list(part) for split, part in every.items()}
     columns[key] = {column: repr(feature) for column, feature in next(iter(every.values())).features.items()}
-    again = load_dataset(hub_name, config)
     info = load_dataset_builder(hub_name, config).info
-    assert {split: info.splits[split].num_examples for split in info.splits} == {s: len(again[s]) for s in again}
-    assert info.features == next(iter(every.values())).features
+    assert {split: info.splits[split].num_examples for split in info.splits} == {s: len(every[s]) for s in every}
     tagged = load_dataset(hub_name, config, revision=arguments["tag"])
     for split, part in every.items():
         first = load_dataset(hub_name, config, split=f"{split}[:2]")
         stream = load_dataset(hub_name, config, split=split, streaming=True)
         assert list(stream) == list(part) == list(tagged[split])
-        assert list(stream.take(1)) == [part[0]] and list(first) == list(part)[:2]
+        assert list(first) == list(part)[:2]
 print(json.dumps({"configs": configs, "splits": splits, "rows": rows, "columns": columns}))
-"""
-OFFLINE = """
-from datasets import load_dataset
-rows = {}
-for name, config in arguments:
-    every = load_dataset(f"qabench/{name}", config)
-    rows[f"{name} {config}"] = {split: list(part) for split, part in every.items()}
-print(json.dumps({"rows": rows}))
 """
 
 
@@ -146,73 +112,24 @@ def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None
     rows = {key: {split: list(part) for split, part in every.items()} for key, every in ours.items()}
     stock = python(DATASETS, hub, home, {"samples": SAMPLES, "tag": TAG})
     assert stock["rows"] == rows
-    assert stock["configs"] == {name: [c for known, c in SAMPLES if known == name] for name in benchmark_names()}
+    assert stock["configs"] == {name: [c for known, c in SAMPLES if known == name] for name in dict(SAMPLES)}
     assert stock["splits"] == {key: list(every) for key, every in ours.items()}
     for key, every in ours.items():
         features = next(iter(every.values())).features
         assert stock["columns"][key] == {column: repr(feature) for column, feature in features.items()}
-    asked = len(hub.requests)
-    assert python(OFFLINE, hub, home, SAMPLES, HF_HUB_OFFLINE="1")["rows"] == rows
-    assert len(hub.requests) == asked
     counts = [len(part) for every in rows.values() for part in every.values()]
     compared(f"{sum(counts)} rows of {len(rows)} published configs: stock datasets and qabench.load_dataset")
 
 
-DEV = """
-from datasets import load_dataset
-import evaluate
-dev = load_dataset("qabench/fanoutqa", "dev", split="validation")
-assert list(load_dataset("qabench/fanoutqa", "dev", split="validation", streaming=True)) == list(dev)
-metric = evaluate.load("qabench/fanout_acc")
-predictions = [f"It is {answer}" for answer in dev["answer"]]
-score = metric.compute(predictions=predictions, references=dev["answer"], lemmatizer="simplemma")
-print(json.dumps({"rows": list(dev), "predictions": predictions, "score": score}))
-"""
-
-
-def test_real_questions(
-    mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compared: Callable[[str], None]
-) -> None:
-    """fanoutqa dev: the rows are the source file's, and the score is the local one."""
-    build(tmp_path, ["fanoutqa"], ["dev"])
-    with Hub() as hub:
-        hub.used_here(monkeypatch)
-        upload(hub, tmp_path / "fanoutqa", "dataset", "fanoutqa")
-        upload(hub, METRICS / "fanout_acc", "space", "fanout_acc")
-        stock = python(DEV, hub, home)
-    ours = qabench.load_dataset("fanoutqa", "dev", split="validation")
-    assert stock["rows"] == list(ours)
-    (file,) = mirror.rglob("fanout-final-dev.json")
-    source = json.loads(file.read_text(encoding="utf-8"))
-    assert [(row["id"], row["question"], answers.loads(row["answer"])) for row in stock["rows"]] == [
-        (row["id"], row["question"], row["answer"]) for row in source
-    ]
-    local = qabench.load_metric("fanout_acc")
-    score = local.compute(predictions=stock["predictions"], references=ours["answer"], lemmatizer="simplemma")
-    assert stock["score"] == score
-    compared(f"{len(source)} questions of fanoutqa dev over the wire with the source file, and their score")
-
-
 EVALUATE = """
-import evaluate
-results = {}
-for name, (example, options) in arguments["examples"].items():
-    metric = evaluate.load(f"qabench/{name}")
-    results[name] = metric.compute(**example, **options)
-evaluate.load("qabench/fanout_acc")
+import evaluate, qabench
+results = []
+for load in (lambda name: evaluate.load(f"qabench/{name}"), qabench.load_metric):
+    items = arguments.items()
+    results.append({name: load(name).compute(**example, **options) for name, (example, options) in items})
 both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
-results["both"] = both.compute(predictions=["Paris"], references=["Paris"])
-print(json.dumps({"results": results}))
-"""
-
-
-OURS = """
-import qabench
-results = {
-    name: qabench.load_metric(name).compute(**example, **options)
-    for name, (example, options) in arguments["examples"].items()
-}
-print(json.dumps({"results": results}))
+assert both.compute(predictions=["Paris"], references=["Paris"])["loose"] == 1
+print(json.dumps(results))
 """
 
 
@@ -227,48 +144,63 @@ def _example(name: str) -> dict[str, list[Any]]:
 def test_metrics(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
     """All metrics by their published names give the result of qabench.load_metric on their examples."""
     examples = {name: (_example(name), OPTIONS.get(name, {})) for name in metrics.metric_names()}
-    stock = python(NO_WEIGHTS + EVALUATE, hub, home, {"examples": examples})["results"]
-    assert stock.pop("both")["loose"] == 1
-    ours = python(NO_WEIGHTS + OURS, hub, home, {"examples": examples})["results"]
-    assert stock == ours
+    stock, ours = python(NO_WEIGHTS + EVALUATE, hub, home, examples)
+    assert stock == ours and stock.keys() == examples.keys()
     asked = {line.split()[1].split("/info?")[0] for line in hub.outside}  # counters of downloads, and the viewer
     prompt = "raw.githubusercontent.com:443"  # the authors' file with the judge's prompt
     assert asked <= {"s3.amazonaws.com:443", prompt, hub.url.replace("://", "://datasets-server.")}
     compared(f"{len(ours)} metrics by published name: stock evaluate and qabench.load_metric")
 
 
-WHICH = """
-import contextlib, io, os, pathlib
-if arguments["register"]:
-    from qabench.cli import main
-    sys.argv[1:] = ["register", "fanoutqa", "--config", "sample"]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        main()
-from datasets import load_dataset
-import evaluate
-ds = load_dataset("qabench/fanoutqa", "sample", split="validation")
-metric = evaluate.load("qabench/fanout_acc")
-places = {"dataset": ds.cache_files[0]["filename"], "metric": sys.modules[type(metric).__module__].__file__}
-marked = {name: (pathlib.Path(place).parent / "qabench-registered.json").exists() for name, place in places.items()}
-score = metric.compute(predictions=["Paris"] * len(ds), references=ds["answer"], lemmatizer="simplemma")
-print(json.dumps({"registered": [name for name in marked if marked[name]], "rows": list(ds), "score": score}))
+# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers as a grader.
+INSPECT = """
+from inspect_ai import eval
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+def reply(messages, tools, tool_choice, config):
+    text = messages[-1].text
+    output = ModelOutput.from_content("mockllm/model", "GRADE: C" if "GRADE:" in text else "In 1998")
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+model = get_model("mockllm/model", custom_outputs=reply)
+(log,) = eval("hf/qabench/fanoutqa", model=model, log_dir="logs", display="none")
+scores = [{name: score.value for name, score in sample.scores.items()} for sample in log.samples]
+samples = [[sample.input, sample.target, sample.metadata] for sample in log.samples]
+print(json.dumps({"status": log.status, "scores": scores, "samples": samples}))
 """
 
 
-def test_registered_and_published_names(hub: Hub, home: Path) -> None:
-    """The stock functions return the Hub's version if it responds, else the one cached last.
+def test_inspect_runs_a_built_repository(
+    mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks in a dataset's ``eval.yaml`` for the Hub, read and run by Inspect AI."""
+    pytest.importorskip("inspect_ai", reason="needs the extra run")
+    build(tmp_path, ["fanoutqa"], ["dev", "sample"])
+    with Hub() as hub:
+        hub.used_here(monkeypatch)
+        repo = {"repo_id": "qabench/fanoutqa", "repo_type": "dataset"}
+        HfApi(endpoint=hub.url, token=TOKEN).create_repo(**repo)
+        HfApi(endpoint=hub.url, token=TOKEN).upload_folder(**repo, folder_path=tmp_path / "fanoutqa")
+        log = python(INSPECT, hub, home, XDG_CACHE_HOME=str(home / "cache"), XDG_DATA_HOME=str(home / "data"))
+    rows = qabench.load_dataset("fanoutqa", "dev", split="validation")
+    assert (log["status"], log["scores"]) == ("success", [{"model_graded_qa": "C"}] * len(rows))
+    assert log["samples"] == [
+        [row["question"], row["answer"], {"id": row["id"], "categories": row["categories"]}] for row in rows
+    ]
 
-    Both have the same rows and scores. evaluate ignores HF_HUB_OFFLINE; it uses HF_EVALUATE_OFFLINE.
-    """
-    register, stay = {"register": True}, {"register": False}
-    with Hub() as empty, ThreadPoolExecutor() as pool:
-        unpublished = pool.submit(python, WHICH, empty, home / "other", register)
-        runs = [
-            python(WHICH, hub, home, register, HF_HUB_OFFLINE="1"),
-            python(WHICH, hub, home, stay),
-            python(WHICH, hub, home, stay, HF_HUB_OFFLINE="1", HF_EVALUATE_OFFLINE="1"),
-            unpublished.result(),
-        ]
-    assert [run["registered"] for run in runs] == [["dataset"], [], [], ["dataset", "metric"]]
-    assert all((run["rows"], run["score"]) == (runs[0]["rows"], runs[0]["score"]) for run in runs)
-    assert runs[0]["rows"] == list(qabench.load_dataset("fanoutqa", "sample", split="validation"))
+
+TASKS = [
+    (path.parent.name, task)
+    for path in FOLDER.glob("*/eval.yaml")
+    for task in yaml.safe_load(path.read_bytes())["tasks"]
+]
+
+
+@pytest.mark.parametrize(("name", "task"), TASKS, ids=[task["id"] for _, task in TASKS])
+def test_a_task_names_what_the_dataset_has(name: str, task: dict[str, Any]) -> None:
+    config, fields = dataset_table(name).config(task["config"]), task["field_spec"]
+    features = builder(name, config.name).info.features
+    assert task["split"] in config.splits and task["id"].startswith(f"{config.name}_")
+    assert all(features[fields[field]] == datasets.Value("string") for field in ("input", "target"))
+    assert set(fields["metadata"]) <= set(features)

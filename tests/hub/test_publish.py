@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from typer.testing import CliRunner
 from qabench.cli.hub import publish as command
 from qabench.errors import InputError, QabenchError
 from qabench.hub import client, staging
-from qabench.hub.build import digests
 from qabench.hub.publish import Outcome, Published, publish
 
 TAG = f"v{metadata.version('qabench')}"
@@ -59,11 +59,13 @@ def send(what: Any = "all", org: str = "qabench", **options: Any) -> Published:
 
 
 def states(published: Published) -> dict[str, str]:
-    return {one.repo_id.split("/")[1]: one.state for one in published.repositories if one.state != "skipped"}
+    return {
+        outcome.repo_id.split("/")[1]: outcome.state for outcome in published.repositories if outcome.state != "skipped"
+    }
 
 
 def the(published: Published, name: str) -> Outcome:
-    return next(one for one in published.repositories if one.repo_id.endswith(f"/{name}"))
+    return next(outcome for outcome in published.repositories if outcome.repo_id.endswith(f"/{name}"))
 
 
 def writes(hub: Hub) -> list[str]:
@@ -78,11 +80,11 @@ def content(hub: Hub, kind: str, id_: str, path: str) -> str:
 @pytest.fixture
 def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object]], None]:
     """Changes the content of the staged Space of fanout_acc."""
-    original = staging.write_space
+    write_space = staging.write_space
 
     def use(alter: Callable[[Path], object]) -> None:
         def stage(name: str, folder: Path, namespace: str) -> None:
-            original(name, folder, namespace)
+            write_space(name, folder, namespace)
             if name == "fanout_acc":
                 alter(folder)
 
@@ -100,28 +102,24 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 # --- what is sent
 
 
-def test_everything_once(hub: Hub, tmp_path: Path) -> None:
-    first = send(out=tmp_path)
+def test_everything_once(hub: Hub) -> None:
+    first = send()
     assert first.ok
     assert states(first) == dict.fromkeys((id_.split("/")[1] for id_ in SENT), "published")
-    for one in first.repositories:
-        if one.state == "skipped":
+    for outcome in first.repositories:
+        if outcome.state == "skipped":
+            assert outcome.repo_id == "qabench/fastbook" and "may not be redistributed" in (outcome.reason or "")
             continue
-        repo = hub.repo(one.kind, one.repo_id)
+        repo = hub.repo(outcome.kind, outcome.repo_id)
         assert [commit.title for commit in repo.history()] == [f"qabench {TAG[1:]}", "initial commit"]
-        assert repo.refs[f"refs/tags/{TAG}"] == repo.tip.id == one.commit
-        folder = tmp_path / f"{one.kind}s" / one.repo_id
-        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert repo.refs[f"refs/tags/{TAG}"] == repo.tip.id == outcome.commit
         stored = {path: hub.contents[blob.etag] for path, blob in repo.tip.tree.items()}
-        assert stored == files | ({".gitattributes": stored[".gitattributes"]} if one.kind == "space" else {})
-        assert one.files == digests(folder, manifest=True)
+        digests = {path: {"size": len(data), "sha256": sha256(data).hexdigest()} for path, data in stored.items()}
+        assert {".gitattributes": digests[".gitattributes"]} | outcome.files == digests
     assert content(hub, "space", "qabench/fanout_acc", "requirements.txt").startswith(
         f"qabench[fast,spacy]=={TAG[1:]}\n"
     )
     assert "\nfanout_acc|not run\n" in content(hub, "space", "qabench/fanout_acc", "README.md")
-    manifest = json.loads(content(hub, "space", "qabench/fanout_acc", "qabench.json"))
-    assert manifest["signature"] == "fanout_acc|not run"
-    assert manifest["files"].keys() >= {"fanout_acc.py", "app.py", "README.md", "requirements.txt"}
     assert hub.outside == []
     hub.requests.clear()
     second = send()
@@ -133,9 +131,7 @@ def test_everything_once(hub: Hub, tmp_path: Path) -> None:
 def test_names_of_another_organization(hub: Hub) -> None:
     send(org="elsewhere")
     assert 'evaluate.load("elsewhere/fanout_acc")' in content(hub, "space", "elsewhere/fanout_acc", "README.md")
-    card = content(hub, "dataset", "elsewhere/fanoutqa", "README.md")
-    assert 'load_dataset("elsewhere/fanoutqa", ' in card
-    assert "qabench/fanout" not in card
+    assert 'load_dataset("elsewhere/fanoutqa", ' in content(hub, "dataset", "elsewhere/fanoutqa", "README.md")
     assert not [key for key in hub.repos if key[1].startswith("qabench/")]
 
 
@@ -178,44 +174,32 @@ def test_repositories_of_others_are_not_changed(hub: Hub, api: HfApi) -> None:
         api.create_repo(f"qabench/{id_}", repo_type=kind, space_sdk="gradio" if kind == "space" else None)
         api.upload_file(path_or_fileobj=b"[1]", path_in_repo=path, repo_id=f"qabench/{id_}", repo_type=kind)
     first = send()
-    assert [one.repo_id for one in first.repositories if one.state == "failed"] == [
-        "qabench/felm",
-        "qabench/fanout_acc",
-    ]
+    assert {name for name, state in states(first).items() if state == "failed"} == {"felm", "fanout_acc"}
     assert "was not published by qabench (it contains .gitattributes, data.csv)" in (the(first, "felm").reason or "")
     assert hub.repo("dataset", "qabench/felm").tip.tree.keys() == {".gitattributes", "data.csv"}
-    assert states(first)["fanoutqa"] == states(first)["felm_factuality"] == "published"
 
 
 def test_private(hub: Hub, next_version: Any) -> None:
-    assert send("datasets", private=True).ok
+    assert send("metrics", private=True).ok
     assert all(repo.private for repo in hub.repos.values())
     assert [collection["private"] for collection in hub.collections.values()] == [True]
-    assert set(states(send("datasets", private=True)).values()) == {"unchanged"}
-    send("metrics")
+    for repo in hub.repos.values():
+        repo.private = False
     next_version()
     public = send("metrics", private=True)
     assert all("it is public, but --private was given" in (one.reason or "") for one in public.repositories)
 
 
-def test_a_dry_run_sends_nothing(hub: Hub) -> None:
+def test_a_dry_run_sends_nothing(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     first = send(dry_run=True, accept_licenses=False)
-    assert first.ok
-    assert set(states(first).values()) == {"to publish"}
-    assert first.collection is None
-    assert writes(hub) == []
-    assert hub.repos == {}
+    assert (first.ok, set(states(first).values()), first.collection) == (True, {"to publish"}, None)
+    assert writes(hub) == [] and hub.repos == {}
     assert the(send(), "felm").files == the(first, "felm").files
     assert set(states(send(dry_run=True)).values()) == {"unchanged"}
-
-
-def test_a_dry_run_needs_no_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    first = send("metrics", dry_run=True)
-    assert first.ok
-    assert {one.state for one in first.repositories} == {"to publish"}
-    assert "not compared with the Hub: HF_HUB_OFFLINE is set" in (first.repositories[0].reason or "")
-    assert hub.requests == []
+    offline = send("metrics", dry_run=True)
+    assert offline.ok and {outcome.state for outcome in offline.repositories} == {"to publish"}
+    assert "not compared with the Hub: HF_HUB_OFFLINE is set" in (offline.repositories[0].reason or "")
 
 
 def test_no_configs_are_lost(hub: Hub, api: HfApi, next_version: Any) -> None:
@@ -233,9 +217,8 @@ def test_no_configs_are_lost(hub: Hub, api: HfApi, next_version: Any) -> None:
 def test_missing_data_is_reported(hub: Hub) -> None:
     first = send("datasets", skip_missing=False)
     assert set(states(first).values()) == {"failed"}
-    assert "no data for dev, test, dev_nov23, test_nov23, leaderboard: run `qabench fetch`" in (
-        the(first, "fanoutqa").reason or ""
-    )
+    reason = the(first, "fanoutqa").reason or ""
+    assert "no data for dev, test, dev_nov23, test_nov23, leaderboard: run `qabench fetch`" in reason
     assert writes(hub) == []
     assert "dev" in the(send("datasets"), "fanoutqa").missing
 
@@ -246,19 +229,10 @@ def test_missing_data_is_reported(hub: Hub) -> None:
 def test_licenses_must_be_accepted(hub: Hub) -> None:
     with pytest.raises(InputError, match="--accept-licenses") as error:
         send(accept_licenses=False)
-    text = str(error.value)
     for part in ("felm: CC BY-NC-SA 4.0, https://", "    - no commercial use", "expertqa: MIT"):
-        assert part in text
-    assert "fastbook" not in text
-    assert hub.requests == []
+        assert part in str(error.value)
+    assert "fastbook" not in str(error.value) and hub.requests == []
     assert send("metrics", accept_licenses=False).ok
-
-
-def test_restricted_data_is_not_published(hub: Hub) -> None:
-    outcome = the(send("datasets"), "fastbook")
-    assert outcome.state == "skipped"
-    assert "may not be redistributed" in (outcome.reason or "")
-    assert ("dataset", "qabench/fastbook") not in hub.repos
 
 
 # --- faults
@@ -285,12 +259,10 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        ({"status": 401}, "the token is not valid"),
         ({"status": 403}, "must be a member of the organization"),
-        ({"status": 412}, "someone else committed"),
+        ({"status": 412}, "someone else"),
         ({"status": 429, "headers": {"Retry-After": "77"}}, "too many requests: wait 77 seconds"),
         ({"status": 503}, "it has an internal error"),
-        ({"drop_request_after": 10}, "continues where this one stopped"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
@@ -299,16 +271,12 @@ def test_a_rejection_includes_advice(hub: Hub, fault: dict[str, Any], words: str
     first = send("metrics")
     assert not first.ok
     assert words in (the(first, "fanout_acc").reason or "")
-    goes_on = fault.get("status") not in (401, 402, 429)
-    assert states(first)["felm_factuality"] == ("published" if goes_on else "failed")
-    if not goes_on:
-        reasons = {the(first, "felm_factuality").reason, first.collection_error}
-        assert reasons == {"not tried, because of the previous error"}
+    assert states(first)["felm_factuality"] == "published"
     hub.faults.clear()
     assert send("metrics").ok
 
 
-@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 200}, {"status": 200, "body": b"<html>"}], ids=str)
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 200}], ids=str)
 def test_a_missing_tag_is_added(hub: Hub, fault: dict[str, Any]) -> None:
     hub.fail("POST .*/fanout_acc/tag", **fault)
     first = send("metrics")
@@ -323,26 +291,6 @@ def test_a_missing_tag_is_added(hub: Hub, fault: dict[str, Any]) -> None:
     assert [line for line in writes(hub) if "/commit/" in line or "/tag/" in line] == [
         f"POST /api/spaces/qabench/fanout_acc/tag/{repo.tip.id}"
     ]
-
-
-def test_an_unreachable_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(QabenchError, match=r"http://127\.0\.0\.1:9 cannot be reached .*: check the network"):
-        send("metrics")
-
-
-# --- the collection
-
-
-def test_the_collection_grows(hub: Hub, api: HfApi) -> None:
-    slug = send("metrics").collection
-    assert slug
-    api.create_repo("qabench/other", repo_type="dataset")
-    api.add_collection_item(slug, "qabench/other", "dataset", note="ours too")
-    assert send("datasets").collection == slug
-    items = api.get_collection(slug).items
-    assert sorted(item.item_id for item in items) == sorted([*SENT, "qabench/other"])
-    assert [item.note for item in items if item.note] == ["ours too"]
 
 
 # --- the command
@@ -364,7 +312,6 @@ def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
     assert (result.exit_code, document["ok"]) == (0, True)
     assert document["collection"].startswith("qabench/qabench-")
     assert [one["state"] for one in document["repositories"]] == ["published"] * 2
-    assert document["repositories"][0]["files"]["app.py"].keys() == {"size", "sha256"}
     hub.fail("GET /api/spaces/qabench/fanout_acc", status=403, times=100)
     result = run("metrics")
     assert result.exit_code == 1
@@ -372,15 +319,10 @@ def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
     assert "unchanged" in result.stdout
 
 
-def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for org in ("", "a/b", "a b", "-a"):
-        with pytest.raises(InputError, match="is not a valid name on the Hub"):
+def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    for org in ("", "a/b", "-a"):
+        with pytest.raises(InputError, match="is not a name on the Hub"):
             send(org=org)
-    with pytest.raises(InputError, match="allowed: datasets, metrics, all"):
-        send("everything")
-    (tmp_path / "mine").write_text("mine")
-    with pytest.raises(InputError, match="not an empty folder"):
-        send("metrics", out=tmp_path)
     monkeypatch.setenv("HF_TOKEN", "hf_of_nobody")
     with pytest.raises(QabenchError, match="401: the token is not valid"):
         send("metrics")
@@ -388,12 +330,16 @@ def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     with pytest.raises(QabenchError, match="no token for"):
         send("metrics")
     assert writes(hub) == []
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(QabenchError, match=r"http://127\.0\.0\.1:9 cannot be reached .*: check the network"):
+        send("metrics")
 
 
 # --- a Hub that misbehaves
 
 
-@pytest.mark.parametrize("body", [b"{}", b"null", b"<html>", b"\xff"])
+@pytest.mark.parametrize("body", [b"{}", b"null", b"\xff"])
 @pytest.mark.parametrize(
     "request_line", ["GET /api/spaces/qabench/fanout_acc$", "GET .*/fanout_acc/refs", "POST .*/fanout_acc/preupload"]
 )

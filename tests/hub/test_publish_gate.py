@@ -82,15 +82,6 @@ def test_every_sample_passes(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert staged.missing == tuple(config.name for config in dataset_table(name).configs.values() if config.files)
 
 
-@pytest.mark.parametrize("name", OPEN)
-def test_all_real_rows_pass(name: str, mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
-    staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
-    assert staged.problems == ()
-    configs = read_manifest(staged.folder)["configs"]
-    rows = sum(count for splits in configs.values() for count in splits.values())
-    compared(f"{rows} rows of {name}, built Parquet and parsed source")
-
-
 # --- what is wrong is found
 
 
@@ -112,14 +103,11 @@ def felm(built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def rewrite(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Changes the rows of the Parquet file, and updates card and manifest, like a wrong build."""
     (path,) = folder.rglob("*.parquet")
-    old = digests(folder)["sample/" + path.name]
     table = pq.read_table(path)
     rows = table.to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
-    new = digests(folder)["sample/" + path.name]
     card = (folder / "README.md").read_text(encoding="utf-8")
-    card = card.replace(old["sha256"], new["sha256"]).replace(f"{old['size']:,}", f"{new['size']:,}")
     card = re.sub(r"num_examples: \d+", f"num_examples: {len(rows)}", card)
     (folder / "README.md").write_text(card, encoding="utf-8")
     settle(folder)
@@ -135,23 +123,13 @@ def flip(rows: list[dict[str, Any]]) -> None:
     rows[3]["labels"][0] = not rows[3]["labels"][0]
 
 
-ROWS: dict[str, tuple[Callable[[list[dict[str, Any]]], object], str]] = {
-    "a label": (flip, "sample, test: row 3, field 'labels' is ["),
-    "a row less": (lambda rows: rows.pop(), "sample, test: 12 rows; the source has more"),
-}
-
-
-@pytest.mark.parametrize("what", ROWS)
-def test_rows_that_differ_from_the_source(what: str, felm: Path) -> None:
-    change, problem = ROWS[what]
-    rewrite(felm, change)
-    (found,) = check_dataset("felm", felm)
-    assert problem in found
-
-
-def test_rows_that_equal_the_source(felm: Path) -> None:
+def test_rows_that_differ_from_the_source(felm: Path) -> None:
     rewrite(felm, lambda rows: None)
     assert check_dataset("felm", felm) == []
+    rewrite(felm, flip)
+    assert "sample, test: row 3, field 'labels' is [" in "".join(check_dataset("felm", felm))
+    rewrite(felm, lambda rows: (flip(rows), rows.pop()))
+    assert "sample, test: 12 rows; the source has more" in "".join(check_dataset("felm", felm))
 
 
 def edited(name: str, old: str, new: str) -> Callable[[Path], object]:
@@ -171,13 +149,8 @@ def card(old: str, new: str) -> Callable[[Path], object]:
 
 DATASETS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a file that was edited": (edited("LICENSE.md", "FELM", "X"), "LICENSE.md is not the file that was built"),
-    "a digest in the card": (card("00001.parquet` |", "00002.parquet` |"), "the table of files does not list"),
     "no license": (card("license: apache-2.0\n", ""), "the card has no license"),
     "no YAML": (card("license: apache-2.0", "license: [apache-2.0"), "the card is not valid"),
-    "another config": (
-        card("config_name: sample", "config_name: simple"),
-        "configs has simple; the built configs are sample",
-    ),
     "features": (card("list: bool", "list: string"), "sample, test: the features are not those of the benchmark"),
 }
 
@@ -189,77 +162,48 @@ def test_invalid_repositories(what: str, felm: Path) -> None:
     assert problem in "\n".join(check_dataset("felm", felm))
 
 
-CARDS: dict[str, tuple[Callable[[Path], object], str]] = {
+SPACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "the app": (lambda folder: (folder / "app.py").unlink(), "app_file is 'app.py', which does not exist"),
     "a tag": (edited("README.md", "- evaluate\n", ""), "the tags must include evaluate and metric"),
     "no YAML": (edited("README.md", "sdk: gradio", "sdk: [gradio"), "the card is not valid"),
     "no code": (edited("README.md", "```python", "```text"), "the card has no Python code"),
-}
-CODE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a stated figure": (edited("README.md", "# 0.5 0.625", "# 0.5 0.626"), "states that its code prints '0.5 0.626'"),
-    "a call that fails": (edited("README.md", "metric.compute(", "metric.komputer("), "no attribute 'komputer'"),
     "no signature": (edited("README.md", 'print(result["signature"])\n', ""), "does not print a signature"),
     "the module": (edited("felm_factuality.py", "class FelmFactuality", "oops class"), "SyntaxError"),
 }
 
 
-@pytest.fixture
-def staged(tmp_path: Path) -> Path:
-    """The files of the Space of felm_factuality, to be damaged."""
+@pytest.mark.parametrize("what", SPACES)
+def test_invalid_spaces(what: str, tmp_path: Path) -> None:
+    change, problem = SPACES[what]
     folder = tmp_path / "qabench/felm_factuality"
     write_space("felm_factuality", folder, "qabench")
-    return folder
-
-
-@pytest.mark.parametrize("what", CARDS)
-def test_spaces_with_a_wrong_card(what: str, staged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    change, problem = CARDS[what]
-    change(staged)
-    if what != "no code":
-        monkeypatch.setattr("qabench.hub.staging.run_card", lambda card, folder: ["felm_factuality|not run"])
-    (found,), _ = check_space("felm_factuality", staged)
-    assert problem in found
-
-
-@pytest.mark.parametrize("what", CODE)
-def test_spaces_whose_code_is_wrong(what: str, staged: Path) -> None:
-    change, problem = CODE[what]
-    change(staged)
-    (found,), signature = check_space("felm_factuality", staged)
-    assert problem in found
-    assert signature == ""
+    change(folder)
+    assert problem in "\n".join(check_space("felm_factuality", folder)[0])
 
 
 # --- the code of cards
 
 
-def test_a_card_runs_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
     (tmp_path / "qabench").mkdir()  # not a package, despite its name
     text = "```python\nimport os, qabench\nx = 1\n```\n\n```python\nprint(x)  # 1\nprint(os.listdir('.'))\n```\n"
     assert run_card(text, tmp_path) == ["1", "['qabench']"]
-    with pytest.raises(QabenchError, match="the card's code fails: ZeroDivisionError"):
-        run_card("```python\n1 / 0\n```\n", tmp_path)
+    with pytest.raises(QabenchError, match=r"OfflineMode"):
+        run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
 
 
 def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
-    right = (
-        "```python\nprint(1)  # 1\nprint('free')\nprint(2)  # 2\nfor i in (5, 6):\n    print(i)  # not stated\n```\n"
-    )
-    assert run_card(right, tmp_path) == ["1", "free", "2", "5", "6"]
+    assert run_card("```python\nprint(1)  # 1\nprint('free')\nprint(2)  # 2\n```\n", tmp_path) == ["1", "free", "2"]
     with pytest.raises(QabenchError, match="states that its code prints '1', but it prints"):
         run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
-
-
-def test_cards_run_offline(tmp_path: Path) -> None:
-    with pytest.raises(QabenchError, match=r"OfflineMode"):
-        run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
 
 
 # --- requirements, names, licenses
 
 
-@pytest.mark.parametrize("text", ["", "numpy\n", "qabench==1.0\n", "qabench>=1\n", "qabench\nqabench[fast]\n"])
+@pytest.mark.parametrize("text", ["", "qabench==1.0\n", "qabench\nqabench[fast]\n"])
 def test_requirements_that_cannot_be_pinned(text: str) -> None:
     with pytest.raises(QabenchError, match="lines like qabench"):
         pinned(text)

@@ -169,6 +169,6 @@ def bucket_tree(hub: Hub, request: Request, bucket: str, prefix: str) -> Respons
 @route("GET", f"/buckets{BUCKET}/resolve/(?P<path>.+)")
 def resolve(hub: Hub, request: Request, bucket: str, path: str) -> Response:
     route = f"{hub.url}/api/buckets/{bucket}/xet-read-token"
-    size = (hub.folder(bucket) / path).stat().st_size
-    headers = {"X-Xet-Hash": hub.buckets[bucket][path], "X-Xet-Refresh-Route": route, "X-Linked-Size": str(size)}
+    size = str((hub.folder(bucket) / path).stat().st_size)
+    headers = {"X-Xet-Hash": hub.buckets[bucket][path], "X-Xet-Refresh-Route": route, "X-Linked-Size": size}
     return Response(200, b"", headers)

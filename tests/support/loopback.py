@@ -33,7 +33,7 @@ class Loopback:
                 except OSError:  # the client went away
                     self.close_connection = True
 
-            do_POST = do_GET
+            do_HEAD = do_POST = do_PUT = do_DELETE = do_CONNECT = do_GET
 
             def log_message(self, *_: Any) -> None:
                 pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -232,8 +232,6 @@ def register(
     benchmarks: Annotated[list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
-    status: Annotated[bool, typer.Option("--status", help="Only print what is registered.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove what was registered, and nothing else.")] = False,
     skip_missing: SkipMissing = False,
     as_json: JsonOnly = False,
 ) -> None:
@@ -241,44 +239,23 @@ def register(
 
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
-    from qabench.hub import register as hub
-    from qabench.loading_scripts import benchmark_names
+    from qabench.hub.register import register_dataset, register_metric
+    from qabench.loading_scripts import benchmark_names, dataset_table
     from qabench.metrics import metric_names
 
-    if status and remove:
-        raise InputError("--status and --remove cannot be used together")
-    if not (benchmarks or everything or status or remove):
+    if not (benchmarks or everything):
         raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all")
-    configs = _configs_to_register(benchmarks or benchmark_names(), config or [])
-    if remove:
-        removed = [path for name, config_name in configs for path in hub.unregister_dataset(name, config_name)]
-        if not benchmarks:
-            removed += [path for name in metric_names() for path in hub.unregister_metric(name)]
-        if as_json:
-            print_json({"removed": list(map(str, removed))})
-            return
-        for line in [*removed, f"{len(removed)} folders removed"]:
-            say(line)
-        return
-    dataset, metric = (hub.dataset_status, hub.metric_status) if status else (hub.register_dataset, hub.register_metric)
-    registrations = [dataset(name, config_name) for name, config_name in configs]
-    registrations += [metric(name) for name in metric_names()]
+    names = [_only_benchmark(benchmarks or benchmark_names())] if config else benchmarks or benchmark_names()
+    tables = list(map(dataset_table, names))
+    configs = [(table.name, table.config(name).name) for table in tables for name in config or table.configs]
+    registrations = [register_dataset(name, config_name) for name, config_name in configs]
+    registrations += [register_metric(name) for name in metric_names()]
     if as_json:
-        print_json({"registrations": [registration.as_dict() for registration in registrations]})
+        print_json({"registrations": [asdict(registration) for registration in registrations]})
     else:
         _print_registrations(registrations)
     if any(registration.state == "no data" for registration in registrations) and not skip_missing:
         raise typer.Exit(1)
-
-
-def _configs_to_register(names: list[str], configs: list[str]) -> list[tuple[str, str]]:
-    from qabench.hub.register import registrable
-    from qabench.loading_scripts import dataset_table
-
-    if not configs:
-        return registrable(names)
-    table = dataset_table(_only_benchmark(names))
-    return [(table.name, table.config(name).name) for name in configs]
 
 
 def _print_registrations(registrations: list[Registration]) -> None:
@@ -286,11 +263,6 @@ def _print_registrations(registrations: list[Registration]) -> None:
         [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in registrations
     ]
     problems = [f"{row.name} {row.config}: {row.detail.splitlines()[0]}" for row in registrations if row.detail]
-    problems += [
-        f"{row.name} {row.config or ''}: a newer copy is used instead, {row.path}; register again to fix this"
-        for row in registrations
-        if row.state == "shadowed"
-    ]
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "

@@ -92,7 +92,6 @@ def publish(
     skip_missing: Annotated[
         bool, typer.Option("--skip-missing", help="Publish datasets without the configs whose data is not available.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the files in this new folder.")] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
@@ -117,7 +116,6 @@ def publish(
             dry_run=dry_run,
             accept_licenses=accept_licenses,
             skip_missing=skip_missing,
-            out=out,
             progress=progress,
         )
     if as_json:
@@ -184,18 +182,12 @@ def results(
         str | None,
         typer.Option(help="How the model answered, such as closed-book. Required for reports of files of predictions."),
     ] = None,
-    date: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="Date of the evaluation, such as 2026-01-31. Default: the report's."),
-    ] = None,
     dataset: Annotated[
         str | None, typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
     ] = None,
-    revision: Annotated[str | None, typer.Option(metavar="REV", help="Commit or tag of that dataset.")] = None,
     source_url: Annotated[
         str | None, typer.Option(metavar="URL", help="A link to the evaluation, such as its logs.")
     ] = None,
-    source_name: Annotated[str | None, typer.Option(metavar="TEXT", help="The text of that link.")] = None,
     allow_unofficial: Annotated[
         bool,
         typer.Option("--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."),
@@ -217,10 +209,7 @@ def results(
     from qabench.hub.results import About, read_reports
     from qabench.hub.results import push as open_pull_request
 
-    if source_name and not source_url:
-        raise InputError("--source-name needs --source-url")
-    source = {"source_url": source_url, "source_name": source_name or source_url} if source_url else {}
-    about = About(setting, date, dataset, revision, **source, allow_unofficial=allow_unofficial)
+    about = About(setting, dataset, source_url, allow_unofficial)
     files: Files = {}
     for path in reports:
         with plain_warnings():

@@ -248,8 +248,8 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
 def replacing(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces ``folder`` when the block ends, and is removed if the block fails.
 
-    ``folder`` is complete or absent at all times: the next build repairs or removes what a killed build left. Only one
-    build runs at a time; others wait.
+    ``folder`` is complete or absent at all times: the next build removes what a killed build left. Only one build runs
+    at a time; others wait.
     """
     from filelock import FileLock
 
@@ -257,7 +257,8 @@ def replacing(folder: Path) -> Iterator[Path]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_name(".qabench-build.lock")):
-            _recover(folder)
+            for remnant in (new, old):
+                shutil.rmtree(remnant, ignore_errors=True)
             new.mkdir()
             try:
                 yield new
@@ -265,17 +266,8 @@ def replacing(folder: Path) -> Iterator[Path]:
                 if folder.exists():
                     os.rename(folder, old)
                 os.rename(new, folder)
+                shutil.rmtree(old, ignore_errors=True)
             finally:
-                _recover(folder)
+                shutil.rmtree(new, ignore_errors=True)
     except OSError as error:
         raise QabenchError(f"cannot write {folder}: {error}") from error
-
-
-def _recover(folder: Path) -> None:
-    """Remove the files of an interrupted build of ``folder``, and restore the build that it was replacing."""
-    new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
-    if old.is_dir() and not folder.exists():
-        os.rename(old, folder)
-    for left in (new, old):
-        if left.is_dir():
-            shutil.rmtree(left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from qabench.errors import QabenchError
+from qabench.errors import InputError, QabenchError
 from qabench.io.workers import run_job
 
 if TYPE_CHECKING:
@@ -21,31 +22,19 @@ MAX_ANSWER_SECONDS = 300.0
 MAX_ANSWER_BYTES = 100_000_000
 MIN_BYTES_PER_SECOND = 20_000  # of an upload, on average
 _ADVICE = {
-    400: "it rejects the request",
     401: "the token is not valid, or has expired: `hf auth login`, or set HF_TOKEN",
     402: "this requires a paid plan",
     403: "the token needs write access, and its owner must be a member of the organization",
     404: "the repository or organization does not exist, or the token has no access to it",
     409: "someone else made a change at the same time: run the command again",
-    412: "someone else committed at the same time: run the command again",
-    413: "a file is too large",
+    412: "someone else made a change at the same time: run the command again",
     429: "too many requests: wait{wait} and run the command again; it continues where this one stopped",
     500: "it has an internal error: run the command again later; it continues where this one stopped",
 }
-# All further repositories would fail in the same way.
-_STOPPING = {401, 402, 429}
 
 
 class HubError(QabenchError):
-    """The Hub rejected a request, or could not be reached.
-
-    Attributes:
-        stops: whether all further repositories would fail in the same way.
-    """
-
-    def __init__(self, message: str, stops: bool = False) -> None:
-        super().__init__(message)
-        self.stops = stops
+    """The Hub rejected a request, or could not be reached."""
 
 
 @contextmanager
@@ -66,22 +55,32 @@ def bounded_answers() -> Iterator[None]:
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the headers or the content of its answer
     take longer than ``MAX_ANSWER_SECONDS`` or the content is larger than ``MAX_ANSWER_BYTES``.
     """
-    from httpx2 import Client, ReadTimeout, SyncByteStream, Timeout
+    from httpx2 import Client, ReadError, ReadTimeout, SyncByteStream, Timeout
     from huggingface_hub import get_session, set_client_factory
 
     hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
 
-    def limit_answer(response: Any) -> None:
-        response.stream = _bounded_stream(response.stream)
-
     class CountedStream(SyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self.stream, self.sent = stream, 0
+        """A stream that counts its bytes, and fails beyond limits of time and size."""
+
+        def __init__(self, stream: Any, seconds: float = math.inf, most_bytes: float = math.inf) -> None:
+            self.stream, self.seconds, self.most_bytes, self.size = stream, seconds, most_bytes, 0
 
         def __iter__(self) -> Iterator[bytes]:
+            start = time.monotonic()
             for part in self.stream:
-                self.sent += len(part)
+                self.size += len(part)
+                if time.monotonic() - start > self.seconds:
+                    raise ReadTimeout(f"the answer is not complete after {self.seconds:.0f} seconds")
+                if self.size > self.most_bytes:
+                    raise ReadError(f"the answer has more than {self.most_bytes:,} bytes")
                 yield part
+
+        def close(self) -> None:
+            self.stream.close()
+
+    def limit_answer(response: Any) -> None:
+        response.stream = CountedStream(response.stream, MAX_ANSWER_SECONDS, MAX_ANSWER_BYTES)
 
     class BoundedClient(Client):
         def send(self, request: Any, **options: Any) -> Any:
@@ -93,7 +92,7 @@ def bounded_answers() -> Iterator[None]:
             job = partial(super().send, request, **options)
             threading.Thread(target=run_job, args=(future, job), daemon=True).start()
             start = time.monotonic()
-            while (left := start + MAX_ANSWER_SECONDS + upload.sent / MIN_BYTES_PER_SECOND - time.monotonic()) > 0:
+            while (left := start + MAX_ANSWER_SECONDS + upload.size / MIN_BYTES_PER_SECOND - time.monotonic()) > 0:
                 if wait([future], left).done:
                     return future.result()
             raise ReadTimeout(f"no answer within {time.monotonic() - start:.0f} seconds", request=request)
@@ -106,24 +105,18 @@ def bounded_answers() -> Iterator[None]:
         set_client_factory(lambda: Client(event_hooks=hooks, follow_redirects=True, timeout=None))
 
 
-def _bounded_stream(stream: Any) -> Any:
-    from httpx2 import ReadError, ReadTimeout, SyncByteStream
+def check_name(what: str, repo_id: str, example: str) -> None:
+    """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-    class BoundedStream(SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            deadline, size = time.monotonic() + MAX_ANSWER_SECONDS, 0
-            for part in stream:
-                size += len(part)
-                if time.monotonic() > deadline:
-                    raise ReadTimeout(f"the answer is not complete after {MAX_ANSWER_SECONDS:.0f} seconds")
-                if size > MAX_ANSWER_BYTES:
-                    raise ReadError(f"the answer has more than {MAX_ANSWER_BYTES:,} bytes")
-                yield part
-
-        def close(self) -> None:
-            stream.close()
-
-    return BoundedStream()
+    try:
+        validate_repo_id(repo_id)
+        if repo_id.count("/") != 1:
+            raise HFValidationError("an owner and a name are needed")
+    except HFValidationError as error:
+        allowed = f"allowed: names such as {example}"
+        raise InputError(f"{what} is {repo_id!r}, which is not a name on the Hub; {allowed} ({error})") from None
 
 
 def require_token(api: HfApi) -> None:
@@ -131,27 +124,28 @@ def require_token(api: HfApi) -> None:
     from huggingface_hub import get_token
 
     if get_token() is None:
-        raise QabenchError(f"{_no_token(api.endpoint)}. Nothing was published")
+        raise QabenchError(
+            f"no token for {api.endpoint}: create one with write access (in the settings of your account, under Access "
+            "Tokens), then run `hf auth login` or set HF_TOKEN. Nothing was published"
+        )
 
 
 def _explained(error: Exception, endpoint: str) -> HubError:
     """Return the HubError with advice for an exception of huggingface_hub."""
     from httpx2 import ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
     for cause in _causes(error):  # a failed upload is a RuntimeError without the reason
         if isinstance(cause, OfflineModeIsEnabled):
-            return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it", stops=True)
-        if isinstance(cause, LocalTokenNotFoundError):
-            return HubError(_no_token(endpoint), stops=True)
+            return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it")
         if isinstance(cause, HfHubHTTPError):
             status = cause.response.status_code
             seconds = cause.response.headers.get("Retry-After")
             advice = _ADVICE.get(min(status, 500), "unexpected").format(wait=f" {seconds} seconds" if seconds else "")
             message = f" ({cause.server_message})" if cause.server_message else ""
-            return HubError(f"{endpoint} answers {status}{message}: {advice}", status in _STOPPING)
+            return HubError(f"{endpoint} answers {status}{message}: {advice}")
         if isinstance(cause, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol):
-            return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT", stops=True)
+            return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT")
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
             return HubError(
                 f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again; it "
@@ -168,10 +162,3 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
-
-
-def _no_token(endpoint: str) -> str:
-    return (
-        f"no token for {endpoint}: create one with write access (in the settings of your account, under Access "
-        "Tokens), then run `hf auth login` or set HF_TOKEN"
-    )

@@ -10,19 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from qabench.data.predictions import some
-from qabench.errors import InputError, QabenchError
+from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, digests
 from qabench.hub.cards import check_accepted
-from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
+from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.staging import Kind, Staged, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 COLLECTION = "qabench"
-NOT_TRIED = "not tried, because of the previous error"
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
@@ -90,7 +89,6 @@ def publish(
     dry_run: bool = False,
     accept_licenses: bool = False,
     skip_missing: bool = False,
-    out: Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Published:
     """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
@@ -106,14 +104,13 @@ def publish(
         dry_run: build, check and compare with the Hub if it can be reached; send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
         skip_missing: publish datasets without the configs whose data is not available here, unless the Hub has them.
-        out: a folder that keeps the published files, as datasets/ORG/NAME and spaces/ORG/NAME.
         progress: called with the number of repositories processed, and of all repositories.
     """
     from huggingface_hub import HfApi
 
-    datasets, spaces = _names(what, org)
-    if out and out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is not an empty folder; it was not changed")
+    datasets = benchmark_names() if what != "metrics" else []
+    spaces = metric_names() if what != "datasets" else []
+    check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/fanoutqa")
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
@@ -122,21 +119,21 @@ def publish(
             with hub_errors(api):
                 api.whoami()
         outcomes: list[Outcome] = []
-        stopped: HubError | None = None
-        with ExitStack() as stack:
-            if out is None:
-                folder = tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True)
-            root = out.absolute() if out else Path(stack.enter_context(folder))
-            repositories = stack.enter_context(closing(_staged(datasets, spaces, org, root, skip_missing)))
-            for staged in repositories:
-                outcome, stopped = _outcome(api, staged, private, dry_run, stopped)
-                outcomes.append(outcome)
-                if progress:
-                    progress(len(outcomes), len(datasets) + len(spaces))
+        with (
+            tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder,
+            ThreadPoolExecutor(max_workers=2) as pool,  # Spaces are checked while datasets are built and sent
+        ):
+            futures = [pool.submit(stage_space, name, org, Path(folder)) for name in spaces]
+            try:
+                built = (stage_dataset(name, org, Path(folder), skip_missing=skip_missing) for name in datasets)
+                for staged in chain(built, (future.result() for future in futures)):
+                    outcomes.append(_outcome(api, staged, private, dry_run))
+                    if progress:
+                        progress(len(outcomes), len(datasets) + len(spaces))
+            finally:
+                pool.shutdown(cancel_futures=True)
         collection, problem = None, None
-        if stopped and not dry_run:
-            problem = NOT_TRIED
-        elif not dry_run:
+        if not dry_run:
             try:
                 with hub_errors(api):
                     collection = _collect(api, org, outcomes, private)
@@ -145,71 +142,25 @@ def publish(
     return Published(org, api.endpoint, dry_run, tuple(outcomes), collection, problem)
 
 
-def _names(what: str, org: str) -> tuple[list[str], list[str]]:
-    """Return the benchmarks and the metrics to publish."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    if what not in ("datasets", "metrics", "all"):
-        raise InputError(f"{what!r} cannot be published; allowed: datasets, metrics, all")
-    datasets = benchmark_names() if what != "metrics" else []
-    spaces = metric_names() if what != "datasets" else []
-    try:
-        if "/" in org or not org:
-            raise HFValidationError("it must be an organization, without a repository")
-        validate_repo_id(f"{org}/{max([*datasets, *spaces], key=len)}")
-    except HFValidationError as error:
-        raise InputError(f"--org is {org!r}, which is not a valid name on the Hub: {error}") from None
-    return datasets, spaces
-
-
-def _staged(
-    datasets: list[str], spaces: list[str], org: str, root: Path, skip_missing: bool
-) -> Generator[Staged, None, None]:
-    """Yield the repositories one by one; Spaces are checked in other processes while datasets are built and sent."""
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        futures = [pool.submit(stage_space, name, org, root) for name in spaces]
-        try:
-            for name in datasets:
-                yield stage_dataset(name, org, root, skip_missing=skip_missing)
-            for future in futures:
-                yield future.result()
-        finally:
-            for future in futures:
-                future.cancel()
-
-
-def _outcome(
-    api: HfApi, staged: Staged, private: bool, dry_run: bool, stopped: HubError | None
-) -> tuple[Outcome, HubError | None]:
-    """Publish a repository unless it was skipped or has problems; in a dry run, only compare it with the Hub.
-
-    Returns the outcome, and ``stopped``: an earlier or new error that all further requests would get, too.
-    """
+def _outcome(api: HfApi, staged: Staged, private: bool, dry_run: bool) -> Outcome:
+    """Publish a repository unless it was skipped or has problems; in a dry run, only compare it with the Hub."""
     outcome = Outcome(staged.kind, staged.repo_id, "failed", f"v{version()}", missing=staged.missing)
     if staged.skipped:
-        return replace(outcome, state="skipped", reason=staged.skipped), stopped
+        return replace(outcome, state="skipped", reason=staged.skipped)
     if staged.problems:
-        return replace(outcome, reason="; ".join(staged.problems)), stopped
-    if stopped and not dry_run:
-        return replace(outcome, reason=NOT_TRIED), stopped
+        return replace(outcome, reason="; ".join(staged.problems))
     outcome = replace(outcome, files=digests(staged.folder, manifest=True))
     try:
-        if stopped:
-            raise stopped
         if commit := _tagged_version(api, staged, outcome, private):
-            return replace(outcome, state="unchanged", commit=commit), stopped
+            return replace(outcome, state="unchanged", commit=commit)
         _check_card(api, staged)
         if dry_run:
-            return replace(outcome, state="to publish"), stopped
-        return replace(outcome, state="published", commit=_upload(api, staged, outcome, private)), stopped
-    except HubError as error:
-        stopped = error if error.stops else None
-        if dry_run:
-            return replace(outcome, state="to publish", reason=f"not compared with the Hub: {error}"), stopped
-        return replace(outcome, reason=str(error)), stopped
+            return replace(outcome, state="to publish")
+        return replace(outcome, state="published", commit=_upload(api, staged, outcome, private))
     except QabenchError as error:
-        return replace(outcome, reason=str(error)), stopped
+        if dry_run and isinstance(error, HubError):
+            return replace(outcome, state="to publish", reason=f"not compared with the Hub: {error}")
+        return replace(outcome, reason=str(error))
 
 
 def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str | None:
@@ -307,12 +258,12 @@ def _remote_manifest(api: HfApi, staged: Staged) -> dict[str, Any] | None:
 
 def _same_content(path: Path, file: RepoFile | None) -> bool:
     """Return whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
+    from huggingface_hub.utils.sha import git_hash
+
     if file is None:
         return False
     data = path.read_bytes()
-    if file.lfs:
-        return hashlib.sha256(data).hexdigest() == file.lfs.sha256
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest() == file.blob_id
+    return hashlib.sha256(data).hexdigest() == file.lfs.sha256 if file.lfs else git_hash(data) == file.blob_id
 
 
 def _tagged_commit(api: HfApi, staged: Staged, tag: str) -> str | None:

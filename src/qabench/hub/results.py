@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, datetime
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import ANSWERED
 from qabench.evaluation.signature import deviations, signature_name, version
-from qabench.hub.client import HubError, bounded_answers, hub_errors, require_token
+from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.io.limits import json_of, yaml_of
 
 if TYPE_CHECKING:
@@ -51,19 +50,14 @@ class About:
 
     Attributes:
         setting: how the model answered, such as "closed-book"; required if the report is about a file of predictions.
-        date: an ISO date, or date and time; None for the report's date.
         dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
-        revision: the commit or tag of that dataset; None if unknown.
-        source_url: a link to the evaluation, such as a repository with its logs; ``source_name`` is its text.
+        source_url: a link to the evaluation, such as a repository with its logs.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
 
     setting: str | None = None
-    date: str | None = None
     dataset: str | None = None
-    revision: str | None = None
-    source_url: str = SOURCE
-    source_name: str = field(default_factory=lambda: f"qabench {version()}")
+    source_url: str | None = None
     allow_unofficial: bool = False
 
 
@@ -107,34 +101,17 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
     return list(names) or [name for name in scores if metric(name).official] or scores
 
 
-def signature_of(report: Report, name: str) -> str | None:
-    """Return the signature of a metric's score, or None."""
-    signatures: Mapping[str, str] = report["signatures"]
-    return signatures.get(benchmark(report["benchmark"]).metric(name).family)
-
-
 def deviations_of(report: Report, name: str) -> list[str]:
     """Return what distinguishes a score from the official one, in sentences; [] if it is official.
 
     The sentences of the report, and those of the current declarations, because an older report may lack some.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
-    if line := signature_of(report, name):
-        declaration = benchmark(report["benchmark"]).declaration(signature_name(line))
+    scorer = benchmark(report["benchmark"])
+    if line := report["signatures"].get(scorer.metric(name).family):
+        declaration = scorer.declaration(signature_name(line))
         sentences += deviations(line, declaration, name.partition("@")[2])
     return list(dict.fromkeys(sentences))
-
-
-def remarks(report: Report, name: str) -> list[str]:
-    """Return remarks about the items of a score: the number in it, left out, and without an answer."""
-    metric = benchmark(report["benchmark"]).metric(name)
-    parts = [f"n {report['n'][name]} {metric.unit}"]
-    if left_out := report.get("left_out", {}).get(name):
-        parts.append(f"{left_out} left out")
-    if unreadable := report.get("left_out", {}).get(metric.readable):
-        parts.append(f"{unreadable} without a readable reply")
-    counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in UNREMARKABLE]
-    return [*parts, f"answers: {', '.join(counts)}"] if counts else parts
 
 
 def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[EvalResultEntry]:
@@ -145,11 +122,7 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
     from huggingface_hub import EvalResultEntry
 
     names, setting, path = chosen(report, metrics), setting_of(report, about), report.get("path")
-    day, dataset = str(about.date or report["created"]), about.dataset or f"qabench/{report['benchmark']}"
-    try:
-        (datetime if "T" in day else date).fromisoformat(day)
-    except ValueError:
-        raise InputError(f"the date is {day!r}; allowed: an ISO date or time such as 2026-01-31") from None
+    dataset = about.dataset or f"qabench/{report['benchmark']}"
     check_name("the dataset", dataset, f"qabench/{report['benchmark']}")
     deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
     if deviating and not about.allow_unofficial:
@@ -168,28 +141,13 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
             dataset_id=dataset,
             task_id=task_id(report["config"], setting, name),
             value=value,
-            dataset_revision=about.revision,
-            date=day,
-            source_url=about.source_url,
-            source_name=about.source_name,
+            date=str(report["created"]),
+            source_url=about.source_url or SOURCE,
+            source_name=about.source_url or f"qabench {version()}",
             notes=_notes(report, name, setting, deviating.get(name, [])),
         )
         for name, value in values.items()
     ]
-
-
-def check_name(what: str, repo_id: str, example: str) -> None:
-    """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
-    try:
-        validate_repo_id(repo_id)
-        if repo_id.count("/") != 1:
-            raise HFValidationError("an owner and a name are needed")
-    except HFValidationError as error:
-        allowed = f"allowed: names such as {example}"
-        raise InputError(f"{what} is {repo_id!r}, which is not a name on the Hub; {allowed} ({error})") from None
 
 
 def setting_of(report: Report, about: About) -> str:
@@ -269,21 +227,26 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
-    parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
-    parts += [f"{name}, {setting}", *remarks(report, name)]
-    if interval := report["intervals"].get(name):
-        parts.append(f"95% interval {interval['low']:.4f} to {interval['high']:.4f}")
-    if line := signature_of(report, name):
-        parts.append(f"signature {line}")
-    return "; ".join(parts)
+    """Return the notes of an entry: deviations, the number of items, those left out, the interval, the signature."""
+    metric, left_out = benchmark(report["benchmark"]).metric(name), report.get("left_out", {})
+    counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in UNREMARKABLE]
+    interval, line = report["intervals"].get(name), report["signatures"].get(metric.family)
+    parts = {
+        f"UNOFFICIAL: {'; '.join(deviations)}": deviations,
+        f"{name}, {setting}; n {report['n'][name]} {metric.unit}": True,
+        f"{left_out.get(name)} left out": left_out.get(name),
+        f"{left_out.get(metric.readable)} without a readable reply": left_out.get(metric.readable),
+        f"answers: {', '.join(counts)}": counts,
+        "95% interval {low:.4f} to {high:.4f}".format_map(interval or {"low": 0, "high": 0}): interval,
+        f"signature {line}": line,
+    }
+    return "; ".join(text for text, applies in parts.items() if applies)
 
 
 def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:
     """Return the content of a file of the repository, or None if it does not exist."""
     from huggingface_hub.errors import EntryNotFoundError
 
-    if revision is None:
-        return None
     try:
         return Path(api.hf_hub_download(model, path, revision=revision)).read_text(encoding="utf-8")
     except EntryNotFoundError:

@@ -28,6 +28,7 @@ UPLOAD_SECONDS = 3600  # uploaded files are deleted after one to two times this
 # Options that a page always sets, to limit the costs of its host.
 FIXED_OPTIONS: Mapping[str, Any] = {"judge": {"max_calls": 100}}
 MAX_BYTES = 5 * 1024 * 1024
+SIDES = ("predictions", "references")
 ID_FIELDS = ("id", "question_id", "example_id")
 PREDICTION_FIELDS = ("prediction", "answer")
 MAX_ROWS = 200
@@ -113,7 +114,6 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
         columns, ids, notes = align(
             _read(values, "predictions") or read_items(b"", "predictions"),
             _read(values, "references"),
-            {name: _read(values, name) for name in parameters.columns},
             parameters.fields,
         )
         named = {"ids": ids} if parameters.takes_ids and ids else {}
@@ -126,16 +126,14 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
 def _inputs(gradio: Any, parameters: Parameters, example: Mapping[str, Any]) -> dict[str, Any]:
     """Return the input components by the names of their values in ``answer``."""
     inputs: dict[str, Any] = {}
-    names = ("predictions", "references", *parameters.columns)
-    for name in names:
-        lines = [f"  {json.dumps(value, ensure_ascii=False)}" for value in example.get(name, ())]
-        text = "[\n" + ",\n".join(lines) + "\n]" if lines else ""
-        inputs[name] = gradio.Textbox(
-            text, label=name.capitalize(), info=parameters.about[name], lines=6 if lines else 2, max_lines=20
-        )
+    for name in SIDES:
+        lines = [f"  {json.dumps(value, ensure_ascii=False)}" for value in example[name]]
+        text = "[\n" + ",\n".join(lines) + "\n]"
+        about = parameters.about[name]
+        inputs[name] = gradio.Textbox(text, label=name.capitalize(), info=about, lines=6, max_lines=20)
     with gradio.Accordion("Input format and file upload", open=False):
         gradio.Markdown(HOW)
-        for name in names:
+        for name in SIDES:
             label = f"{name.capitalize()}: a file of up to {MAX_BYTES // 1024**2} MB, used instead of the text"
             inputs[f"{name}_file"] = gradio.File(label=label, file_types=[".jsonl", ".json"], height=140)
     with gradio.Accordion("Options", open=False):
@@ -180,7 +178,6 @@ class Parameters:
     Attributes:
         about: the documentation of each parameter.
         fields: the field of a dataset's row for "references" and each further column, such as {"domains": "domain"}.
-        columns: the further columns.
         takes_ids: whether the metric has a parameter for ids.
         options: the options that a page offers.
         fixed: the options that a page sets.
@@ -188,7 +185,6 @@ class Parameters:
 
     about: Mapping[str, str]
     fields: Mapping[str, str]
-    columns: tuple[str, ...]
     takes_ids: bool
     options: tuple[Option, ...]
     fixed: Mapping[str, Any]
@@ -201,12 +197,11 @@ def metric_parameters(metric: Any) -> Parameters:
     about = {name: " ".join(text.split()) for name, text in paragraphs}
     fields = {name: match[1] for name, text in about.items() if (match := re.search(r"`(\w+)` column", text))}
     signature = inspect.signature(metric._compute).parameters
-    own = [name for name in signature if name not in ("predictions", "references", "ids")]
-    options = [_option(signature[name], about.get(name, "")) for name in own if name not in fields]
+    own = [name for name in signature if name not in (*SIDES, "ids", *fields)]
+    options = [_option(signature[name], about.get(name, "")) for name in own]
     return Parameters(
         about,
         fields,
-        columns=tuple(name for name in own if name in fields),
         takes_ids="ids" in signature,
         options=tuple(filter(None, options)),
         fixed={name: value for name, value in FIXED_OPTIONS.items() if name in signature},
@@ -298,14 +293,13 @@ def _parsed(data: bytes) -> Any:
 
 
 def align(
-    predictions: Items, references: Items | None, extra: Mapping[str, Items | None], fields: Mapping[str, str]
+    predictions: Items, references: Items | None, fields: Mapping[str, str]
 ) -> tuple[dict[str, list[Any]], list[str], list[str]]:
     """Align predictions and references: by id if both have ids, else by position.
 
     Args:
         predictions: the predictions; rows may contain their references and further columns.
         references: the references; None if the predictions contain them.
-        extra: further columns that were entered separately, in the order of the references, or None.
         fields: the field of a row for "references" and each further column, such as {"domains": "domain"}.
 
     Returns:
@@ -313,17 +307,17 @@ def align(
         None as the prediction; of several predictions with the same id, the last counts.
     """
     answers = predictions.column(*PREDICTION_FIELDS) or predictions.values
-    own_references = ["reference"]
-    if predictions.column("prediction"):  # so an answer in the row is the reference
-        own_references += [fields["references"]] if "references" in fields else []
+    names = ["reference", *filter(None, [fields.get("references")])]
     order: list[int | None] = list(range(len(answers)))
     notes: list[str] = []
     if references is None:
-        correct, ids = predictions.column(*own_references), predictions.ids
+        # With a prediction in the row, an answer is the reference.
+        correct = predictions.column(*names if predictions.column("prediction") else names[:1])
+        ids = predictions.ids
         if correct is None:
             raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
     else:
-        correct = references.column("reference", *filter(None, [fields.get("references")])) or references.values
+        correct = references.column(*names) or references.values
         ids = references.ids or predictions.ids
         if references.ids and predictions.ids:
             rows = [Prediction(line, id, {}) for line, id in enumerate(predictions.ids, 1)]
@@ -332,12 +326,10 @@ def align(
         elif ids:
             notes = ["One side has no ids: predictions and references are matched by position."]
     columns = {"predictions": [None if i is None else answers[i] for i in order], "references": correct}
-    for name, items in extra.items():
-        if items is not None:
-            columns[name] = items.column(fields[name]) or items.values
-        elif references and (column := references.column(fields[name])):
+    for name, field in fields.items():
+        if name != "references" and references and (column := references.column(field)):
             columns[name] = column
-        elif (column := predictions.column(fields[name])) and None not in order:
+        elif name != "references" and (column := predictions.column(field)) and None not in order:
             columns[name] = [column[i] for i in order if i is not None]
     return columns, ids, notes
 

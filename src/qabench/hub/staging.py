@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -25,7 +26,6 @@ from qabench.loading_scripts import dataset_table
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
 CARD_SECONDS = 600
-_FILE_ROW = re.compile(r"^\| `(.+)` \| ([\d,]+) \| `([0-9a-f]{64})` \|$", re.MULTILINE)
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
@@ -129,13 +129,16 @@ def check_dataset(name: str, folder: Path) -> list[str]:
     """Return the problems of a built dataset repository; [] if it may be published.
 
     Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. Its
-    files must have the digests in the manifest and the card. The card must be valid for the Hub's libraries, and its
-    Python code must run; see ``run_card``.
+    files must have the digests in the manifest. The card must be valid for the Hub's libraries, and its Python code
+    must run; see ``run_card``.
     """
-    manifest = read_manifest(folder)
+    from datasets.info import DatasetInfosDict
+
+    manifest, files = read_manifest(folder), digests(folder)
     problems = [problem for config in manifest["configs"] for problem in _row_problems(name, folder, config)]
-    problems += _digest_problems(folder, manifest)
-    problems += _dataset_card_problems(folder, manifest)
+    changed = [path for path in {**files, **manifest["files"]} if files.get(path) != manifest["files"].get(path)]
+    problems += [f"{path} is not the file that was built" for path in changed]
+    problems += _card_problems(folder, ("license", "pretty_name"), DatasetInfosDict.from_dataset_card_data)[0]
     return problems + _run_card(folder)[0]
 
 
@@ -144,11 +147,30 @@ def check_space(name: str, folder: Path) -> tuple[list[str], str]:
 
     The card must be valid; its code must run and print what the card says and the result's signature.
     """
-    problems, printed = _run_card(folder)
+    problems, data = _card_problems(folder, ("title", "emoji", "sdk"), dict)
+    if data and not (folder / str(data.get("app_file"))).is_file():
+        problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
+    if data and not {"evaluate", "metric"} <= set(data.get("tags") or ()):
+        problems.append("README.md: the tags must include evaluate and metric, by which the Hub finds metrics")
+    failures, printed = _run_card(folder)
     signature = next((line for line in reversed(printed) if line.startswith(f"{name}|")), "")
-    if not signature and not problems:
-        problems.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
-    return _space_card_problems(folder) + problems, signature
+    if not signature and not failures:
+        failures.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
+    return problems + failures, signature
+
+
+def _card_problems(
+    folder: Path, keys: Sequence[str], read: Callable[[Any], object]
+) -> tuple[list[str], Mapping[str, Any]]:
+    """Return the problems of a card's metadata, which ``read`` must accept, and the metadata; {} if it is invalid."""
+    from huggingface_hub import metadata_load
+
+    try:
+        data = metadata_load(folder / "README.md") or {}
+        read(data)
+    except Exception as error:  # these libraries raise many types for invalid cards
+        return [f"README.md: the card is not valid: {error}"], {}
+    return [f"README.md: the card has no {key}" for key in keys if not data.get(key)], data
 
 
 def _run_card(folder: Path) -> tuple[list[str], list[str]]:
@@ -227,51 +249,3 @@ def _first_difference(source: Any, rows: Any) -> str | None:
             if json.dumps(row[field], sort_keys=True) != json.dumps(value, sort_keys=True):
                 return f"row {number}, field {field!r} is {row[field]!r:.80}; the source has {value!r:.80}"
     return None
-
-
-def _digest_problems(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    files = digests(folder)
-    written = manifest["files"]
-    problems = [f"{path} is not the file that was built" for path in files if files[path] != written.get(path)]
-    problems += [f"{path} is missing" for path in written if path not in files]
-    listed = {
-        path: {"size": int(size.replace(",", "")), "sha256": sha256}
-        for path, size, sha256 in _FILE_ROW.findall(_card(folder))
-    }
-    if listed != {path: digest for path, digest in files.items() if path.endswith(".parquet")}:
-        problems.append("README.md: the table of files does not list the data files with their sizes and digests")
-    return problems
-
-
-def _dataset_card_problems(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    from datasets.info import DatasetInfosDict
-    from datasets.utils.metadata import MetadataConfigs
-    from huggingface_hub import DatasetCard
-
-    try:
-        data = DatasetCard(_card(folder)).data
-        infos, configs = (kind.from_dataset_card_data(data) for kind in (DatasetInfosDict, MetadataConfigs))
-    except Exception as error:  # these libraries raise many types for invalid cards
-        return [f"README.md: the card is not valid: {error}"]
-    problems = [f"README.md: the card has no {key}" for key in ("license", "pretty_name") if not data.get(key)]
-    for section, names in (("configs", configs), ("dataset_info", infos)):
-        if list(names) != list(manifest["configs"]):
-            problems.append(
-                f"README.md: {section} has {', '.join(names)}; the built configs are {', '.join(manifest['configs'])}"
-            )
-    return problems
-
-
-def _space_card_problems(folder: Path) -> list[str]:
-    from huggingface_hub import SpaceCard
-
-    try:
-        data = SpaceCard(_card(folder)).data
-    except Exception as error:  # as above
-        return [f"README.md: the card is not valid: {error}"]
-    problems = [f"README.md: the card has no {key}" for key in ("title", "emoji", "sdk") if not data.get(key)]
-    if not (folder / str(data.get("app_file"))).is_file():
-        problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
-    if not {"evaluate", "metric"} <= set(data.get("tags") or ()):
-        problems.append("README.md: the tags must include evaluate and metric, by which the Hub finds metrics")
-    return problems
