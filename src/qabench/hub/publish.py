@@ -110,7 +110,7 @@ def publish(
 
     datasets = benchmark_names() if what != "metrics" else []
     spaces = metric_names() if what != "datasets" else []
-    check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/fanoutqa")
+    check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
