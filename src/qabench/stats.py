@@ -263,7 +263,8 @@ def paired_tests(
         # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
         null, exact = (values - difference, False) if swapped is None else next(swapped)
         null = null[np.isfinite(null)]
-        extreme = _extreme(null, difference)
+        tolerance = ROUNDING * max(abs(difference), float(np.abs(null).max(initial=0)))
+        extreme = int(np.count_nonzero(np.abs(null) >= abs(difference) - tolerance))
         p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
         differences.append(Difference(interval(difference, values), p_value))
     return differences
@@ -286,11 +287,6 @@ def _swapped(
             exact = i not in places
             moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
             yield scores(function, totals[first] - moved) - scores(function, totals[second] + moved), exact
-
-
-def _extreme(null: Array, observed: float) -> int:
-    tolerance = ROUNDING * max(abs(observed), float(np.abs(null).max(initial=0)))
-    return int(np.count_nonzero(np.abs(null) >= abs(observed) - tolerance))
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:

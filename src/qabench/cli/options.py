@@ -62,10 +62,6 @@ def _metrics(benchmark: Benchmark) -> list[str]:
     return [metric.name for metric in benchmark.metrics]
 
 
-def _formats(incomplete: str) -> list[str]:
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
 def _checked_tracker(target: str | None) -> str | None:
     """Return the value of --track; raises before anything is computed if it cannot be used."""
     if target:
@@ -104,7 +100,11 @@ Questions = Annotated[
     typer.Option("--questions", metavar="FILE", help="A file of questions in the benchmark's official format."),
 ]
 Format = Annotated[
-    str, typer.Option("--format", help=f"The format of tables: {', '.join(FORMATS)}.", autocompletion=_formats)
+    str,
+    typer.Option(
+        help=f"The format of tables: {', '.join(FORMATS)}.",
+        autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
+    ),
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
 Track = Annotated[

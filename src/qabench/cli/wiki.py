@@ -14,7 +14,6 @@ from qabench.io.tables import write_document, write_line
 
 if TYPE_CHECKING:
     from qabench.retrieval.wiki.prefetch import Prefetched
-    from qabench.retrieval.wiki.tarball import Imported
 
 wiki_app = typer.Typer(help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None)
 
@@ -40,7 +39,10 @@ def import_cache(
         refused = [{"name": name, "reason": reason} for name, reason in imported.refused]
         print_json({"cache": str(cache.folder), **vars(imported), "refused": refused})
     else:
-        _print_imported(imported, cache.folder)
+        write_line(f"{imported.written} pages written to {cache.folder}, {imported.present} already existed")
+        if imported.blank or imported.ignored:
+            write_line(f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders")
+        print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
     if imported.refused:
         raise typer.Exit(1)
 
@@ -65,7 +67,12 @@ def prefetch(
     if as_json:
         print_json(_document(done, wiki.cache.folder))
     else:
-        _print_prefetched(done, wiki.cache.folder)
+        count = f"{done.cached + done.fetched} of {done.in_all} pages"
+        write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
+        print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
+        print_list("failed", [f"{page}: {error}" for page, error in done.failed])
+        if done.not_tried:
+            write_line(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
     if not done.complete:
         raise typer.Exit(1)
 
@@ -126,21 +133,6 @@ def _document(done: Prefetched, folder: Path) -> dict[str, Any]:
         "failed": [entry(page, str(error)) for page, error in done.failed],
         "not_tried": done.not_tried,
     }
-
-
-def _print_prefetched(done: Prefetched, folder: Path) -> None:
-    write_line(f"{done.cached + done.fetched} of {done.in_all} pages are in {folder}: {done.fetched} fetched now")
-    print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
-    print_list("failed", [f"{page}: {error}" for page, error in done.failed])
-    if done.not_tried:
-        write_line(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
-
-
-def _print_imported(done: Imported, folder: Path) -> None:
-    write_line(f"{done.written} pages written to {folder}, {done.present} already existed")
-    if done.blank or done.ignored:
-        write_line(f"skipped: {done.blank} pages without text, {done.ignored} other files and folders")
-    print_list("refused", [f"{name}: {reason}" for name, reason in done.refused])
 
 
 def print_list(what: str, lines: list[str]) -> None:

@@ -117,10 +117,12 @@ class Comparison(Displayed):
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        from qabench.evaluation.tables import plot_differences
+        from qabench.evaluation.tables import plot_intervals
 
         differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
-        return plot_differences(differences, f"{self.metric.title}: paired differences", axes)
+        axes = plot_intervals(differences, f"{self.metric.title}: paired differences", axes)
+        axes.axvline(0, color="gray", linewidth=1, linestyle="--")
+        return axes
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""

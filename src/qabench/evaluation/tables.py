@@ -228,7 +228,7 @@ def _numbers(scores: Mapping[str, Score]) -> dict[str, Any]:
     }
 
 
-BLUE, GRAY = "#0072B2", "#666666"  # of the colors of Okabe and Ito
+BLUE = "#0072B2"  # of the colors of Okabe and Ito
 INCHES_PER_ROW = 0.4
 
 
@@ -239,24 +239,18 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
     if missing := [name for name in names if name not in scores]:
         raise unknown_name("unknown score", missing[0], scores)
     if by is None:
-        return _intervals({scores[name].metric.title: scores[name].interval for name in names}, title(evaluation), axes)
+        intervals = {scores[name].metric.title: scores[name].interval for name in names}
+        return plot_intervals(intervals, title(evaluation), axes)
     if by not in evaluation.groupings():
         raise unknown_name("unknown grouping", by, evaluation.groupings())
     groups = {}
     for group, group_scores in evaluation.scores_by_group(by).items():
         if score := group_scores.get(names[0]):
             groups[f"{group} ({score.n})"] = score.interval
-    return _intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
+    return plot_intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
 
 
-def plot_differences(differences: dict[str, Interval], heading: str, axes: Any) -> Any:
-    """Plot differences by name, around zero; see ``Comparison.plot``."""
-    axes = _intervals(differences, heading, axes)
-    axes.axvline(0, color=GRAY, linewidth=1, linestyle="--")
-    return axes
-
-
-def _intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
+def plot_intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
     """Draw points with error bars, one row each, the first on top."""
     if axes is None:
         try:

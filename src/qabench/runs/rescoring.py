@@ -51,7 +51,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
         scores |= {
             name: value for name, value in (computed.scores if computed else {}).items() if name not in recorded_columns
         }
-        if _is_equal(record.scores, scores):
+        both = record.scores.keys() & scores.keys()
+        if all(isclose(record.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
             records.append(replace(record, scores=scores))
         else:
             differing.append(record.id)
@@ -107,10 +108,6 @@ def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str,
         if (label := _fields(line).get(name, NONE)) not in (NONE, UNSTATED)
         and _fields(today.signatures.get(family, "")).get(name) == UNSTATED
     }
-
-
-def _is_equal(recorded: Mapping[str, float], computed: Mapping[str, float]) -> bool:
-    return all(isclose(recorded[name], computed[name], abs_tol=TOLERANCE) for name in recorded.keys() & computed.keys())
 
 
 def _fields(line: str) -> dict[str, str]:
