@@ -60,7 +60,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # with --runslow, as in CI. Without it they are not even imported, unless named on the command line.
 SLOW_FOLDERS = {"contributing", "faults", "hub", "lm_eval", "recipes", "report", "runs", "scale"}
 SLOW_FILES = {
-    "test_readme.py",
     "test_cli.py",
     "test_cli_fetch.py",
     "test_compare.py",
