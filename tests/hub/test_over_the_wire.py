@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import stand_ins
-import yaml
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 from only_the_sample import only_the_sample
@@ -25,8 +23,7 @@ import qabench
 from qabench import metrics
 from qabench.hub.build import build
 from qabench.hub.publish import publish
-from qabench.loading import builder
-from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
+from qabench.loading_scripts import benchmark_names, dataset_table
 
 TAG = f"v{qabench.__version__}"
 SAMPLES = [
@@ -188,19 +185,3 @@ def test_inspect_runs_a_built_repository(
     assert log["samples"] == [
         [row["question"], row["answer"], {"id": row["id"], "categories": row["categories"]}] for row in rows
     ]
-
-
-TASKS = [
-    (path.parent.name, task)
-    for path in FOLDER.glob("*/eval.yaml")
-    for task in yaml.safe_load(path.read_bytes())["tasks"]
-]
-
-
-@pytest.mark.parametrize(("name", "task"), TASKS, ids=[task["id"] for _, task in TASKS])
-def test_a_task_names_what_the_dataset_has(name: str, task: dict[str, Any]) -> None:
-    config, fields = dataset_table(name).config(task["config"]), task["field_spec"]
-    features = builder(name, config.name).info.features
-    assert task["split"] in config.splits and task["id"].startswith(f"{config.name}_")
-    assert all(features[fields[field]] == datasets.Value("string") for field in ("input", "target"))
-    assert set(fields["metadata"]) <= set(features)

@@ -80,13 +80,8 @@ def read_reports(path: Path) -> list[Report]:
         return [evaluation.as_dict() for evaluation in read.evaluations]
     reports = document if isinstance(document, list) else [document]
     for report in reports:
-        if not isinstance(report, dict) or not {"benchmark", "scores"} <= report.keys():
-            raise InputError(f"{path} is not a report of scores{ALLOWED}")
-        if missing := [name for name in NEEDED if name not in report]:
-            raise InputError(
-                f"{path} has no {', '.join(missing)}: it was edited, or written by another version of qabench. "
-                "Score the predictions again"
-            )
+        if missing := [name for name in NEEDED if not isinstance(report, dict) or name not in report]:
+            raise InputError(f"{path} is not a report of scores (it has no {', '.join(missing)}){ALLOWED}")
     return reports
 
 
