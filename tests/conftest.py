@@ -76,7 +76,6 @@ SLOW_FILES = {
     "test_tasks_expertqa_web.py",
     "test_tasks_fastbook.py",
     "test_felm_tasks.py",
-    "test_tasks_parity.py",
 }
 
 
