@@ -76,12 +76,9 @@ def load(
     chat: type = _Anything,
     runner: ModuleType | None = None,
 ) -> ModuleType:
-    """The module of one of the authors' runners.
+    """The module of one of the authors' runners, such as "run_closedbook.py".
 
-    Args:
-        mirror: the mirror. file: such as "run_closedbook.py". monkeypatch: removes the stand-ins after the test.
-        corpus: their ``Corpus``. wiki: what ``DatedPage(...)`` calls with the title, and ``search``.
-        chat: the base class of their chat. runner: their ``bench/runner.py``.
+    ``corpus`` is their ``Corpus``, ``chat`` the base class of their chat, ``runner`` their ``bench/runner.py``.
     """
     message = SimpleNamespace(user=lambda text: SimpleNamespace(text=text))
     stand_ins = {
@@ -93,9 +90,7 @@ def load(
         "fanout": _module("fanout"),
         "fanout.retrieval": _module("fanout.retrieval", Corpus=corpus),
         "fanout.wiki": _module(
-            "fanout.wiki",
-            DatedPage=lambda _, title, redirect, preload: wiki.page(title),
-            wikipedia=wiki,
+            "fanout.wiki", DatedPage=lambda _, title, redirect, preload: wiki.page(title), wikipedia=wiki
         ),
         "kani": _module(
             "kani",
@@ -122,12 +117,7 @@ def run_openbook(
 ) -> Any:
     """Run the authors' ``run_openbook.py`` for gpt-4 with their ``bench/runner.py``; ``Searching`` is the chat.
 
-    Args:
-        mirror: the mirror. monkeypatch: removes the stand-ins after the test. folder: where they write their results.
-        questions: the text of their file of questions. engine: their engine. corpus, wiki: see ``load``.
-
-    Returns:
-        {question id: the texts of all messages}.
+    ``questions`` is the text of their file. Return {question id: the texts of all messages}.
     """
     (folder / "results").mkdir(parents=True)
     (folder / "fanout-final-test.json").write_text(questions, encoding="utf-8")

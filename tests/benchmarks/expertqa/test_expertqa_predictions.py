@@ -8,19 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from stand_ins import no_weights
 
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import BENCHMARK
-from qabench.benchmarks.expertqa.official import DECLARATIONS
 from qabench.benchmarks.expertqa.questions import Questions, load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import Score
-from qabench.evaluation.signature import deviations, signature
 
 Row = dict[str, Any]
 EXPERTQA = benchmark("expertqa")
@@ -192,36 +188,3 @@ def test_custom_questions(tmp_path: Path) -> None:
     assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)
     with pytest.raises(InputError, match="cannot read the questions"):
         load_questions(file=tmp_path / "none.jsonl")
-
-
-OFFICIAL = {
-    "expertqa_lfqa": {
-        "config": "lfqa_random", "split": "test", "data": "cc175f6fb1b0", "model": "m", "method": "closed",
-        "prompt": "official-1", "protocol": "official", "temperature": "default", "max_tokens": 2048,
-        "rouge": "rouge-score-0.1.2", "stemmer": "none", "bootstrap": 1000, "seed": 0,
-    },
-    "expertqa_autoais": {
-        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabeled": "N", "counted": "annotated",
-        "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32", "k": 5, "corpus": "sphere", "web": "google",
-    },
-    "expertqa_autoais_agreement": {
-        "config": "autoais", "split": "train", "data": "c22ebad2a03c", "unlabeled": "N",
-        "labels": "google/t5_xxl_true_nli_mixture@0a1b2c:float32",
-    },
-    "expertqa_factscore_agreement": {
-        "config": "factscores", "split": "train", "data": "5e6afb0453bc", "threshold": 0.5,
-        "fact_scores": "gpt-3.5-turbo/official-0123/given",
-    },
-}  # fmt: skip
-
-
-@given(score=st.sampled_from(sorted(OFFICIAL)), data=st.data())
-def test_each_changed_field_deviates_or_is_irrelevant(score: str, data: st.DataObject) -> None:
-    fields = dict(OFFICIAL[score])
-    assert deviations(signature(score, **fields), DECLARATIONS[score]) == []
-    name = data.draw(st.sampled_from(sorted(fields)))
-    fields[name] = data.draw(st.sampled_from(["x", "77", "none?", "own-123456789012", "0.25"]))
-    said = deviations(signature(score, **fields), DECLARATIONS[score])
-    declared = DECLARATIONS[score][name]
-    assert bool(said) is (declared.official is not None)
-    assert declared.official is not None or name in ("model", "method", "seed")

@@ -40,31 +40,26 @@ def passages_of(row: Row) -> list[str]:
     return [text for claim in answer["claims"] for text in claim["evidence"] or []][:5]
 
 
-class CorpusReader:
-    """retrieval_gpt_generate of sphere_and_read.py; returns the messages that it sends."""
+def corpus_reader(mirror: Path) -> Callable[[str, list[str]], list[tuple[str, str]]]:
+    """The messages that sphere_and_read.py sends, from a question and passages."""
+    path = "modeling/response_collection/sphere_and_read.py"
+    template = next(
+        node.value
+        for node in ast.walk(ast.parse(script(mirror, path).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "prompt_template"
+    )
+    with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}):
+        space = executed(mirror, path)
 
-    def __init__(self, mirror: Path) -> None:
-        self.sent: list[Any] = []
-        path = "modeling/response_collection/sphere_and_read.py"
-        with mock.patch.dict("os.environ", {"OPENAI_API_KEY": "x"}):
-            self.space = executed(mirror, path)
-        self.space["chat_completion_with_backoff"] = self.complete
-        template = next(
-            node.value
-            for node in ast.walk(ast.parse(script(mirror, path).read_text(encoding="utf-8")))
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", None) == "prompt_template"
-        )
-        self.template = ast.literal_eval(template)
+    def messages(question: str, passages: list[str]) -> list[tuple[str, str]]:
+        complete = mock.Mock(return_value={"choices": [{"message": {"content": "answer"}}]})
+        space["chat_completion_with_backoff"] = complete
+        space["retrieval_gpt_generate"](question, passages, ast.literal_eval(template))
+        body = complete.call_args.kwargs
+        assert body["max_tokens"] == 2048 and set(body) == {"model", "messages", "max_tokens"}
+        return [(message["role"], message["content"]) for message in body["messages"]]
 
-    def complete(self, **body: Any) -> Any:
-        self.sent.append(body)
-        return {"choices": [{"message": {"content": "answer"}}]}
-
-    def messages(self, question: str, passages: list[str]) -> Any:
-        self.sent.clear()
-        self.space["retrieval_gpt_generate"](question, passages, self.template)
-        assert self.sent[0]["max_tokens"] == 2048 and set(self.sent[0]) == {"model", "messages", "max_tokens"}
-        return [(message["role"], message["content"]) for message in self.sent[0]["messages"]]
+    return messages
 
 
 def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) -> None:
@@ -79,7 +74,7 @@ def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) 
 
 
 def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Callable[[str], None]) -> None:
-    reader = CorpusReader(mirror)
+    theirs = corpus_reader(mirror)
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(json.dumps({"id": "1", "text": "x " * 900}) + "\n")
     how = answering("retrieve-read", options=Options(corpus=str(corpus)))
@@ -87,7 +82,7 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
     for row in rows:
         read = [Document(str(i), text) for i, text in enumerate(passages_of(row))]
         messages = how.messages(row["question"], row["metadata"]["field"], read)
-        assert list(messages) == reader.messages(row["question"], passages_of(row))
+        assert list(messages) == theirs(row["question"], passages_of(row))
     compared(f"{len(rows)} messages, retrieve-read over a corpus")
 
 

@@ -30,8 +30,9 @@ Nobody wrote this down.
 [1] https://example.org/light
     and more of it
 - [2] A book [3] of light"""
+URL = "http://www.example.org/astronomy/speed-of-light/"  # which an annotated claim names
 PASSAGES = [
-    {"id": "sun", "url": "https://example.org/sun", "text": "Light takes eight minutes from the Sun to the Earth."},
+    {"id": "sun", "url": URL, "text": "Light takes eight minutes from the Sun to the Earth."},
     {"id": "bread", "title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."},
     {"id": "tower", "title": "Towers", "text": "Iron towers are painted against rust."},
 ]
@@ -86,6 +87,7 @@ def test_an_answer_from_memory_cites_its_own_sources(tmp_path: Path) -> None:
     assert score_of(sample).answer == ANSWER.partition("\n\n**")[0].replace("Who would have thought so?", "")
     assert figures_of(log)["evidence"] == 2 / 3 and score_of(sample).as_dict()["claims"] == 3
     assert not [name for name in figures_of(log) if name.startswith("autoais")]
+    assert "evidence" not in read_run(log.location).signatures
 
 
 def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Path) -> None:
@@ -93,27 +95,16 @@ def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Pat
     (sample, *_) = in_order(log)  # how long light takes from the Sun to the Earth
     prompt, detail = sample.messages[0].text, score_of(sample).metadata["detail"]
     assert detail["passages"][0]["id"] == "sun"
-    assert "[1] https://example.org/sun\n\nLight takes eight" in prompt and len(detail["passages"]) <= 2
+    assert f"[1] {URL}\n\nLight takes eight" in prompt and len(detail["passages"]) <= 2
     assert detail["claims"][0]["evidence"] == [f"[1] {PASSAGES[0]['url']}\n\n{PASSAGES[0]['text']}"]
     assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["autoais"]
-
-
-def test_urls_of_passages_are_compared_with_named_ones(tmp_path: Path) -> None:
-    rows = [
-        {"url": "http://www.example.org/astronomy/speed-of-light/", "text": "Light takes eight minutes to the Earth."}
-    ]
-    rows += [{"title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."}]
-    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = {"method": "retrieve-read", "corpus": str(tmp_path / "corpus.jsonl"), "k": 1}
-    evaluation = read_run(done(tmp_path, lambda prompt: "It takes minutes [1].", **arguments).location)
+    evaluation = read_run(log.location)
     scores = {record.question: dict(record.scores) for record in evaluation.records}
-    (light,) = (columns for question, columns in scores.items() if question.startswith("How long does light take"))
     (bread,) = (columns for question, columns in scores.items() if question.startswith("Why does bread dough"))
+    light = scores[sample.metadata["question"]]
     assert (light["evidence.recall"], light["evidence.precision"]) == (1 / 2, 1)
     assert "evidence.recall" not in bread  # its passage has no URL
     assert evaluation.signatures["evidence"].startswith("expertqa_evidence|config:sample|") and not evaluation.recorded
-    closed = read_run(done(tmp_path / "closed", lambda prompt: "It takes minutes.").location)
-    assert "evidence" not in closed.signatures
 
 
 def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> None:

@@ -152,10 +152,6 @@ def test_pages_read_are_compared_with_named_ones(
     assert [scores[question].get("evidence.recall") for question in named] == [1 / 3, 1, 0, None]
     assert [scores[question].get("evidence.precision") for question in named] == [1 / 2, 1, None, None]
     assert not evaluation.recorded and not evaluation.problems  # scored again from the pages in the log
-    recall = evaluation.scores()["evidence.recall"]
-    assert (recall.n, recall.interval.mean) == (3, pytest.approx(4 / 9))
-    said = evaluation.deviations(recall)
-    assert "not a score of the benchmark's authors" in said and "1 of 4 answers are left out" in said
     missing = next(record.detail["evidence_missing"] for record in evaluation.records if "blue" in record.question)
     assert [page.rpartition("/")[2] for page in missing] == ["gone", "paper.pdf"]
 

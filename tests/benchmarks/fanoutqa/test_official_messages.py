@@ -68,31 +68,24 @@ def content_of(title: str, paragraphs: int = 6) -> str:
 
 
 class Wiki:
-    """Synthetic pages for both sides."""
+    """Synthetic pages, for the authors' search (``page``, ``search``) and ours."""
 
     name = "dated"
-    missing = frozenset({"Missing page"})
-    ambiguous = ("Mercury (element)", "Mercury (planet)")
+    ours = False
 
     def content(self, page: Any) -> str:
         return content_of(WikiPage.of(page).title)
 
     def search(self, query: str, results: int = 10) -> Any:
-        return [f"{query} {i}" for i in range(3)]
+        titles = [f"{query} {i}" for i in range(3)]
+        return [WikiPage(title) for title in titles] if self.ours else titles
 
     def page(self, title: str) -> Any:
-        if title in self.missing:
+        if title == "Missing page":
             raise PageError
         if title == "Mercury":
-            raise DisambiguationError(list(self.ambiguous))
+            raise DisambiguationError(["Mercury (element)", "Mercury (planet)"])
         return SimpleNamespace(title=title.capitalize(), pageid=7)
-
-
-class OurWiki(Wiki):
-    """The same pages for our retriever."""
-
-    def search(self, query: str, results: int = 10) -> Any:
-        return [WikiPage(title) for title in super().search(query)]
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         try:
@@ -104,8 +97,9 @@ class OurWiki(Wiki):
 
 
 @pytest.fixture
-def our_wiki(monkeypatch: pytest.MonkeyPatch) -> OurWiki:
-    wiki = OurWiki()
+def our_wiki(monkeypatch: pytest.MonkeyPatch) -> Wiki:
+    wiki = Wiki()
+    wiki.ours = True
     for module in (evidence, open_book):
         monkeypatch.setattr(module, "wikipedia", lambda *_: wiki)
     return wiki
@@ -169,7 +163,7 @@ def test_judge(mirror: Path, compared: Callable[[str], None]) -> None:
 
 
 def test_evidence_provided(
-    mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: OurWiki, compared: Callable[[str], None]
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: Wiki, compared: Callable[[str], None]
 ) -> None:
     rows = read_questions("dev").rows
     pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
@@ -200,7 +194,7 @@ def test_evidence_provided(
 def test_search_results(
     mirror: Path,
     monkeypatch: pytest.MonkeyPatch,
-    our_wiki: OurWiki,
+    our_wiki: Wiki,
     tmp_path: Path,
     compared: Callable[[str], None],
     window: int,
@@ -254,7 +248,7 @@ def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pyt
         assert (said[: found.end()] if found else said) == content
 
 
-def test_a_whole_run_in_text(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+def test_a_whole_run_in_text(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
     """The messages to the model, and the recorded ones, with the authors' protocol."""
     seen: list[list[str]] = []
     replies = ["<search>paris</search> It says 7.", " <search>Missing page</search>", "Let me <search>x</search>"]
@@ -281,7 +275,7 @@ def test_a_whole_run_in_text(mirror: Path, our_wiki: OurWiki, tmp_path: Path) ->
     assert "max_tokens" not in score.metadata["signatures"]["acc"]
 
 
-def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
     seen: list[int] = []
 
     def script(messages: Any, tools: Any) -> Any:
@@ -346,7 +340,7 @@ def test_the_newest_messages_are_those_of_kani(turns: list[list[int]], room: int
         assert len(others) == 1 or sum(tokens[-len(others) :]) + turns[-1][0] <= room
 
 
-def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
     replies = [call("read", title="x"), call("search", query="Missing page"), call("search", title="x")]
     replies += [call("search", query=7), "done"]
     offered: list[int] = []
@@ -366,7 +360,7 @@ def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: OurWiki, tmp
     assert offered == [1, 1, 1, 1, 0]  # none after two errors in a row
 
 
-def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: OurWiki, tmp_path: Path) -> None:
+def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
     seen: list[str] = []
     model = scripted(lambda messages: seen.append(messages[0].text) or "x", "gpt-3.5-turbo-1106")
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=9000)

@@ -86,14 +86,6 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
         assert part in score.metadata["signatures"]["acc"]
 
 
-def test_without_a_key_the_judge_score_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("BASE", "KEY"):
-        monkeypatch.delenv(f"FANOUTQA_OPENAI_API_{name}", raising=False)
-    log = run(fanoutqa_closed_book("sample", metrics="judge"), lambda messages: "new", tmp_path, limit=1)
-    (sample,) = log.samples or []
-    assert "FANOUTQA_OPENAI_API_KEY" in ((sample.scores or {})["fanoutqa"].explanation or "")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -240,32 +232,6 @@ def test_tokens_are_counted_by_the_available_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="is not a tokenizer that the package tokenizers can read"):
         counted(str(tmp_path), "")
-
-
-def test_open_book_with_tools(wiki: ScriptedWiki, tmp_path: Path) -> None:
-    seen: list[list[int]] = []
-
-    def script(messages: Any, tools: Any) -> Any:
-        seen.append([len(message.text.split()) for message in messages])
-        assert [tool.name for tool in tools] == ["search"]
-        calls = [call("search", query="Jupiter"), call("search", query="sat"), call("search", query="Saturn")]
-        return calls[len(seen) - 1] if len(seen) <= len(calls) else "Jupiter - 1.326"
-
-    log = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=3000), script, tmp_path)
-    (sample,) = log.samples or []
-    assert sample.error is None
-    results = [message.text for message in sample.messages if message.role == "tool"]
-    assert "1.326" in results[0] and "Saturn" in results[2]
-    assert results[1].startswith("No Wikipedia page has this title.") and "- Saturn" in results[1]
-    # A result has at most half the window, and the third one leaves no room for the first.
-    assert 1300 < max(len(result.split()) for result in results) <= 1500
-    assert len(seen[2]) == 5 > len(seen[3])
-    assert [(entry["title"], entry["fragments"] > 0) for entry in sample.metadata["searches"]] == [
-        ("Jupiter", True),
-        ("sat", False),
-        ("Saturn", True),
-    ]
-    assert (sample.scores or {})["fanoutqa"].answer == "Jupiter - 1.326"
 
 
 def test_a_model_without_tools_searches_in_plain_text(wiki: ScriptedWiki, tmp_path: Path) -> None:

@@ -192,11 +192,12 @@ def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
     yield text[end:], ""
 
 
-def split_predictions(predictions: Predictions, *, bing: bool = False) -> list[Item]:
-    """Split the answers of a file into claims; ``bing``: Bing Chat wrote all, not only those of the system bing_chat.
+def split_predictions(predictions: Predictions) -> list[Item]:
+    """Split the answers of a file into claims.
 
-    A line has "answer", and "attribution" if it cites sources: a list of strings, or of {"url", "text"} for passages
-    that the answer was written from. Raises InputError for another type; the message names the line.
+    A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and "attribution" if it
+    cites sources: a list of strings, or of {"url", "text"} for passages that the answer was written from. Raises
+    InputError for another type; the message names the line.
     """
     items = []
     for row in predictions.rows:
@@ -205,7 +206,7 @@ def split_predictions(predictions: Predictions, *, bing: bool = False) -> list[I
             if answer is not None and not isinstance(answer, str):
                 raise InputError(f"the answer is {answer!r:.40}; allowed: a string or null")
             sources = _sources(row.fields.get("attribution"))
-            split = split_claims(answer or "", sources, bing=bing or row.fields.get("system") == "bing_chat")
+            split = split_claims(answer or "", sources, bing=row.fields.get("system") == "bing_chat")
         except InputError as error:
             raise InputError(f"{predictions.path}, line {row.line}: {error}") from None
         claims = [{"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims]

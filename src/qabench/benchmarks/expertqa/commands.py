@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.cli.options import AsJson, ConfigName, prices
+from qabench.cli.options import ConfigName, prices
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
     from qabench.benchmarks.expertqa.questions import Questions
-    from qabench.llm.client import Plan
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
@@ -56,11 +55,11 @@ def claims(
         str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
     ],
     output: Out = Path("claims.jsonl"),
-    bing: Annotated[bool, typer.Option("--bing", help="Apply the authors' special rules for Bing Chat.")] = False,
 ) -> None:
     """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
 
-    The output is input for the commands attribute and facts, and for qabench score expertqa.
+    Lines with "system": "bing_chat" follow the authors' rules for Bing Chat. The output is input for the commands
+    attribute and facts, and for qabench score expertqa.
     """
     from qabench.benchmarks.expertqa.claims import sentence_splitter, split_predictions, write_items
     from qabench.cli.output import say, warn
@@ -69,7 +68,7 @@ def claims(
     predictions = read_predictions(answers, ("answer",))
     for bad in predictions.bad_lines:
         warn(f"line {bad.line} is skipped: {bad.reason}")
-    items = split_predictions(predictions, bing=bing)
+    items = split_predictions(predictions)
     write_items(output, items)
     name = sentence_splitter()[0]
     n = sum(len(item["claims"]) for item in items)
@@ -137,7 +136,6 @@ def facts(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     concurrency: Concurrency = 20,
-    as_json: AsJson = False,
 ) -> None:
     """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
 
@@ -146,7 +144,8 @@ def facts(
     """
     from qabench.benchmarks.expertqa.claims import write_items
     from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
-    from qabench.cli.output import progress_bar, say, say_on_stderr
+    from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
+    from qabench.io.tables import Table
     from qabench.llm.endpoint import key_for_typed
 
     items, questions = _items(file, config, split)
@@ -163,7 +162,9 @@ def facts(
     )
     fields = {question.id: question.field for question in questions.rows} if questions else {}
     if dry_run:
-        return _print_plan(plan_facts(items, fields, scorer), as_json)
+        values = plan_facts(items, fields, scorer).as_dict()
+        note = values.pop("estimate")
+        return print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
     source, find = evidence_from(corpus, search, ranker, encoder)
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
@@ -191,17 +192,6 @@ def _items(file: str | None, config: str | None, split: str | None) -> tuple[lis
 
     questions = None if file and not config else load_questions(config, split)
     return read_items(file, questions), questions
-
-
-def _print_plan(plan: Plan, as_json: bool) -> None:
-    from qabench.cli.output import print_json, print_table
-    from qabench.io.tables import Table
-
-    values = plan.as_dict()
-    if as_json:
-        return print_json(values)
-    note = values.pop("estimate")
-    print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
 
 
 def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:

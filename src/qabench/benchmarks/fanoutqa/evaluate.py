@@ -59,17 +59,10 @@ def scorers_of(
     judge: Mapping[str, Any] | None = None,
     threads: bool = False,
 ) -> Scorers:
-    """Return the scorers of families of scores.
+    """Return the scorers of families of scores, some of ``COLUMNS``.
 
-    Args:
-        families: some of ``COLUMNS``.
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``; only spaCy's ``en_core_web_sm`` is official.
-        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
-        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
-        threads: whether answers are scored in several threads, one at a time.
-
-    Raises:
-        InputError: an unknown option. MissingExtra: a package is not installed. QabenchError: BLEURT cannot be loaded.
+    See ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and ``judge_for`` (with ``judge`` as
+    its arguments). ``threads`` tells that answers are scored in several threads, one at a time.
     """
     bleurt = judging = None
     if "bleurt" in families:
@@ -125,15 +118,9 @@ def score_answers(
 ) -> Scores:
     """Score answers.
 
-    Args:
-        questions: the text of each question; only the judge needs them.
-        references, predictions: see ``accuracy``; ``UNANSWERED`` for no answer.
-        scorers: the scores to compute.
-        fields: the first fields of the signatures: everything that the scores depend on except the scorers.
-        progress: called with the amount of work done, and of all work, first of accuracy and then of the judge.
-
-    Raises:
-        InputError: as ``accuracy`` and the judge, or a BLEURT function returns another number of scores.
+    Only the judge needs the texts of the questions. ``fields`` are the first fields of the signatures: everything that
+    the scores depend on except the scorers. ``progress`` is called for accuracy, and then for the judge. Raises
+    InputError as ``accuracy`` and the judge, or if a BLEURT function returns another number of scores.
     """
     check_pairs(references, predictions)
     scores = Scores([{} for _ in references], [{} for _ in references])
@@ -264,14 +251,8 @@ def evaluate(
             with "title", "url" and "pageid".
         families: some of ``COLUMNS``; by default "acc" and "rouge" of answers, and "evidence" of pages.
         questions: a file of questions in the official format, instead of a config.
-        progress: called with the amount of work done, and of all work.
-        only_score_answered: average only over the answered questions, in the order of the answers, as the official
-            option of that name.
-        ignore_unknown: with ``only_score_answered``, ignore answers to unknown questions instead of raising an error.
-        lemmatizer, bleurt_model: see ``scorers_of``.
-        judge_model, judge_base_url, judge_prompt, judge_max_calls, judge_prices, judge: see ``judge_for``; the last has
-            all options, as a mapping or in JSON.
-        evidence_k: count only the first pages of each question, this many; None for all.
+        only_score_answered: average only over the answered questions, in the order of the answers.
+        judge: all options of ``judge_for``, as a mapping or in JSON. For the others see ``FanOutQA.options``.
 
     Raises:
         InputError: questions without public answers (which only "evidence" does not need), predictions for other

@@ -51,12 +51,9 @@ def evidence_provided(
     how tokens were counted, the number of fragments of each page that were left out, and the missing pages. A page that
     did not exist at the epoch is noted as a problem; if Wikipedia cannot be reached, the sample fails.
 
-    Args:
-        prompt: the user message; its fields are documents and question.
-        document: one fragment; its fields are title and content. None for this project's format.
-        official: fill the prompt as the authors' runner does: the unchanged list of evidence, with repeated and empty
-            pages, up to the window minus ``ANSWER_TOKENS``.
-        context_length, tokenizer, lemmatizer, wiki: see the task.
+    The fields of ``prompt`` are documents and question, those of ``document`` are title and content (None for this
+    project's format). With ``official``, the prompt is filled as the authors' runner does: the unchanged list of
+    evidence, with repeated and empty pages, up to the window minus ``ANSWER_TOKENS``. For the others see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)

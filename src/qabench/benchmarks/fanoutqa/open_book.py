@@ -73,14 +73,9 @@ def open_book(
     The sample's metadata["searches"] lists the searches in order: the title and the id of the page (or the query if
     there is no such page), and the number of fragments shown and of all.
 
-    Args:
-        strings: the prompts, and the words of the tool and of its results.
-        official: whether the fragments of a page are ranked by ``metadata["query"]``, and the reply has the authors'
-            reserve of tokens; otherwise they are ranked by the question, with a reserve of ``ANSWER_TOKENS``.
-        search, context_length, tokenizer, lemmatizer, wiki: see the task.
-
-    Raises:
-        InputError: an unknown search, or a wrong ``wiki``.
+    With ``official``, the fragments of a page are ranked by ``metadata["query"]``, and the reply has the authors'
+    reserve of tokens; otherwise they are ranked by the question, with a reserve of ``ANSWER_TOKENS``. For the others
+    see the task. Raises InputError for an unknown search, or a wrong ``wiki``.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")

@@ -92,9 +92,6 @@ def check(
         question_ids: the ids of the leaderboard's questions.
         deviations: for each setting, how the run differs from the authors' runs; see ``run_deviations``.
         allow_unofficial: whether deviations are warnings, listed in the metadata's details, instead of errors.
-
-    Raises:
-        InputError: no answers are given, or the name contains characters other than letters, digits, - and _.
     """
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(

@@ -218,7 +218,6 @@ def fanoutqa_scorer(
     metrics: str = "acc,rouge",
     lemmatizer: str = "auto",
     judge: dict[str, Any] | None = None,
-    bleurt_model: str | None = None,
     signed: Mapping[str, Any] | None = None,
 ) -> Scorer:
     """Score a reply as ``qabench score`` does, with the strings found and missing, and the judge's reply.
@@ -226,21 +225,13 @@ def fanoutqa_scorer(
     A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an empty answer. If the
     judge's call fails, or there is no key, the sample has no judge score, and its explanation says why.
 
-    Args:
-        metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
-        lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
-        judge: options of ``qabench.benchmarks.fanoutqa.judge.judge_for``.
-        bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
-        signed: the first fields of the signatures: data, prompt and protocol. The task fills it.
-
-    Raises:
-        InputError: an unknown metric or option.
-        MissingExtra: the lemmatizer is not installed.
+    For the first arguments see ``fanoutqa_closed_book``; ``signed`` are the first fields of the signatures: data,
+    prompt and protocol.
     """
     families = texts(metrics)
     if not families or set(families) - set(COLUMNS):
         raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(COLUMNS)}, separated by commas")
-    scorers = scorers_of(families, lemmatizer, bleurt_model, judge, threads=True)
+    scorers = scorers_of(families, lemmatizer, judge=judge, threads=True)
     limit = scorers.judge.caller.concurrency if scorers.judge else 16
 
     async def score(state: TaskState, target: Target) -> Score:
