@@ -35,7 +35,6 @@ REASONS = {
     "metrics": "changes which scores there are",
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",
-    "tokenizer": "the field tokenizer names it; tested with the settings that fill the window",
     "context_length": "part of the model that is evaluated",
     "find": "needs an index; the field find",
     "official_quirks": "the fields shown and suffix, where it has an effect",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,3 +183,25 @@ def test_a_failed_search_fails_the_question(server: WebServer, search: str, tmp_
     server.pages.pop("/search")
     (again,) = eval_retry(log, log_dir=str(tmp_path), display="none")
     assert {one.status for one in read_run(again.location).records} == {"answered"}
+
+
+SILENT = """
+import os, signal, threading
+import anyio
+from qabench.io.workers import DaemonPool
+from qabench.tasks.common import in_daemon_thread
+
+pool = DaemonPool(1, "fetch")
+
+def read():
+    page = pool.submit(threading.Event().wait, None)
+    os.kill(os.getpid(), signal.SIGINT)
+    page.result()
+
+anyio.run(in_daemon_thread, read)
+"""
+
+
+def test_an_interrupted_run_does_not_wait_for_silent_servers() -> None:
+    done = subprocess.run([sys.executable, "-c", SILENT], stderr=subprocess.PIPE, check=False, timeout=300)
+    assert done.returncode == -signal.SIGINT and done.stderr.endswith(b"KeyboardInterrupt\n")

@@ -177,12 +177,12 @@ def test_evidence_provided(
         runner = module.WikiProvidedRunner()
         runner.engine = Engine(window, words_in)
         theirs = runner.get_prompt(row, window - 520)
-        ranked = evidence.rank_evidence(row["question"], row["necessary_evidence"], normalizer, official=True)
+        ranked, _ = evidence.rank_evidence(row["question"], row["necessary_evidence"], normalizer, official=True)
 
         def fill(n: int) -> str:
-            return evidence.fill(*strings, row["question"], ranked.fragments[:n])  # noqa: B023
+            return evidence.fill(*strings, row["question"], ranked[:n])  # noqa: B023
 
-        texts = [text for _, text in ranked.fragments]
+        texts = [text for _, text in ranked]
         n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520 - COUNTER.message_tokens, COUNTER, fill))
         assert fill(n) == theirs, row["id"]
         cut += n < len(texts)

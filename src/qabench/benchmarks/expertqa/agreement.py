@@ -138,11 +138,11 @@ def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
 
 def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: int) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
-    where = f"predictions[{i}]"
-    shape = _shape(answers)
+    where, shape = f"predictions[{i}]", _shape(answers)
     n_claims = sum(n for _, n in shape)
     if prediction is None or prediction is UNANSWERED:
         return [None] * n_claims
+    verdicts = prediction
     if isinstance(prediction, Mapping):
         judged = _answers(prediction, where)
         if _shape(judged) != shape:
@@ -151,9 +151,7 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: 
             )
         claims = [claim for answer in judged for claim in answer["claims"] or ()]
         verdicts = [claim.get(field) if isinstance(claim, Mapping) else claim for claim in claims]
-    elif isinstance(prediction, list | tuple):
-        verdicts = list(prediction)
-    else:
+    elif not isinstance(prediction, list | tuple):
         raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
     if len(verdicts) != n_claims:
         raise InputError(f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]")
@@ -161,7 +159,7 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: 
     for k, value in enumerate(verdicts):
         if value is not None and not is_allowed(value):
             raise InputError(f"{where}, claim {k}: {field} is {value!r:.60}; allowed: {allowed}, None")
-    return verdicts
+    return list(verdicts)
 
 
 def _shape(answers: list[Mapping[str, Any]]) -> list[tuple[str, int]]:
@@ -176,7 +174,7 @@ def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]
             raise InputError(f"{where} has no {name!r}; use rows as in the dataset")
         value = claim[name]
         if name in LABELS:
-            fits, allowed = value is None or value in LABELS[name], f"{', '.join(LABELS[name])}, or None"
+            fits, allowed = value in (*LABELS[name], None), f"{', '.join(LABELS[name])}, or None"
         elif name == "evidence":
             fits, allowed = value is None or is_texts(value), "a list of strings, or None"
         else:
@@ -309,10 +307,8 @@ class AnswerAutoAIS:
 def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> SystemScores:
     """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
 
-    Args:
-        references: rows of the dataset, with the experts' labels.
-        predictions: rows with ``autoais_label`` in their claims, or lists of "Y" and "N"; see ``read_answers``.
-        on_unlabeled: "N": a claim without a label counts as N, as upstream; "exclude": it does not count.
+    See ``read_answers`` for references and predictions (labels "Y" and "N"). With ``on_unlabeled`` "N", a claim without
+    a label counts as N, as upstream; with "exclude", it does not count.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     return SystemScores([[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais)

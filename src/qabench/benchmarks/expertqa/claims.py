@@ -65,13 +65,9 @@ def split_claims(
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed, from the answer,
-    too.
-
-    Args:
-        answer: at most ``LONGEST_ANSWER`` characters; a longer one is an InputError.
-        sources: the sources of the marks: [2] refers to the second one. Marks without a source are ignored.
-        split: splits a text into sentences; None means ``sentence_splitter()``.
-        bing: whether Bing Chat wrote the answer, which has special rules.
+    too. A mark [2] refers to the second one of ``sources``; marks without a source are ignored. ``split`` splits a text
+    into sentences, by default as ``sentence_splitter()``. ``bing`` tells that Bing Chat wrote the answer, which has
+    special rules. Raises InputError for an answer of more than ``LONGEST_ANSWER`` characters.
     """
     if len(answer) > LONGEST_ANSWER:
         raise InputError(f"the answer has {len(answer):,} characters; allowed: {LONGEST_ANSWER:,}")

@@ -124,11 +124,10 @@ def fact_scorer(
     post_processing: str = AUTO,
     **limits: Any,
 ) -> FactScorer:
-    """Return the scorer that arguments describe.
+    """Return the scorer that arguments describe; see ``caller_for`` for the endpoint and ``**limits``.
 
     Args:
         model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
-        base_url, api_key: see ``caller_for``; also for ``**limits``.
         prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
             with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
             {field}, {evidence} and {claim} (see ``read_prompt``).
@@ -255,19 +254,13 @@ def score_facts(
     Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
     claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
     ``find`` returns for it, else by all the evidence of its claim. A claim is unscored if a call failed, was refused or
-    returned an empty reply. An atomic claim without evidence is judged all the same, as upstream. Replies are cached,
-    so that an interrupted run continues where it stopped.
+    returned an empty reply, or if ``find``, which is called from several threads, raised a QabenchError. An atomic
+    claim without evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run continues
+    where it stopped. ``fields`` maps ids to the experts' fields; otherwise the field is that of the line, or "general
+    knowledge".
 
-    Args:
-        items: lines of a file of claims; see ``qabench.benchmarks.expertqa.claims``.
-        fields: id -> the expert's field; otherwise that of the line, or "general knowledge".
-        scorer: see ``fact_scorer``.
-        progress: called with the number done and the total, in each step: atomic claims, evidence, verdicts.
-        find: see ``evidence_from``; called from several threads. A claim is unscored if it raises a QabenchError.
-
-    Returns:
-        Copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score (None without atomic
-        claims, and if unscored); and the claims that could not be scored.
+    Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score (None without atomic
+    claims, and if unscored); and the claims that could not be scored.
     """
     parts = _parts(items, fields)
     client = scorer.caller.client()

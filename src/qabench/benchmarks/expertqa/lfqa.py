@@ -61,12 +61,9 @@ def lfqa_rouge(
     NumPy's global random generator: without a seed, its scores change from run to run. The scores here equal those of
     ``evaluate.load("rouge", seed=seed)`` to the last digit; the means are returned too.
 
-    Args:
-        references: the reference answers.
-        predictions: the answers; None or ``UNANSWERED`` for an unanswered question.
-        backend: "rouge_score", the reference; "rouge_score_rs", equal and faster (extra ``fast``); "auto": the fast
-            one if it is installed.
-        seed: the seed of the bootstrap, from 0 to 2**32 - 1.
+    A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score", the reference;
+    "rouge_score_rs", equal and faster (extra ``fast``); or "auto": the fast one if it is installed. ``seed`` is that of
+    the bootstrap, from 0 to 2**32 - 1.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)

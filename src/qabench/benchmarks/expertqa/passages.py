@@ -120,11 +120,9 @@ def load_passages(
 ) -> Passages:
     """Load a corpus with its index; cached by arguments.
 
-    Args:
-        corpus: a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id", and "url" or "title".
-        chunk_size: longer texts are split into passages of so many characters; None: texts are not split.
-        overlap: the number of characters that adjacent passages share at most.
-        ranker, encoder: what ranks the passages; see ``encoder_of``. Vectors are kept in qabench's cache.
+    ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id", and "url" or
+    "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages, of which adjacent ones share at
+    most ``overlap`` characters. See ``encoder_of`` for the ranker; vectors are kept in qabench's cache.
     """
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
@@ -266,9 +264,8 @@ def record(searches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _checked(page: WebPage) -> WebPage:
     """Return the page, without its text if a server refused it in words; the authors look for the same words."""
-    if "Access" in page.text and "Denied" in page.text:
-        return replace(page, outcome=DENIED, text="")
-    return page
+    refused = "Access" in page.text and "Denied" in page.text
+    return replace(page, outcome=DENIED, text="") if refused else page
 
 
 def _shown(page: WebPage) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -27,21 +26,12 @@ FRAGMENT_CHARACTERS = 1024
 RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question in memory; more would only wait for the lemmatizer
 
 
-@dataclass(frozen=True)
-class Ranked:
-    """The fragments of a question as (title, text), best first, and the reasons why pages are missing."""
-
-    fragments: Sequence[tuple[str, str]]
-    missing: Sequence[str]
-
-
 @solver
 def evidence_provided(
     prompt: Prompt,
     document: Prompt | None,
     official: bool,
     context_length: int | None,
-    tokenizer: str | None,
     lemmatizer: str,
     wiki: str | None,
 ) -> Solver:
@@ -56,7 +46,7 @@ def evidence_provided(
     evidence, with repeated and empty pages, up to the window minus ``ANSWER_TOKENS``. For the others see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
-    counter_of = counters(tokenizer)
+    counter_of = counters()
     wikipedia(wiki)  # a wrong file is reported before the first question
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -65,19 +55,19 @@ def evidence_provided(
         question = state.metadata["question"]
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
             pages = state.metadata["necessary_evidence"]
-            ranked = await in_daemon_thread(rank_evidence, question, pages, normalizer, official, wiki)
+            ranked, missing = await in_daemon_thread(rank_evidence, question, pages, normalizer, official, wiki)
 
         def filled(n: int) -> str:
-            return fill(prompt, document, question, ranked.fragments[:n])
+            return fill(prompt, document, question, ranked[:n])
 
         if official:
             budget = context_window(model, context_length) - ANSWER_TOKENS - counter.message_tokens
         else:
             budget = prompt_tokens(model, context_length)
-        texts = [text for _, text in ranked.fragments]
+        texts = [text for _, text in ranked]
         n, tokens = await how_many_fit(texts, budget, counter, filled)
         state.user_prompt.text = filled(n)
-        for reason in ranked.missing:
+        for reason in missing:
             note_problem(state, reason)
         if tokens > budget:
             note_problem(state, f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}")
@@ -87,8 +77,8 @@ def evidence_provided(
             "tokens": tokens,
             "budget": budget,
             "counted_by": counter.name,
-            "left_out": dict(Counter(title for title, _ in ranked.fragments[n:])),
-            "missing": list(ranked.missing),
+            "left_out": dict(Counter(title for title, _ in ranked[n:])),
+            "missing": missing,
         }
         state.metadata["signed"] = retrieval_signature(counter.name, normalizer, wiki)
         return state
@@ -121,8 +111,8 @@ def rank_evidence(
     normalizer: Normalizer,
     official: bool = False,
     wiki: str | None = None,
-) -> Ranked:
-    """Rank the fragments of a question's pages by BM25+. Blocks.
+) -> tuple[list[tuple[str, str]], list[str]]:
+    """Rank the fragments of a question's pages by BM25+, and return why pages are missing. Blocks.
 
     With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream. Raises WikiError if
     a page is not in the cache and cannot be requested.
@@ -130,7 +120,7 @@ def rank_evidence(
     source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]
     contents: dict[int | str, str] = {}
-    missing = []
+    missing: list[str] = []
     for page in {page.key: page for page in pages}.values():
         try:
             contents[page.key] = source.content(page)
@@ -139,7 +129,7 @@ def rank_evidence(
             if official:
                 contents[page.key] = ""
     chosen = pages if official else list({page.key: page for page in pages if page.key in contents}.values())
-    return Ranked(rank(question, chosen, contents, normalizer, official), missing)
+    return rank(question, chosen, contents, normalizer, official), missing
 
 
 def rank(

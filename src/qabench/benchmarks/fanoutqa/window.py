@@ -18,7 +18,7 @@ from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 
 from qabench.benchmarks.fanoutqa.official import AS_KANI
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError
 from qabench.io.environment import offline_variable
 
 ANSWER_TOKENS = 520
@@ -117,18 +117,13 @@ class TokenCounter:
         return self.message_tokens + (await self.count(text) if text else 0)
 
 
-async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
+async def token_counter(model: Model) -> TokenCounter:
     """Return the best available way to count a model's tokens.
 
-    In this order: the tokenizer in the argument; for an OpenAI model, its tokenizer and what kani adds to a message;
-    the provider's count (the counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if
-    that is a folder or in the Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary;
-    ``estimated_tokens``.
-
-    ``tokenizer`` is a folder with tokenizer.json, that file, or a repository on the Hub.
+    In this order: for an OpenAI model, its tokenizer and what kani adds to a message; the provider's count (the
+    counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if that is a folder or in the
+    Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
     """
-    if tokenizer:
-        return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
     api = type(model.api)
     counts_itself = (api.count_tokens, api.count_text_tokens) != (ModelAPI.count_tokens, ModelAPI.count_text_tokens)
     if counts_itself and await _works(model):
@@ -136,10 +131,8 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
             return TokenCounter(f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS)
         return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
-        try:
-            return _of_tokenizer(name, _tokenizer(name, fetch=False))
-        except (InputError, MissingExtra):
-            continue
+        if tokenizer := _tokenizer(name):
+            return _of_tokenizer(name, tokenizer)
     if not offline_variable() and await _works(model):
         return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
 
@@ -149,13 +142,13 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     return TokenCounter(ESTIMATE, estimate)
 
 
-def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]]:
+def counters() -> Callable[[Model], Awaitable[TokenCounter]]:
     """Return ``token_counter`` with a cache by model."""
     by_model: dict[str, TokenCounter] = {}
 
     async def counter_of(model: Model) -> TokenCounter:
         if str(model) not in by_model:
-            by_model[str(model)] = await token_counter(model, tokenizer)
+            by_model[str(model)] = await token_counter(model)
         return by_model[str(model)]
 
     return counter_of
@@ -184,35 +177,18 @@ def _of_tokenizer(name: str, tokenizer: Any) -> TokenCounter:
     return TokenCounter(f"the tokenizer {name}", in_thread)
 
 
-def _tokenizer(name: str, fetch: bool) -> Any:
+def _tokenizer(name: str) -> Any:
+    """Return the tokenizer in a folder or in the Hugging Face cache; None if it is not there or cannot be read."""
     try:
+        from huggingface_hub import hf_hub_download
         from tokenizers import Tokenizer
-    except ImportError:
-        raise MissingExtra('counting with a tokenizer needs tokenizers: pip install "qabench[run]"') from None
-    path = Path(name).expanduser()
-    if path.exists():
-        file = path / "tokenizer.json" if path.is_dir() else path
-        if not file.is_file():
-            raise InputError(f"the folder {path} has no tokenizer.json")
-    else:
-        file = _from_hub(name, fetch)
-    try:
-        return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises plain exceptions
-        raise InputError(f"{file} is not a tokenizer that the package tokenizers can read: {error}") from None
 
-
-def _from_hub(name: str, fetch: bool) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
-    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
-        raise InputError(
-            f"the tokenizer {name!r} does not exist ({type(error).__name__}): use a folder with tokenizer.json, that "
-            "file, or a repository on the Hub (without network access: one in the cache)"
-        ) from None
+        file = Path(name).expanduser() / "tokenizer.json"
+        return Tokenizer.from_file(
+            str(file) if file.is_file() else hf_hub_download(name, "tokenizer.json", local_files_only=True)
+        )
+    except Exception:  # the libraries raise plain exceptions
+        return None
 
 
 async def _works(model: Model) -> bool:
