@@ -82,15 +82,6 @@ def test_the_sample_in_every_style(style: Callable[..., str], tmp_path: Path, co
     compared(f"{n} scores of the 12 questions of the sample, style {style.__name__}")
 
 
-def test_real_questions(mirror: Path, spacy_model: str, tmp_path: Path, compared: Callable[[str], None]) -> None:
-    rows = read_questions("dev").rows[:70]
-    questions = [{"answer": loads(row["answer"])} for row in rows]
-    styles = [answer_styles.answers(questions, style) for style in answer_styles.STYLES]
-    replies: list[Reply] = [styles[i % len(styles)][i] for i in range(len(rows))]
-    n = compare("dev", [row["id"] for row in rows], replies, "spacy", tmp_path)
-    compared(f"{n} scores of {len(rows)} real questions in seven styles of answers")
-
-
 # Answer -> how the judge replies: a verdict, or a reply without a readable one. The last call fails.
 JUDGE = {
     "right": Fault(body=completion("Same facts.\nC")),
