@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import re
 import sys
 import types
@@ -41,6 +42,12 @@ def module(name: str, **attributes: Any) -> StandIn:
 def script(mirror: Path, name: str) -> Path:
     """The path of a script, such as "modeling/fact_score/factscore.py"."""
     return mirror / REPO / name
+
+
+def annotated_rows(mirror: Path) -> list[dict[str, Any]]:
+    """The 436 annotated rows of two splits."""
+    files = [mirror / REPO / "data/lfqa" / name for name in ("rand_val.jsonl", "rand_test.jsonl")]
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").split("\n") if line]
 
 
 def _imported(folder: Path) -> set[str]:
@@ -134,8 +141,6 @@ def labeled(
     mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path, *, patched: bool = True
 ) -> list[str]:
     """Return the labels of autoais.py, which writes to a file, for (claim, evidence) with the model in a folder."""
-    import json
-
     import torch
     from transformers import AutoTokenizer, T5ForConditionalGeneration
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from copy import deepcopy
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from expertqa_scripts import Splitter
+from expertqa_scripts import Splitter, annotated_rows
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +27,6 @@ from qabench.benchmarks.expertqa.factscore import VOID_PHRASES
 from qabench.benchmarks.expertqa.passages import SearchResult
 
 Row = dict[str, Any]
-ROWS = ("rand_val.jsonl", "rand_test.jsonl")
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +38,7 @@ def splitter(mirror: Path) -> Splitter:
 @pytest.fixture(scope="module")
 def answers(mirror: Path) -> list[tuple[str, Row]]:
     """(system, answer) of the 436 annotated rows."""
-    found = []
-    for name in ROWS:
-        path = mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name
-        for line in path.read_text(encoding="utf-8").split("\n"):
-            if line:
-                ((system, answer),) = json.loads(line)["answers"].items()
-                found.append((system, answer))
-    return found
+    return [pair for row in annotated_rows(mirror) for pair in row["answers"].items()]
 
 
 def upstream(splitter: Splitter, system: str, answer: str, attribution: list[Any], file: str = "r1.jsonl") -> Any:

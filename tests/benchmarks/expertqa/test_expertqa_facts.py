@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from expertqa_scripts import executed, module, punctuation_splitter
+from expertqa_scripts import annotated_rows, executed, module, punctuation_splitter
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
@@ -172,15 +172,16 @@ def oracle(mirror: Path, name: str) -> dict[str, Any]:
 
 def real_claims(mirror: Path) -> list[tuple[str, str, str]]:
     """(claim without marks, evidence, field) for the annotated answers."""
-    found = []
-    for name in ("rand_val.jsonl", "rand_test.jsonl"):
-        text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")
-        for one in map(json.loads, filter(None, text.split("\n"))):
-            for answer in one["answers"].values():
-                for claim in answer["claims"]:
-                    plain = re.sub(r"\[\d+\]", "", claim["claim_string"]).strip()
-                    found.append((plain, "\n\n".join(claim["evidence"] or []), one["metadata"]["field"]))
-    return found
+    return [
+        (
+            re.sub(r"\[\d+\]", "", claim["claim_string"]).strip(),
+            "\n\n".join(claim["evidence"] or []),
+            row["metadata"]["field"],
+        )
+        for row in annotated_rows(mirror)
+        for answer in row["answers"].values()
+        for claim in answer["claims"]
+    ]
 
 
 def test_verdict_prompts_are_the_script_s(mirror: Path, compared: Callable[[str], None]) -> None:

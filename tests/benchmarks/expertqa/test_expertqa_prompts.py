@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from expertqa_scripts import executed, script
+from expertqa_scripts import annotated_rows, executed, script
 
 from qabench.errors import InputError
 
@@ -27,12 +27,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def rows(mirror: Path) -> list[Row]:
-    """The 436 annotated rows."""
-    found = []
-    for name in ("rand_val.jsonl", "rand_test.jsonl"):
-        text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")
-        found += [json.loads(line) for line in text.split("\n") if line]
-    return found
+    return annotated_rows(mirror)
 
 
 def passages_of(row: Row) -> list[str]:
