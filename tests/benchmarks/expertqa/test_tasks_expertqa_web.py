@@ -191,6 +191,7 @@ import anyio
 from qabench.io.workers import DaemonPool
 from qabench.tasks.common import in_daemon_thread
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also in a job of a shell that ignores it
 pool = DaemonPool(1, "fetch")
 
 def read():
