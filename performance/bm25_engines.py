@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from qabench.retrieval import BM25Index
-from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.building import InvertedScorer
 from qabench.retrieval.bm25.tokenizers import tokenize, words
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from datasets import Dataset
 from datasets.search import BaseIndex, BatchedSearchResults, SearchResults
 
 from qabench.errors import InputError
@@ -57,19 +58,15 @@ def add_bm25_index(
     Raises:
         InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of another dataset.
     """
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}")
     columns = [column] if isinstance(column, str) else list(column)
     if index is None:
-        index = BM25Index.from_dataset(_searchable(dataset), columns, **options)
+        index = BM25Index.from_dataset(dataset, columns, **options)
     elif options:
         raise InputError(f"{', '.join(options)} cannot be set for an existing index; omit index= to build one")
     else:
-        index.check_belongs(_searchable(dataset))
+        index.check_belongs(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of index.
     dataset._indexes[index_name or columns[0]] = AttachedIndex(index)
-    return dataset
-
-
-def _searchable(dataset: Any) -> Any:
-    if not hasattr(dataset, "get_nearest_examples") or not isinstance(getattr(dataset, "_indexes", None), dict):
-        raise InputError(f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}")
     return dataset

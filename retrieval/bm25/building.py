@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
 from typing import Any
 
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.formulas import Parameters, RankBm25Scorer
-from qabench.retrieval.bm25.inverted import InvertedScorer
-from qabench.retrieval.bm25.search import Array, Mask, Postings
-from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, tokenize
+from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.search import Array, Floats, Mask, Postings, Results, Search
+from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
-BACKENDS = ("qabench", "rank_bm25")
 ROWS_A_READ = 256
 ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 1_000_000
 POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
+FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Source:
         """Yield rows in blocks of about a million characters, which limits the memory for streams."""
         block: list[Row] = []
         characters = 0
-        for row in _texts(self.data) if self.columns is None else _rows(self.data, self.columns, self.filters):
+        texts = ((text, ()) for text in checked_strings(self.data, "document"))
+        for row in texts if self.columns is None else _rows(self.data, self.columns, self.filters):
             block.append(row)
             characters += len(row[0])
             if characters >= CHARACTERS_A_BLOCK or len(block) >= ROWS_A_BLOCK:
@@ -65,71 +68,41 @@ class Origin:
     cache_key: str | None  # the fingerprint of the dataset in ``datasets``
 
 
-@dataclass(frozen=True)
-class Content:
-    """The content of an index."""
-
-    parameters: Parameters
-    tokenizer: Tokenizer
-    scorer: InvertedScorer | RankBm25Scorer
-    filters: Filters
-    origin: Origin
-
-
 def build(
-    source: Source,
-    parameters: Parameters,
-    tokenizer: Tokenizer,
-    backend: str,
-    progress: Callable[[int], None] | None,
-) -> Content:
+    source: Source, parameters: Parameters, tokenizer: Tokenizer, progress: Callable[[int], None] | None
+) -> tuple[InvertedScorer, Filters, Origin]:
     """Index the documents of a source. The arguments and errors are those of ``BM25Index``."""
-    if backend not in BACKENDS:
-        raise InputError(f"unknown backend {backend!r}; allowed: {', '.join(BACKENDS)}")
     digest, size = hashlib.sha256(), 0
     counter = TermCounter(tokenizer)
-    documents: list[list[str]] = []
     values: list[tuple[str, ...]] = []
     for block in source.blocks():
-        texts = [text for text, _ in block]
         digest.update(_bytes(block))
         size += len(block)
-        if backend == "qabench":
-            counter.add(texts)
-        else:
-            documents += tokenize(tokenizer, texts)
+        counter.add([text for text, _ in block])
         if source.filters:
             values += (row for _, row in block)
         if progress:
             progress(size)
-    if not counter.vocabulary and not any(documents):
+    if not counter.vocabulary:
         raise InputError(f"nothing to index: {size} documents without a single term")
-    scorer: InvertedScorer | RankBm25Scorer
-    if backend == "qabench":
-        scorer = InvertedScorer(weigh(*counter.counts(), parameters), dict(counter.vocabulary))
-    else:
-        scorer = RankBm25Scorer(documents, parameters)
     cache_key = getattr(source.data, "_fingerprint", None) if source.columns else None
     origin = Origin(size, digest.hexdigest(), source.columns, source.filters, cache_key)
-    return Content(parameters, tokenizer, scorer, Filters.of(source.filters, values), origin)
+    scorer = InvertedScorer(weigh(*counter.counts(), parameters), dict(counter.vocabulary))
+    return scorer, Filters.of(source.filters, values), origin
 
 
-def check_belongs(content: Content, dataset: Any, name: str = "the index") -> None:
-    """Raise InputError unless the content was built from this dataset, or from these strings."""
-    origin = content.origin
+def check_belongs(origin: Origin, dataset: Any) -> None:
+    """Raise InputError unless an index was built from this dataset, or from these strings."""
     if origin.cache_key and origin.cache_key == getattr(dataset, "_fingerprint", None):
         return
-    size = len(dataset) if hasattr(dataset, "__len__") else None
-    if size is None or size == origin.size:
-        digest, size = hashlib.sha256(), 0
-        for block in Source(dataset, origin.columns, origin.filters).blocks():
-            digest.update(_bytes(block))
-            size += len(block)
-        if digest.hexdigest() == origin.digest:
-            return
-    columns = "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
-    detail = f"{size} documents, not {origin.size}" if size != origin.size else f"{size} documents, others{columns}"
-    raise InputError(f"{name} does not belong to this dataset, which has {detail}: build it again")
+    digest, size = hashlib.sha256(), 0
+    for block in Source(dataset, origin.columns, origin.filters).blocks():
+        digest.update(_bytes(block))
+        size += len(block)
+    if digest.hexdigest() != origin.digest:
+        columns = "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
+        detail = f"{size} documents, not {origin.size}" if size != origin.size else f"{size} documents, others{columns}"
+        raise InputError(f"the index does not belong to this dataset, which has {detail}: build it again")
 
 
 def _bytes(block: Sequence[Row]) -> bytes:
@@ -142,13 +115,14 @@ def _bytes(block: Sequence[Row]) -> bytes:
     return b"".join(parts)
 
 
-def _texts(texts: Iterable[str]) -> Iterator[Row]:
+def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
+    """Yield documents or queries. Raises InputError if one is not a string, and names it."""
     if isinstance(texts, str):
         raise InputError("expected a list of strings, got a single string: put it in a list")
     for position, text in enumerate(texts):
         if not isinstance(text, str):
-            raise InputError(f"document {position} is {text!r:.60}; expected a string")
-        yield text, ()
+            raise InputError(f"{name} {position} is {text!r:.60}; expected a string")
+        yield text
 
 
 def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Iterator[Row]:
@@ -156,21 +130,19 @@ def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Itera
     for batch in _batches(dataset, [*columns, *filters]):
         for name in (*columns, *filters):
             if name not in batch:
-                raise InputError(_no_text(position, columns if name in columns else [name], batch))
-        texts = list(zip(*(batch[name] for name in columns), strict=True))
-        values = zip(*(batch[name] for name in filters), strict=True) if filters else [()] * len(texts)
-        for parts, row in zip(texts, values, strict=True):
+                raise InputError(f"row {position} has no {name!r}; the columns are {', '.join(batch)}")
+        for row in zip(*(batch[name] for name in (*columns, *filters)), strict=True):
+            parts, values = row[: len(columns)], row[len(columns) :]
             if not all(isinstance(part, str) for part in parts):
-                raise InputError(_no_text(position, columns, batch))
-            yield "\n".join(parts), tuple(as_json(value, f"row {position}") for value in row)
+                raise InputError(f"row {position} has no text in {', '.join(columns)}")
+            yield "\n".join(parts), tuple(as_json(value, f"row {position}") for value in values)
             position += 1
 
 
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
     columns = getattr(dataset, "column_names", None)
-    if isinstance(columns, list) and not set(names) <= set(columns):
-        missing = next(name for name in names if name not in columns)
-        raise InputError(f"the dataset has no column {missing!r}; the columns are {', '.join(columns)}")
+    if isinstance(columns, list) and (missing := [name for name in names if name not in columns]):
+        raise InputError(f"the dataset has no column {missing[0]!r}; the columns are {', '.join(columns)}")
     if not hasattr(dataset, "iter"):
         for position, row in enumerate(dataset):
             if not isinstance(row, Mapping):
@@ -183,16 +155,57 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]
         yield from dataset.iter(ROWS_A_READ)
 
 
-def _no_text(position: int, columns: Sequence[str], batch: Mapping[str, Any]) -> str:
-    return f"row {position} has no text in {', '.join(columns)}; the columns are {', '.join(batch)}"
-
-
 def as_json(value: Any, where: str) -> str:
     """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
         return json.dumps(value, ensure_ascii=False)
     raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null")
+
+
+class InvertedScorer:
+    """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
+
+    def __init__(self, postings: Postings, vocabulary: dict[str, int]) -> None:
+        self.postings = postings
+        self.vocabulary = vocabulary
+        self._search = Search(postings)
+        self._queries = 0.0  # so far; infinite once the search is chosen
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return InvertedScorer, (self.postings, self.vocabulary)
+
+    def scores(self, terms: Sequence[str]) -> Floats:
+        """Return the score of every document."""
+        return self._search.scores(self._numbers(terms))
+
+    def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
+        """Return the k best documents in ``mask`` (None for all documents)."""
+        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
+        if self._queries < math.inf:
+            self._choose_search(1)
+        return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
+
+    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
+        """Call ``Search.top_all``."""
+        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
+        if self._queries < math.inf:
+            self._choose_search(len(ends) - 1)
+        return self._search.top_all(terms, ends, k, mask) if k else [([], [])] * (len(ends) - 1)
+
+    def _numbers(self, terms: Sequence[str]) -> list[int]:
+        get = self.vocabulary.get
+        return [number for term in terms if (number := get(term)) is not None]
+
+    def _choose_search(self, queries: int) -> None:
+        """Use the compiled search from now on, if numba is installed and worth importing."""
+        self._queries += queries
+        if self.postings.size > FEW_DOCUMENTS or self._queries > FEW_QUERIES or "numba" in sys.modules:
+            self._queries = math.inf
+            with suppress(ImportError, RuntimeError):
+                from qabench.retrieval.bm25.compiled import CompiledSearch
+
+                self._search = CompiledSearch(self.postings)
 
 
 @dataclass
@@ -254,18 +267,8 @@ class TermCounter:
 
     def add(self, texts: Sequence[str]) -> None:
         """Count the terms of more documents."""
-        number_of = self.vocabulary.__getitem__
-        if type(self.tokenizer) is Words:
-            terms, offsets, names = self.tokenizer.encode(texts)
-            numbers = np.array([-1 if name is None else number_of(name) for name in names] or [-1], dtype=np.int32)
-            terms = numbers[terms]
-            present = terms >= 0
-            terms = terms[present]
-            lengths = np.diff(np.concatenate(([0], np.cumsum(present)))[offsets])
-        else:
-            tokens = tokenize(self.tokenizer, texts)
-            lengths = np.fromiter(map(len, tokens), dtype=np.int32, count=len(tokens))
-            terms = np.fromiter(map(number_of, chain.from_iterable(tokens)), dtype=np.int32, count=lengths.sum())
+        terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
+        lengths = np.diff(ends)
         # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
         narrow = (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
         width = np.int32 if narrow else np.int64
@@ -312,7 +315,7 @@ def weigh(starts: Array, documents: Array, counts: Array, lengths: Array, parame
     """Compute the weights of postings from the counts of each term in each document."""
     frequencies = np.diff(starts)
     idf = parameters.idf(len(lengths), frequencies)
-    relative = parameters.relative_lengths(lengths, float(lengths.sum()) / len(lengths))
+    relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / (float(lengths.sum()) / len(lengths))
     base = parameters.base(idf)
     weights = np.empty(len(documents))
     highest = np.empty(len(idf))

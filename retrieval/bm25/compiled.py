@@ -313,10 +313,8 @@ class CompiledSearch(Search):
             _search(self._address, *arguments)
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
-    def top_all(
-        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
-    ) -> list[Results]:
-        """Return the results of ``Search.top_all``; threads (``workers``, or one per processor) share the queries."""
+    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
+        """Return the results of ``Search.top_all``; a thread per processor if there are many queries."""
         size = len(ends) - 1
         self.fill(np.flatnonzero(np.bincount(terms)).tolist())
         positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
@@ -327,7 +325,7 @@ class CompiledSearch(Search):
             _search_all(self._address, *queries, first, last, *options)
 
         step = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
-        workers = workers or min(len(os.sched_getaffinity(0)), -(-size // step))
+        workers = min(len(os.sched_getaffinity(0)), -(-size // step))
         if workers <= 1:
             run(0, size)
         else:

@@ -13,16 +13,15 @@ bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from qabench.errors import InputError, MissingExtra
-from qabench.retrieval.bm25.search import Floats, Ints, Mask, Results, top
+from qabench.errors import InputError
+from qabench.retrieval.bm25.search import Floats, Ints
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
-RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}  # method -> class of rank_bm25
 
 
 def idf_robertson(n: int, df: int) -> float:
@@ -104,22 +103,17 @@ class Parameters:
         if method not in FORMULAS:
             raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
-        for name, value, most in (("k1", k1, math.inf), ("b", b, 1), ("delta", delta, math.inf)):
-            if not 0 <= value <= most or math.isinf(value):
-                allowed = "at least 0" if most == math.inf else f"from 0 to {most}"
-                raise InputError(f"{name} is {value}; it must be {allowed}")
-        if not math.isfinite(epsilon):
-            raise InputError(f"epsilon is {epsilon}; it must be a finite number (default 0.25)")
+        if not (0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)):
+            raise InputError(
+                f"k1 is {k1}, b is {b}, delta is {delta} and epsilon is {epsilon}; k1 and delta must be at least 0, "
+                "b from 0 to 1, and all finite"
+            )
         return cls(method, float(k1), float(b), float(delta), float(epsilon))
-
-    def as_dict(self) -> dict[str, str | float]:
-        """Return the fields, for a file's header."""
-        return asdict(self)
 
     def used(self) -> dict[str, str | float]:
         """Return the method and the parameters that it uses."""
         unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
-        return {name: value for name, value in self.as_dict().items() if not unused.get(name)}
+        return {name: value for name, value in asdict(self).items() if not unused.get(name)}
 
     def idf(self, documents: int, frequencies: Ints) -> Floats:
         """Return the idf of each term; the terms must be in the order of their first occurrence."""
@@ -133,10 +127,6 @@ class Parameters:
             idf[idf < 0] = self.epsilon * mean
         return idf
 
-    def relative_lengths(self, lengths: Ints, mean: float) -> Floats:
-        """Return 1 - b + b * length / mean length, of each document."""
-        return 1 - self.b + self.b * lengths.astype(np.float64) / mean
-
     def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
         """Return the weights of terms in documents that contain them, elementwise."""
         return FORMULAS[self.method][1](idf, tf, relative, self)
@@ -144,27 +134,3 @@ class Parameters:
     def base(self, idf: Floats) -> Floats:
         """Return the weight of each term in documents that do not contain it: 0 except for bm25+."""
         return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)
-
-
-class RankBm25Scorer:
-    """Scores from the package rank_bm25, which FanOutQA's official retriever uses."""
-
-    def __init__(self, documents: Sequence[Sequence[str]], parameters: Parameters) -> None:
-        method = parameters.method
-        if method not in RANK_BM25:
-            allowed = ", ".join(RANK_BM25)
-            raise InputError(f"the backend rank_bm25 does not support the method {method!r}; allowed: {allowed}")
-        try:
-            import rank_bm25
-        except ImportError:
-            raise MissingExtra("the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'") from None
-        own = {"epsilon": parameters.epsilon} if method == "okapi" else {"delta": parameters.delta}
-        self._bm25 = getattr(rank_bm25, RANK_BM25[method])(documents, k1=parameters.k1, b=parameters.b, **own)
-
-    def scores(self, terms: Sequence[str]) -> Floats:
-        """Return the score of every document."""
-        return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
-
-    def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
-        """Return the k best documents in ``mask`` (None for all documents)."""
-        return top(self.scores(terms), k, mask)

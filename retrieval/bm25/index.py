@@ -16,9 +16,8 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.building import Content, Source, build, check_belongs
+from qabench.retrieval.bm25.building import Source, build, check_belongs, checked_strings
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.inverted import InvertedScorer
 from qabench.retrieval.bm25.search import Floats, Mask
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
@@ -72,16 +71,16 @@ class BM25Index(Displayed):
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
             also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
-        backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, backend, a parameter out of range, a document that is not a string, no
+        InputError: an unknown method, a parameter out of range, a document that is not a string, no
             documents, or no terms in the documents.
-        MissingExtra: the package of another backend is not installed.
-    """
 
-    _content: Content
+    Attributes:
+        parameters: the method and its parameters.
+        tokenizer: the tokenizer, for documents and queries.
+    """
 
     def __init__(
         self,
@@ -92,12 +91,12 @@ class BM25Index(Displayed):
         delta: float | None = None,
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
-        backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         source = texts if isinstance(texts, Source) else Source(texts)
-        parameters = Parameters.of(method, k1, b, delta, epsilon)
-        self._content = build(source, parameters, tokenizer, backend, progress)
+        self.parameters = Parameters.of(method, k1, b, delta, epsilon)
+        self.tokenizer = tokenizer
+        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress)
 
     @classmethod
     def from_dataset(
@@ -122,34 +121,22 @@ class BM25Index(Displayed):
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return self._content.origin.size
+        return self._origin.size
 
     def tables(self) -> list[Table]:
         """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
-        content = self._content
         about = {
             "documents": f"{len(self):,}",
-            "columns": ", ".join(content.origin.columns or ()),
-            "filters": ", ".join(content.origin.filters),
+            "columns": ", ".join(self._origin.columns or ()),
+            "filters": ", ".join(self._origin.filters),
             **{name: f"{value}" for name, value in self.parameters.used().items()},
             "tokenizer": name_of(self.tokenizer),
         }
         return [Table("BM25Index", ["property", "value"], [[name, value] for name, value in about.items() if value])]
 
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """The tokenizer, for documents and queries."""
-        return self._content.tokenizer
-
-    @property
-    def parameters(self) -> Parameters:
-        """The method and its parameters."""
-        return self._content.parameters
-
     def scores(self, query: str) -> Floats:
         """Return the query's score for every document, float64; zeros if no document has any of its terms."""
-        terms = tokenize(self.tokenizer, [query])[0]
-        return self._content.scorer.scores(terms)
+        return self._scorer.scores(tokenize(self.tokenizer, [query])[0])
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
         """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
@@ -167,63 +154,52 @@ class BM25Index(Displayed):
         if type(query) is not str:
             checked_queries([query])
         allowed = None if mask is None and where is None else self._mask(mask, where)
-        content = self._content
-        tokenizer = content.tokenizer
+        tokenizer = self.tokenizer
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
-        return Hits(*content.scorer.top(terms, checked_k(k), allowed))
+        return Hits(*self._scorer.top(terms, checked_k(k), allowed))
 
     def search_batch(
-        self,
-        queries: Iterable[str],
-        k: int = 10,
-        *,
-        mask: Any = None,
-        where: Mapping[str, Any] | None = None,
-        workers: int | None = None,
+        self, queries: Iterable[str], k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
     ) -> list[Hits]:
-        """Call ``search`` for each query, in one compiled call.
-
-        The compiled search has ``workers`` threads; None: one per processor if there are many queries.
-        """
+        """Call ``search`` for each query, in one compiled call; many queries are shared by a thread per processor."""
         k, allowed = checked_k(k), self._mask(mask, where)
         texts = checked_queries(queries)
-        scorer = self._content.scorer
-        if isinstance(scorer, InvertedScorer):
-            return [Hits(*result) for result in scorer.top_all(*encode(self.tokenizer, texts), k, allowed, workers)]
-        return [Hits(*scorer.top(terms, k, allowed)) for terms in tokenize(self.tokenizer, texts)]
+        terms, ends = encode(self.tokenizer, texts, self._scorer.vocabulary.get)
+        return [Hits(*result) for result in self._scorer.top_all(terms, ends, k, allowed)]
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically; see ``load``.
 
         Raises:
-            InputError: the backend is another package, or the tokenizer has no name (a lambda).
+            InputError: the tokenizer has no name (a lambda).
             QabenchError: it cannot be written. An existing file is not changed.
         """
-        save(self._content, Path(path))
+        save(Path(path), self.parameters, self.tokenizer, self._scorer, self._filters, self._origin)
 
     @classmethod
-    def load(cls, path: str | Path, dataset: Any = None, *, tokenizer: Tokenizer | None = None) -> Self:
+    def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
         """Open a saved index. The file is checked as a whole, and memory-mapped: processes share its postings.
 
         Args:
             path: the file.
-            dataset: the dataset or the strings that the index must belong to; None skips this check. The dataset is
-                not read if its fingerprint in ``datasets`` is that of the indexed dataset.
             tokenizer: needed if the index was built with a custom function; must have the same name.
 
         Raises:
-            InputError: not an index, another format, another dataset or tokenizer, or damaged.
+            InputError: not an index, another format, another tokenizer, or damaged.
         """
         index = cls.__new__(cls)
-        index._content = load(Path(path), dataset, tokenizer)
+        index.parameters, index.tokenizer, index._scorer, index._filters, index._origin = load(Path(path), tokenizer)
         return index
 
     def check_belongs(self, dataset: Any) -> None:
-        """Raise InputError unless the index was built from this dataset, or from these strings; see ``load``."""
-        check_belongs(self._content, dataset)
+        """Raise InputError unless the index was built from this dataset, or from these strings.
+
+        The dataset is not read if its fingerprint in ``datasets`` is that of the indexed dataset.
+        """
+        check_belongs(self._origin, dataset)
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
-        matching = None if where is None else self._content.filters.mask(where)
+        matching = None if where is None else self._filters.mask(where)
         if mask is None:
             return matching
         allowed = np.ascontiguousarray(mask)
@@ -243,10 +219,4 @@ def checked_k(k: int) -> int:
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
-    if isinstance(queries, str):
-        raise InputError("expected a list of queries, got a single string: put it in a list")
-    texts = list(queries)
-    for number, query in enumerate(texts):
-        if not isinstance(query, str):
-            raise InputError(f"query {number} is {query!r:.60}; expected a string")
-    return texts
+    return list(checked_strings(queries, "query"))

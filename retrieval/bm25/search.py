@@ -121,9 +121,7 @@ class Search:
         best, scores = top(self._scores_of(terms, near), k)
         return near[best].tolist(), scores
 
-    def top_all(
-        self, terms: Array, ends: Array, k: int, mask: Mask | None, workers: int | None = None
-    ) -> list[Results]:
+    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
         """Return the results of ``top`` for many queries; query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``."""
         bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         return [self.top(terms[start:end].tolist(), k, mask) for start, end in bounds]

@@ -1,7 +1,7 @@
 """Save an index to one file, and open it without trusting the file.
 
 A file is: eight bytes of magic and version, a checksum of all that follows, the length of the header (8 bytes each),
-the header in JSON, and the arrays, each at a multiple of 64 bytes. The header has type, length and place of each array.
+the header in JSON, and the arrays, each at a multiple of 64 bytes. The header has the length of each array.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import json
 import mmap
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,47 +20,47 @@ import xxhash
 from qabench.errors import InputError
 from qabench.io.files import replacing, sweep
 from qabench.io.limits import json_of
-from qabench.retrieval.bm25.building import Content, Filters, Origin, check_belongs
+from qabench.retrieval.bm25.building import Filters, InvertedScorer, Origin
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.inverted import InvertedScorer
 from qabench.retrieval.bm25.search import Array, Postings
 from qabench.retrieval.bm25.tokenizers import Tokenizer, from_spec, name_of
 
 MAGIC = b"QABBM25"
-VERSION = 5
+VERSION = 6
 START = len(MAGIC) + 1 + 16
 ALIGNMENT = 64
 TYPES = {"starts": "<i8", "documents": "<i4", "weights": "<f8", "base": "<f8", "highest": "<f8"}  # of ``Postings``
 TYPES |= {"vocabulary": "|u1", "ends": "<i8"}
+FILTER_TYPE = "<i4"
 
 
-def save(content: Content, path: Path) -> None:
-    """Write the content to a file; see ``BM25Index.save``. Temporary files of killed processes are deleted."""
-    if not isinstance(content.scorer, InvertedScorer):
-        raise InputError("only an index of the backend 'qabench' can be saved")
-    name = name_of(content.tokenizer)
+def save(
+    path: Path,
+    parameters: Parameters,
+    tokenizer: Tokenizer,
+    scorer: InvertedScorer,
+    filters: Filters,
+    origin: Origin,
+) -> None:
+    """Write an index to a file; see ``BM25Index.save``. Temporary files of killed processes are deleted."""
+    name = name_of(tokenizer)
     if "<" in name:
         raise InputError(
             f"the tokenizer {name} cannot be saved, because it does not have a name: use a function of a module, or an "
             "object with a name"
         )
-    postings = content.scorer.postings
-    terms = list(content.scorer.vocabulary)  # by number
-    arrays = {name: getattr(postings, name) for name in list(TYPES)[:5]}
+    terms = list(scorer.vocabulary)  # by number
+    arrays = {name: getattr(scorer.postings, name) for name in list(TYPES)[:5]}
     arrays["vocabulary"] = np.frombuffer("".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8)
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
-    arrays |= {f"filter_{number}": codes for number, codes in enumerate(content.filters.codes.values())}
-    table, place = {}, 0
-    for key, array in arrays.items():
-        table[key] = [array.dtype.str, len(array), place]
-        place += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    arrays |= {f"filter_{number}": codes for number, codes in enumerate(filters.codes.values())}
     header = {
-        "parameters": content.parameters.as_dict(),
+        "parameters": asdict(parameters),
         "tokenizer": name,
-        "tokenizer_spec": getattr(content.tokenizer, "spec", None),
-        "filters": content.filters.values,
-        "origin": vars(content.origin),
-        "arrays": table,
+        "tokenizer_spec": getattr(tokenizer, "spec", None),
+        "filters": filters.values,
+        "origin": vars(origin),
+        "lengths": {name: len(array) for name, array in arrays.items()},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
@@ -77,8 +78,8 @@ def save(content: Content, path: Path) -> None:
             file.write(part)
 
 
-def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
-    """Return the content of a file; see ``BM25Index.load``."""
+def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, InvertedScorer, Filters, Origin]:
+    """Return the index in a file; see ``BM25Index.load``."""
     try:
         header, arrays = _read(path)
         origin = Origin(**header["origin"] | {"filters": tuple(header["origin"]["filters"])})
@@ -95,10 +96,7 @@ def load(path: Path, dataset: Any, tokenizer: Tokenizer | None) -> Content:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _damaged(path, f"its content does not fit together: {error!r:.100}") from None
-    content = Content(parameters, tokenizer, InvertedScorer(postings, terms), filters, origin)
-    if dataset is not None:
-        check_belongs(content, dataset, f"the index {path}")
-    return content
+    return parameters, tokenizer, InvertedScorer(postings, terms), filters, origin
 
 
 def _damaged(path: Path, detail: str) -> InputError:
@@ -121,11 +119,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise _damaged(path, f"its {len(data)} bytes have another checksum")
     end = START + int.from_bytes(begin[-8:], "little")
     header = json_of(bytes(data[START:end]))
-    arrays = {
-        name: np.frombuffer(data, dtype, length, end + place) if length else np.empty(0, dtype)
-        for name, (dtype, length, place) in header["arrays"].items()
-        if dtype == TYPES.get(name, "<i4") and length >= 0 and place >= 0 and place % ALIGNMENT == 0
-    }
+    arrays = {}
+    for name, length in header["lengths"].items():
+        dtype = TYPES.get(name, FILTER_TYPE)
+        arrays[name] = np.frombuffer(data, dtype, length, end) if length else np.empty(0, dtype)
+        end += -(-arrays[name].nbytes // ALIGNMENT) * ALIGNMENT
     return header, arrays
 
 

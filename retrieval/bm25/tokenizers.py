@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -60,8 +62,14 @@ class Words:
             digest = hashlib.sha256("\n".join(sorted(self.stop_words)).encode()).hexdigest()[:8]
             parts.append(f"stop-{digest}")
         if stemmer:
-            self._stem, version = _snowball(stemmer)
-            parts.append(f"snowball-{stemmer}-{version}")
+            try:
+                import Stemmer
+            except ImportError:
+                raise MissingExtra("a stemmer needs PyStemmer: pip install 'qabench[retrieval]'") from None
+            if stemmer not in Stemmer.algorithms():
+                raise InputError(f"unknown stemmer {stemmer!r}; allowed: {', '.join(Stemmer.algorithms())}")
+            self._stem = Stemmer.Stemmer(stemmer).stemWord
+            parts.append(f"snowball-{stemmer}-{Stemmer.version()}")
         self.name = "+".join(parts)
 
     @property
@@ -147,14 +155,21 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     return tokens
 
 
-def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[Array, Array, Sequence[str | None]]:
-    """Return ``tokenizer(text)`` for many texts as numbers; see ``Words.encode``."""
+def encode(tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str], int | None]) -> tuple[Array, Array]:
+    """Return the numbers of all texts' terms without None, and the start of each text and the end of the last."""
+    terms: Sequence[str | None]
     if type(tokenizer) is Words:
-        return tokenizer.encode(texts)
-    numbers: dict[str, int] = {}
-    tokens = tokenize(tokenizer, texts)
-    terms = [numbers.setdefault(term, len(numbers)) for text in tokens for term in text]
-    return np.array(terms, dtype=np.int64), np.cumsum([0, *map(len, tokens)]), list(numbers)
+        places, ends, terms = tokenizer.encode(texts)
+    else:
+        tokens = tokenize(tokenizer, texts)
+        ends = np.cumsum([0, *map(len, tokens)])
+        place_of: defaultdict[str, int] = defaultdict(count().__next__)
+        places = np.fromiter(map(place_of.__getitem__, chain.from_iterable(tokens)), dtype=np.int64, count=ends[-1])
+        terms = list(place_of)
+    numbers = [-1 if term is None or (number := number_of(term)) is None else number for term in terms]
+    encoded = np.array(numbers or [-1], dtype=np.int64)[places]
+    present = encoded >= 0
+    return encoded[present], np.concatenate(([0], np.cumsum(present)))[ends]
 
 
 def name_of(tokenizer: Tokenizer) -> str:
@@ -167,14 +182,10 @@ def name_of(tokenizer: Tokenizer) -> str:
 
 
 def from_spec(spec: Any) -> Tokenizer:
-    """Return the tokenizer of a ``spec``. Raises InputError for anything else."""
-    match spec:
-        case {"kind": "fanoutqa", "lemmatizer": str() as lemmatizer}:
-            return FanOutQAWords(lemmatizer)
-        case {"kind": "words", "stop_words": list() as stop_words, "stemmer": str() | None as stemmer}:
-            if all(isinstance(word, str) for word in stop_words):
-                return Words(stop_words, stemmer)
-    raise InputError(f"not a description of a tokenizer: {spec!r:.100}")
+    """Return the tokenizer of a ``spec``."""
+    if spec["kind"] == "fanoutqa":
+        return FanOutQAWords(str(spec["lemmatizer"]))
+    return Words(spec["stop_words"], spec["stemmer"])
 
 
 def _spaced(text: str) -> bytes:
@@ -188,13 +199,3 @@ def _numbers(array: Any) -> Array:
     """Return the values of an Arrow array of integers without nulls."""
     width = np.dtype(array.type.to_pandas_dtype())
     return np.frombuffer(array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize)
-
-
-def _snowball(language: str) -> tuple[Callable[[str], str], str]:
-    try:
-        import Stemmer
-    except ImportError:
-        raise MissingExtra("a stemmer needs PyStemmer: pip install 'qabench[retrieval]'") from None
-    if language not in Stemmer.algorithms():
-        raise InputError(f"unknown stemmer {language!r}; allowed: {', '.join(Stemmer.algorithms())}")
-    return Stemmer.Stemmer(language).stemWord, Stemmer.version()

@@ -9,7 +9,7 @@ import pytest
 from scripted_wiki import ScriptedWiki, isolate, wiki_of
 from web_server import WebServer
 
-from qabench.retrieval.bm25.inverted import InvertedScorer
+from qabench.retrieval.bm25.building import InvertedScorer
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 
 

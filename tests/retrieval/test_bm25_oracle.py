@@ -60,10 +60,3 @@ def test_scores_are_bm25s_s(method: str, documents: list[list[str]], query: list
     query = [term for term in query if term in theirs.vocab_dict]
     scores = theirs.get_scores(query) if query else np.zeros(len(documents))
     np.testing.assert_allclose(index.scores(" ".join(query)), scores, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", CLASSES)
-@given(documents=DOCUMENTS, query=QUERY)
-def test_the_backend_rank_bm25_ranks_like_ours(method: str, documents: list[list[str]], query: list[str]) -> None:
-    text = " ".join(query)
-    assert indexed(documents, method, backend="rank_bm25").search(text, 7) == indexed(documents, method).search(text, 7)
