@@ -10,6 +10,7 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.retrieval.bm25.index import BM25Index
+from qabench.retrieval.bm25.tokenizers import FanOutQAWords
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wiki_content
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -75,18 +76,10 @@ class Corpus:
             title = WikiPage.of(document).title
             self._chunks += ((title, chunk) for chunk in chunk_text(text, doc_len))
         if not self._chunks:
-            raise InputError(f"a corpus needs at least one available page ({self._reasons()})")
-        # All at once: the lemmatizer is much faster in batches.
-        self._forms = self.normalizer.batch(chunk for _, chunk in self._chunks)
-        self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=self._terms)
-        self._forms = {}
-
-    def _reasons(self) -> str:
-        return "; ".join(map(str, self.missing)) or "no documents"
-
-    def _terms(self, text: str) -> list[str]:
-        form = self._forms.get(text)
-        return (self.normalizer(text) if form is None else form).split(" ")
+            reasons = "; ".join(map(str, self.missing)) or "no documents"
+            raise InputError(f"a corpus needs at least one available page ({reasons})")
+        terms = FanOutQAWords(self.normalizer)
+        self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms)
 
     def __len__(self) -> int:
         """Return the number of chunks."""

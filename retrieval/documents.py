@@ -89,9 +89,6 @@ class SearchEngine(Protocol):
     def search(self, query: str, k: int = 10) -> DocumentHits:
         """Return the k best documents for a query, best first."""
 
-    def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
-        """Call ``search`` for each query."""
-
 
 def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:
     """Return the document with these fields, or None if none of ``texts`` is a string."""

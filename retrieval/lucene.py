@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +66,6 @@ class LuceneIndex:
         """
         checked_queries([query])
         return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
-
-    def search_batch(self, queries: Iterable[str], k: int = 10) -> list[DocumentHits]:
-        """Call ``search`` for each query."""
-        return [self.search(query, k) for query in checked_queries(queries)]
 
     def _open(self, k1: float, b: float) -> tuple[Any, int]:
         jnius = start_java()

@@ -109,21 +109,21 @@ def dataset_documents(name: str, config: str | None, split: str, column: str) ->
     return documents_of(rows.select_columns(columns), column, name)
 
 
-def zim_documents(path: Path, unreadable: list[tuple[str, str]], passage: int = PASSAGE) -> Iterator[Document]:
+def zim_documents(path: Path, unreadable: list[tuple[str, str]]) -> Iterator[Document]:
     """Yield the passages of a ZIM file's pages, split as FanOutQA does; the pages are parsed on all processors.
 
-    ``passage`` is the largest number of characters. ``unreadable`` gets the (path, reason) of pages without text.
+    ``unreadable`` gets the (path, reason) of pages without text.
     """
     file = ZimFile(path)
     article_to_markdown("")  # raises MissingExtra here instead of in all processes
-    parse = partial(_zim_part, path, passage)
+    parse = partial(_zim_part, path)
     parts = range(0, file.size, ENTRIES_PER_PART)
     for documents, failures in iterate_parallel(parse, parts, most_workers()):
         unreadable += failures
         yield from documents
 
 
-def _zim_part(path: Path, passage: int, start: int) -> tuple[list[Document], list[tuple[str, str]]]:
+def _zim_part(path: Path, start: int) -> tuple[list[Document], list[tuple[str, str]]]:
     file = opened(path, os.getpid())
     documents: list[Document] = []
     failures: list[tuple[str, str]] = []
@@ -136,7 +136,7 @@ def _zim_part(path: Path, passage: int, start: int) -> tuple[list[Document], lis
             except PageUnreadable as error:
                 failures.append((article.path, str(error)))
                 continue
-            texts = chunk_text(text, passage) if text.strip() else []
+            texts = chunk_text(text, PASSAGE) if text.strip() else []
             for number, chunk in enumerate(texts):
                 id = f"{article.path}#{number}"
                 documents.append({"id": id, "contents": chunk, "title": article.title, "url": article.path})

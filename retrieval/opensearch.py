@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -90,12 +90,6 @@ class OpenSearchIndex:
         body = {"query": self._query(query, where or {}), "size": size}
         hits = self._hits(self._call(self.client.search, body=body, preference=SAME_COPIES), size)
         return DocumentHits([self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits])
-
-    def search_batch(
-        self, queries: Iterable[str], k: int = 10, *, where: Mapping[str, Any] | None = None
-    ) -> list[DocumentHits]:
-        """Call ``search`` for each query."""
-        return [self.search(query, k, where=where) for query in checked_queries(queries)]
 
     def _query(self, query: str, where: Mapping[str, Any]) -> dict[str, Any]:
         match = {"match": {self.text_field: query}}

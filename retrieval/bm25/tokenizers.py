@@ -118,16 +118,20 @@ class FanOutQAWords:
     As upstream, a space at the beginning or end of the normalized text gives an empty term, and so does an empty text.
 
     Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm.
-        cache: a ``NormalizedTextCache`` of normalized texts; None for no cache.
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm. Or a
+            ``Normalizer``, which can have a cache.
     """
 
-    def __init__(self, lemmatizer: Any = "auto", cache: Any = None) -> None:
+    def __init__(self, lemmatizer: Any = "auto") -> None:
         from qabench.text import Normalizer
 
-        self._normalizer = Normalizer(lemmatizer, cache)
+        self._normalizer = lemmatizer if isinstance(lemmatizer, Normalizer) else Normalizer(lemmatizer)
         self._lemmatizer = lemmatizer
-        self.name = f"fanoutqa-words-1/{self._normalizer.key}"
+
+    @property
+    def name(self) -> str:
+        """The name in saved indexes."""
+        return f"fanoutqa-words-1/{self._normalizer.key}"
 
     @property
     def spec(self) -> dict[str, Any] | None:

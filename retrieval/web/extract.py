@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import select
+import json
 import signal
-import struct
 import subprocess
 import sys
 import threading
 from functools import cache
 from importlib import metadata
-from typing import IO, Any
+from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.io.http import decoded
 
 EXTRA = "pip install 'qabench[web]'"
 SECONDS = 30.0  # for one page; a tag with 60,000 attributes takes the parser minutes
-SIZES = struct.Struct(">II")
 
 
 class Extractor:
-    """Reads pages in one worker process, which ends with this one. Safe for several threads.
+    """Reads pages in one worker process, which ends with this one, or at the page's limit. Safe for several threads.
 
     Attributes:
         name: the extractor and its version, for signatures.
@@ -32,7 +29,7 @@ class Extractor:
     def __init__(self) -> None:
         _trafilatura()
         self.name = f"trafilatura-{metadata.version('trafilatura')}"
-        self._worker: subprocess.Popen[bytes] | None = None
+        self._worker: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
     def text(self, html: bytes, charset: str | None = None) -> str | None:
@@ -41,8 +38,8 @@ class Extractor:
             if self._worker is None:
                 self._worker = _started()
             try:
-                return _exchange(self._worker, html, charset or "")
-            except (OSError, EOFError):
+                return _exchange(self._worker, html, charset)
+            except (OSError, ValueError):
                 self._end()
                 return None
 
@@ -72,51 +69,30 @@ def main_text(html: bytes, charset: str | None = None) -> str:
         return ""
 
 
-def _started() -> subprocess.Popen[bytes]:
+def _started() -> subprocess.Popen[str]:
     command = [sys.executable, "-P", "-c", f"from qabench.retrieval.web.extract import serve; serve({SECONDS})"]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, text=True
+    )
 
 
-def _exchange(worker: subprocess.Popen[bytes], html: bytes, charset: str) -> str:
+def _exchange(worker: subprocess.Popen[str], html: bytes, charset: str | None) -> str:
     assert worker.stdin is not None and worker.stdout is not None
-    worker.stdin.write(SIZES.pack(len(html), len(charset.encode())) + html + charset.encode())
-    worker.stdin.flush()
-    size, _ = SIZES.unpack(_read(worker.stdout, SIZES.size))
-    return _read(worker.stdout, size).decode("utf-8", "surrogatepass")
+    print(json.dumps([html.decode("latin-1"), charset]), file=worker.stdin, flush=True)  # one character per byte
+    return str(json.loads(worker.stdout.readline()))
 
 
 def serve(seconds: float) -> None:
-    """Answer requests on standard input until the parent process ends.
-
-    This, and a page that takes longer than ``seconds``, ends this process also while the parser runs.
-    """
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
-    threading.Thread(target=_end_with_input, daemon=True).start()
+    """Answer requests on standard input until its end. A page that takes longer than ``seconds`` ends this process."""
     _trafilatura()
-    with contextlib.suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
-        while True:
-            page, charset = SIZES.unpack(_read(requests, SIZES.size))
-            html, declared = _read(requests, page), _read(requests, charset).decode()
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        for line in sys.stdin:
+            html, charset = json.loads(line)
             signal.setitimer(signal.ITIMER_REAL, seconds)
-            text = main_text(html, declared).encode("utf-8", "surrogatepass")
+            text = main_text(html.encode("latin-1"), charset)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            answers.write(SIZES.pack(len(text), 0) + text)
-            answers.flush()
-
-
-def _end_with_input() -> None:
-    pipe = select.poll()
-    pipe.register(sys.stdin, 0)  # only its end, which is always reported
-    pipe.poll()
-    os._exit(1)
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    data = file.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
+            print(json.dumps(text), flush=True)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin
 from xml.etree import ElementTree
 
 from qabench.io.http import HttpClient, HttpError, Response
@@ -61,15 +61,9 @@ class Kiwix:
 
     def _addresses(self, page: WikiPage) -> list[str]:
         if page.url and page.url.startswith(("/", f"{self.base}/")):
-            return [self._address(page.url)]
+            return [urljoin(f"{self.base}/", page.url)]
         path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
         return [self.base + place.format(book=quote(self.book), path=path) for place in PLACES] if path else []
-
-    def _address(self, href: str) -> str:
-        href = href.removeprefix(self.base)
-        # The links of a server with a path prefix include the prefix.
-        prefix = urlsplit(self.base).path
-        return self.base.removesuffix(prefix) + href if href.startswith(f"{prefix}/") else self.base + href
 
 
 def _read_feed(response: Response) -> list[WikiPage]:

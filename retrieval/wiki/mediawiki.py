@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, TypeVar
 
-from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import TooLarge, json_of
@@ -81,10 +79,7 @@ class MediaWiki:
         if text is not None:
             return text
         pageid, text = self.fetch(page)
-        try:
-            self.keep(page, pageid, text)
-        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
-            warnings.warn(f"{error}; the page is not cached", stacklevel=2)
+        self.keep(page, pageid, text)
         return text
 
     def cached(self, page: WikiPage) -> str | None:

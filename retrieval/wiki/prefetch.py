@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 from qabench.retrieval.wiki.mediawiki import MediaWiki
@@ -56,22 +55,22 @@ def prefetch(
     def fetch(page: WikiPage) -> None:
         wiki.keep(page, *wiki.fetch(page))
 
-    pages, failures = iter(missing), 0
-    running: dict[Future[None], WikiPage] = {}
+    failures = 0
     with ThreadPoolExecutor(wiki.client.in_flight, thread_name_prefix="wikipedia") as threads:
+        pages = {threads.submit(fetch, page): page for page in missing}
         try:
-            while True:
-                room = wiki.client.in_flight - len(running) if failures < FAILURES_IN_A_ROW else 0
-                running |= {threads.submit(fetch, page): page for page in islice(pages, room)}
-                if not running:
-                    return done
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    failed = _count(done, running.pop(future), future)
-                    failures = failures if failed is None else (failures + 1) * failed
-                    progress(done.in_all - done.not_tried, done.in_all)
+            for future in as_completed(pages):
+                failed = _count(done, pages[future], future)
+                failures = failures if failed is None else (failures + 1) * failed
+                progress(done.in_all - done.not_tried, done.in_all)
+                if failures == FAILURES_IN_A_ROW:
+                    break
         except BaseException:
             wiki.client.close()  # ends the waits between attempts
             raise
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+    return done
 
 
 def _count(done: Prefetched, page: WikiPage, future: Future[None]) -> bool | None:

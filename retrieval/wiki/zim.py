@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,8 +19,6 @@ SUFFIX = ".zim"
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
-MAX_REDIRECTS = 8
-LARGE = 4 << 30  # bytes; checking a larger file takes minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +68,6 @@ class ZimFile:
         record = cache_dir() / "checked-zim-files" / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
         if not self._archive.has_checksum or record.exists():
             return
-        if size > LARGE:
-            warnings.warn(f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4)
         if not self._archive.check():
             raise InputError(f"{self.path} is damaged: its content does not match its checksum; download it again")
         with suppress(QabenchError):  # a cache that cannot be written
@@ -89,21 +84,19 @@ class ZimFile:
             try:
                 entry = self._archive._get_entry_by_id(number)  # libzim has no public function that lists entries
                 path = entry.path
-                yield _article(entry) if self._is_article(entry) else None
+                yield None if entry.is_redirect else self._article(entry)
             except (RuntimeError, ValueError, KeyError) as error:  # damaged: libzim reports it in several ways
                 yield path, f"it cannot be read: {error}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with this title; see ``Wikipedia.lookup``. Disambiguation pages count as pages."""
-        with self._errors():
-            entry = self._entry_of(WikiPage(title))
-            return WikiPage(entry.title, url=entry.path)
+        article = self._page(WikiPage(title))
+        return WikiPage(article.title, url=article.path)
 
     def content(self, evidence: Any) -> str:
         """Return a page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
         page = WikiPage.of(evidence)
-        with self._errors():
-            article = _article(self._entry_of(page))
+        article = self._page(page)
         text = article_to_markdown(decoded(article.html))
         if not text.strip():
             raise PageMissing(page, f"the page {article.path!r} of {self.path} is blank")
@@ -132,17 +125,20 @@ class ZimFile:
         except (RuntimeError, ValueError, KeyError) as error:
             raise PageUnreadable(f"{self.path} is damaged: {error}") from None
 
-    def _is_article(self, entry: Any) -> bool:
-        if entry.is_redirect or not (self._archive.has_new_namespace_scheme or entry.path.startswith(OLD_ARTICLES)):
-            return False
-        return bool(entry.get_item().mimetype.startswith(HTML))
+    def _article(self, entry: Any) -> Article | None:
+        """Return the article of an entry, after redirects; None for another file."""
+        item = entry.get_item()
+        if not item.mimetype.startswith(HTML):
+            return None
+        if not self._archive.has_new_namespace_scheme and not item.path.startswith(OLD_ARTICLES):
+            return None
+        return Article(item.title, item.path, bytes(item.content))
 
-    def _entry_of(self, page: WikiPage) -> Any:
-        """Return the entry of a page, after redirects."""
-        for entry in self._candidates(page):
-            target = self._target(page, entry)
-            if self._is_article(target):
-                return target
+    def _page(self, page: WikiPage) -> Article:
+        with self._errors():
+            for entry in self._candidates(page):
+                if article := self._article(entry):
+                    return article
         raise PageMissing(page, f"{self.path} has no page with this title")
 
     def _candidates(self, page: WikiPage) -> Iterator[Any]:
@@ -152,13 +148,6 @@ class ZimFile:
         for title in _spellings(page.title):
             if self._archive.has_entry_by_title(title):
                 yield self._archive.get_entry_by_title(title)
-
-    def _target(self, page: WikiPage, entry: Any) -> Any:
-        for _ in range(MAX_REDIRECTS):
-            if not entry.is_redirect:
-                return entry
-            entry = entry.get_redirect_entry()
-        raise PageMissing(page, f"it is the start of more than {MAX_REDIRECTS} redirects in {self.path}")
 
 
 def decoded(html: bytes) -> str:
@@ -178,10 +167,6 @@ def decoded(html: bytes) -> str:
 def opened(path: Path, process: int) -> ZimFile:
     """Return a file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
     return ZimFile(path)
-
-
-def _article(entry: Any) -> Article:
-    return Article(entry.title, entry.path, bytes(entry.get_item().content))
 
 
 def _spellings(title: str) -> list[str]:

@@ -116,14 +116,7 @@ def test_crafted_arrays_are_rejected(path: Path, name: str, place: int, value: i
         BM25Index.load(path)
 
 
-HEADERS = [
-    b"{}",
-    b"null",
-    b'{"lengths": {}}',
-    b'{"lengths": {"starts": 9}}',
-    b'{"lengths": {"starts": "x"}}',
-    b"[" * 9999,
-]
+HEADERS = [b"{}", b"null", b'{"lengths": {}}', b'{"lengths": {"starts": 9}}', b"[" * 9999]
 
 
 @pytest.mark.parametrize("header", HEADERS)

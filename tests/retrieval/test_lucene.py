@@ -80,7 +80,7 @@ def test_parameters_and_k(index: LuceneIndex, texts: list[str]) -> None:
     assert len(hits) == 3 and abs(hits.scores[0] - max(expected)) < DIGITS
     assert (index.ranker, other.ranker, index.name) == ("lucene-bm25", "lucene-bm25(k1=1.2,b=0.75)", other.name)
     assert len(index) == 200 and len(index.search("w1", k=10**12)) < 200
-    assert [len(one) for one in index.search_batch(["zzz", "", "w1"], k=1)] == [0, 0, 1]
+    assert [len(index.search(query, k=1)) for query in ("zzz", "", "w1")] == [0, 0, 1]
     for wrong in (lambda: index.search("w1", 0), lambda: LuceneIndex(index.folder, b=2), lambda: index.search(1)):  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"k is 0|b from 0 to 1|expected a string"):
             wrong()

@@ -51,7 +51,7 @@ def test_hits_have_texts_sources_and_scores(server: SearchServer, engine: str) -
     method, path, body = server.calls[-1]
     assert method == "POST" and path == "/passages/_search?preference=qabench"
     assert body == {"query": {"match": {"text": "the moon"}}, "size": 2}
-    assert [one.ids for one in index.search_batch(["apples", "zzz"], k=5)] == [["c"], []]
+    assert (index.search("apples", k=5).ids, index.search("zzz").ids) == (["c"], [])
     assert next(iter(hits)) == ("b", hits.scores[0]) and "b" in str(hits)
 
 
@@ -59,7 +59,7 @@ def test_filters_and_large_k(server: SearchServer, engine: str) -> None:
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
     all_hits = index.search("the moon", k=10**6)
     assert (all_hits.ids, server.calls[-1][2]["size"]) == (["b", "a"], 3)
-    (hits,) = index.search_batch(["the moon"], where={"number": [7, 9]})
+    hits = index.search("the moon", where={"number": [7, 9]})
     assert list(hits) == [("a", all_hits.scores[1])]
     assert server.calls[-1][2]["query"]["bool"]["filter"] == [{"terms": {"number": [7, 9]}}]
     assert index.search("the moon", where={"number": 7, "title": "Moon"}).ids == []

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from processes import wait_for_end
 
 pytest.importorskip("trafilatura", reason="needs the extra web")
 pytest.importorskip("protego", reason="needs the extra web")
@@ -237,25 +233,6 @@ def test_a_page_that_takes_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatc
     worker = reader._worker
     reader.close()
     assert worker is not None and worker.poll() is not None
-
-
-KILLED = """
-import os, signal
-from qabench.retrieval.web import extract
-
-reader = extract.Extractor()
-extract.SECONDS = 3600.0
-assert reader.text(b"<p>text</p>") is not None
-print(reader._worker.pid, flush=True)
-extract._read = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # after the request was sent
-reader.text(b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>")
-"""
-
-
-def test_the_worker_ends_when_its_parent_is_killed() -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    wait_for_end(int(killed.stdout))
 
 
 def toml(folder: Path, text: str) -> str:
