@@ -35,13 +35,8 @@ def to_markdown(html: str) -> str:
 
     ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
 
-    With markdownify 0.11, which the official package pins, the result is identical to the official one. With 1.x, which
-    new installations get, words, headings and tables are the same. The differences are:
-
-    - Blocks are separated by one blank line, and nested lists are indented by spaces instead of tabs.
-    - A line break in a table cell or heading becomes a space, so that a row of a table is a single line, and a cell
-      that spans several columns counts as several cells.
-    - Captions, quotations, and the terms and definitions of a list have markup.
+    With markdownify 0.11, which qabench and the official package pin, the result is identical to the official one.
+    With 1.x, words, headings and tables are the same; blank lines, lists and cells differ.
 
     Args:
         html: a page or a fragment; "" gives "".

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, FanOutQAWords, Words
-from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, from_spec, name_of, tokenize, words
+from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, from_spec, name_of, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 
@@ -77,17 +77,3 @@ def test_fanoutqa_words_are_the_normal_form_split_at_spaces() -> None:
     assert tokenizer.spec is None
     assert name_of(from_spec(FanOutQAWords("simplemma").spec or {})) == name_of(tokenizer)
     assert BM25Index(texts, tokenizer=tokenizer).search("dog", 1).positions == [2]
-
-
-def test_a_batch_method_is_used() -> None:
-    class Batched:
-        name = "batched-1"
-
-        def __call__(self, text: str) -> list[str]:
-            raise AssertionError("one by one")
-
-        def batch(self, texts: list[str]) -> list[tuple[str, ...]]:
-            return [tuple(text.split()) for text in texts]
-
-    assert tokenize(Batched(), ["a b", ""]) == [["a", "b"], []]
-    assert BM25Index(["a b", "c"], tokenizer=Batched()).search_batch(["c"], 1)[0].positions == [1]

@@ -134,8 +134,12 @@ def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert (moon.id, moon.text, moon.source) == ("7", "The moon orbits.", "Moon")
         (sun,) = open_engine(f"lucene:{folder}").search("sun").documents
         assert (sun.text, sun.source) == ("The sun \u2600 shines.", "")
-    again = run(tmp_path / "rows.jsonl", "--output", folder).exception
-    assert isinstance(again, InputError) and "already exists" in str(again)
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "rows.csv").write_text("text\na")
+    messages = {"empty.jsonl": "has no documents", "rows.csv": "neither a .jsonl", "no/set": "add --split NAME"}
+    for name, message in (messages | {"rows.jsonl": "already exists"}).items():
+        error = run(tmp_path / name, "--output", folder).exception
+        assert isinstance(error, InputError) and message in str(error)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["index0", "index1"]
     with pytest.raises(QabenchError, match="Anserini could not build the index"):
         monkeypatch.setattr(lucene_build, "java_command", lambda: ["false"])
@@ -149,15 +153,6 @@ def test_a_row_without_text_is_named(tmp_path: Path, line: str) -> None:
     path.write_text('{"text": "a"}\n' + line)
     with pytest.raises(InputError, match="document 1"):
         list(lucene_build.file_documents(path, "text"))
-
-
-def test_sources_that_cannot_be_indexed(tmp_path: Path) -> None:
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "rows.csv").write_text("text\na")
-    messages = {"empty.jsonl": "has no documents", "rows.csv": "neither a .jsonl", "no/set": "add --split NAME"}
-    for name, message in messages.items():
-        error = CliRunner().invoke(app, ["index", str(tmp_path / name), "--output", str(tmp_path / "out")]).exception
-        assert isinstance(error, InputError) and message in str(error)
 
 
 def test_a_split_of_a_dataset(tmp_path: Path) -> None:

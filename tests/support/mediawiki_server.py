@@ -21,6 +21,7 @@ from xml.sax.saxutils import escape, quoteattr
 PROGRAM = Path("/usr/share/mediawiki")
 PACKAGES = "mediawiki php-cli php-sqlite3 php-mbstring php-xml php-intl"
 SECONDS_TO_START = 60
+Page = tuple[str, list[tuple[str, str]]]  # a title and its revisions as (time, wikitext), the oldest first
 # Background jobs of requests are off, and errors are shown.
 SETTINGS = """
 $wgShowExceptionDetails = true;
@@ -42,19 +43,11 @@ def why_not() -> str | None:
 
 
 @dataclass
-class WikiText:
-    """A page of the wiki: its revisions as (time, wikitext), the oldest first."""
-
-    title: str
-    revisions: list[tuple[str, str]]
-
-
-@dataclass
 class MediaWikiServer:
     """Installs a wiki in ``folder``, fills it with ``pages`` and serves its ``api.php`` while the context is open."""
 
     folder: Path
-    pages: list[WikiText]
+    pages: list[Page]
     port: int = field(init=False, default=0)
 
     @property
@@ -129,13 +122,13 @@ def wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"{url} does not answer:\n{log.read_text(errors='replace')}")
 
 
-def _dump(pages: list[WikiText]) -> str:
+def _dump(pages: list[Page]) -> str:
     """The pages as a MediaWiki export; page ids from 101, revision ids from 1001, in order."""
     lines = ['<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" version="0.11" xml:lang="en">']
     revision = 1000
-    for number, page in enumerate(pages, 101):
-        lines.append(f"<page><title>{escape(page.title)}</title><ns>0</ns><id>{number}</id>")
-        for time_, text in page.revisions:
+    for number, (title, revisions) in enumerate(pages, 101):
+        lines.append(f"<page><title>{escape(title)}</title><ns>0</ns><id>{number}</id>")
+        for time_, text in revisions:
             revision += 1
             lines.append(
                 f"<revision><id>{revision}</id><timestamp>{time_}</timestamp>"
