@@ -13,7 +13,7 @@ from qabench.retrieval.bm25.index import BM25Index
 from qabench.retrieval.bm25.tokenizers import FanOutQAWords
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wiki_content
-from qabench.retrieval.wiki.page import PageMissing, WikiPage
+from qabench.retrieval.wiki.page import WikiPage
 from qabench.text import Normalizer
 
 
@@ -39,15 +39,10 @@ class Corpus:
         normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official scores need spaCy's
             ``en_core_web_sm``.
         content: returns the text of a document; by default ``wiki_content``.
-        skip_missing: skip pages that did not exist at the epoch and list them in ``missing``, instead of raising
-            ``PageMissing``. (The official class treats them as empty pages.)
-
-    Attributes:
-        missing: the pages that were skipped.
 
     Raises:
-        InputError: the list is empty, or all documents are missing.
-        PageMissing: a page is missing and ``skip_missing`` is not set.
+        InputError: the list is empty.
+        PageMissing: a page did not exist at the epoch. (The official class treats it as an empty page.)
         MissingExtra: the lemmatizer is not installed.
 
     Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and Zhai, CIKM 2011.
@@ -60,24 +55,14 @@ class Corpus:
         *,
         normalizer: Normalizer | None = None,
         content: Callable[[Any], str] = wiki_content,
-        skip_missing: bool = False,
     ) -> None:
         self.normalizer = normalizer or Normalizer()
-        self.missing: list[PageMissing] = []
         self._chunks: list[tuple[str, str]] = []
         for document in documents:
-            try:
-                text = content(document)
-            except PageMissing as error:
-                if not skip_missing:
-                    raise
-                self.missing.append(error)
-                continue
             title = WikiPage.of(document).title
-            self._chunks += ((title, chunk) for chunk in chunk_text(text, doc_len))
+            self._chunks += ((title, chunk) for chunk in chunk_text(content(document), doc_len))
         if not self._chunks:
-            reasons = "; ".join(map(str, self.missing)) or "no documents"
-            raise InputError(f"a corpus needs at least one available page ({reasons})")
+            raise InputError("a corpus needs at least one page")
         terms = FanOutQAWords(self.normalizer)
         self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms)
 

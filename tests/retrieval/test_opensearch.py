@@ -96,7 +96,7 @@ def test_a_user_is_sent_and_refused(server: SearchServer, engine: str, monkeypat
     assert open_engine(f"{engine}:{server.url}/passages").search("sun").ids == ["a"]
 
 
-@pytest.mark.parametrize(("status", "says"), [(429, "too busy"), (500, "failed with status 500"), (403, "refuses")])
+@pytest.mark.parametrize(("status", "says"), [(429, "status 429"), (500, "status 500"), (403, "refuses")])
 def test_a_failed_search_is_an_error(server: SearchServer, engine: str, status: int, says: str) -> None:
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
     server.status = status
