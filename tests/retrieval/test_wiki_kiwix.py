@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-import kiwix_server
 import pytest
-from kiwix_server import BOOK, KiwixServer
+from mediawiki_server import free_port, wait_for
 from scripted_wiki import BRISK
 from web_server import Reply, WebServer
 
@@ -98,8 +100,47 @@ BIRDS = {
 }
 
 
+BOOK = "birds_en_all"
+PAGE = "<!DOCTYPE html><html><head><title>{title}</title><meta charset='utf-8'></head><body>{body}</body></html>"
+
+
+@dataclass
+class KiwixServer:
+    """Creates a ZIM file in ``folder`` and serves it while the context is open.
+
+    ``pages`` are by title; ``redirects`` from title to title; ``prefix`` is the path below which all is served.
+    """
+
+    folder: Path
+    pages: dict[str, str]
+    redirects: dict[str, str]
+    prefix: str = ""
+    port: int = field(init=False, default=0)
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.port}{self.prefix}"
+
+    def __enter__(self) -> KiwixServer:
+        from zim_files import write_zim
+
+        self.port = free_port()
+        pages = {title: PAGE.format(title=title, body=body) for title, body in self.pages.items()}
+        zim = write_zim(self.folder / f"{BOOK}.zim", pages, self.redirects, full_text=True)
+        where = ["--address", "127.0.0.1", "--port", str(self.port), *(["-r", self.prefix] if self.prefix else [])]
+        log = self.folder / "server.log"
+        with log.open("wb") as output:
+            self._server = subprocess.Popen(["kiwix-serve", *where, str(zim)], stdout=output, stderr=subprocess.STDOUT)
+        wait_for(f"{self.base}/catalog/search", self._server, log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.terminate()
+        self._server.wait(timeout=60)
+
+
 @pytest.mark.integration
-@pytest.mark.skipif(kiwix_server.why_not() is not None, reason=str(kiwix_server.why_not()))
+@pytest.mark.skipif(shutil.which("kiwix-serve") is None, reason="needs apt-get install kiwix-tools")
 @pytest.mark.parametrize("prefix", ["", "/library"])
 def test_the_real_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
     pytest.importorskip("libzim", reason="needs the extra zim")

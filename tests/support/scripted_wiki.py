@@ -24,12 +24,11 @@ BRISK = Retry(attempts=3, first_wait=0.01, longest_wait=2.0)
 
 @dataclass
 class Fault:
-    """A fault in the response to one request: a delay, other content, or a missing end."""
+    """A fault in the response to one request: other content, or a missing end."""
 
     status: int = 200
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
-    delay: float = 0.0
     drop_after: int | None = None
 
 
@@ -41,7 +40,7 @@ def api_error(code: str, **headers: str) -> Fault:
 class ScriptedWiki(Loopback):
     """Serves ``pages`` (title -> (page id, revision id, HTML)); each request takes the next of ``faults``, if any.
 
-    ``delay`` is the seconds that every request takes, ``busiest`` the most requests that were under way at once.
+    ``busiest`` is the most requests that were under way at once.
     """
 
     def __init__(self, count: int = 0) -> None:
@@ -51,7 +50,6 @@ class ScriptedWiki(Loopback):
         self.requests: list[dict[str, str]] = []
         self.agents: set[str | None] = set()
         self.times: list[float] = []
-        self.delay = 0.0
         self.busy = self.busiest = 0
         self._lock = threading.Lock()
 
@@ -77,7 +75,6 @@ class ScriptedWiki(Loopback):
             self.busy += 1
             self.busiest = max(self.busy, self.busiest)
             fault = self.faults.popleft() if self.faults else Fault()
-        time.sleep(self.delay + fault.delay)
         body = json.dumps(self._answer(parameters)).encode() if fault.body is None else fault.body
         with self._lock:
             self.busy -= 1
