@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import Any, Protocol
+from typing import Any
 
 from qabench.errors import InputError
 from qabench.retrieval.wiki.kiwix import BASE_VARIABLE, BOOK_VARIABLE, Kiwix
@@ -23,21 +23,7 @@ TYPES = ("live", "kiwix")
 VARIABLES = ("QABENCH_", "FANOUTQA_", "HOME")  # how the names begin of those that matter
 
 
-class Wikipedia(Protocol):
-    """The interface of all kinds of Wikipedia."""
-
-    @property
-    def name(self) -> str:
-        """Return the source of the pages, for signatures: "dated" for Wikipedia at the dataset's epoch."""
-
-    def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted."""
-
-    def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """See ``wiki_search``."""
-
-    def content(self, evidence: Any) -> str:
-        """See ``wiki_content``."""
+Wikipedia = MediaWiki | Kiwix | ZimFile
 
 
 def wiki_search(query: str, results: int = 10) -> list[WikiPage]:

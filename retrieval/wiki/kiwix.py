@@ -43,7 +43,7 @@ class Kiwix:
         return f"the Kiwix book {self.book}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with exactly this title; see ``Wikipedia.lookup``. Disambiguation pages count as pages."""
+        """Return the page with exactly this title. Disambiguation pages count as pages."""
         page = WikiPage(title)
         self.content(page)
         return page

@@ -54,9 +54,10 @@ class MediaWiki:
     name = "dated"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with a title; see ``Wikipedia.lookup``. Titles and redirects are those of today, as upstream.
+        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
 
-        Without network access, this is the page with exactly this title, if it is cached.
+        Titles and redirects are those of today, as upstream. Without network access, this is the page with exactly
+        this title, if it is cached.
         """
         if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)

@@ -89,7 +89,7 @@ class ZimFile:
                 yield path, f"it cannot be read: {error}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with this title; see ``Wikipedia.lookup``. Disambiguation pages count as pages."""
+        """Return the page with this title. Disambiguation pages count as pages."""
         article = self._page(WikiPage(title))
         return WikiPage(article.title, url=article.path)
 
