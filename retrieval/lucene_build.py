@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.workers import iterate_parallel, killed_with_parent, most_workers
@@ -21,6 +21,9 @@ from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
 from qabench.retrieval.wiki.zim import ZimFile, decoded, opened
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 DOCUMENTS_PER_FILE = 20_000  # Anserini reads each file in one thread
 ENTRIES_PER_PART = 256  # of a ZIM file, parsed in one process
@@ -94,15 +97,8 @@ def file_documents(path: Path, column: str) -> Iterator[Document]:
     return documents_of(CorpusFile.open(path, column).rows(), column, str(path))
 
 
-def dataset_documents(name: str, config: str | None, split: str, column: str) -> Iterator[Document]:
-    """Yield the documents of a dataset's split, loaded by ``datasets.load_dataset``."""
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetGenerationError
-
-    try:
-        rows = load_dataset(name, config, split=split)
-    except (OSError, ValueError, DatasetGenerationError) as error:
-        raise InputError(f"cannot load the dataset {name}: {error}") from None
+def dataset_documents(rows: Dataset, name: str, column: str) -> Iterator[Document]:
+    """Yield the documents of a dataset, which errors call ``name``."""
     if column not in rows.column_names:
         raise InputError(f"{name} has no column {column!r}; the columns are {', '.join(rows.column_names)}")
     columns = [column, *(extra for extra in ("id", *SOURCES) if extra in rows.column_names and extra != column)]

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasets import load_dataset
 from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.answers import Options, answering
@@ -154,10 +155,11 @@ def test_a_split_of_a_dataset(tmp_path: Path) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "train.jsonl").write_text('{"body": "a", "url": "u", "other": 1}\n{"body": "b", "url": null, "other": 2}')
-    documents = list(lucene_build.dataset_documents(str(folder), None, "train", "body"))
+    rows = load_dataset(str(folder), split="train")
+    documents = list(lucene_build.dataset_documents(rows, "set", "body"))
     assert documents == [{"id": "0", "contents": "a", "url": "u"}, {"id": "1", "contents": "b"}]
     with pytest.raises(InputError, match="has no column 'text'; the columns are body, url, other"):
-        lucene_build.dataset_documents(str(folder), None, "train", "text")
+        lucene_build.dataset_documents(rows, "set", "text")
 
 
 def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.MonkeyPatch) -> None:

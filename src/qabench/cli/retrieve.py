@@ -198,7 +198,7 @@ def index(
 
     unreadable: list[tuple[str, str]] = []
     if split is not None:
-        documents = dataset_documents(source, config, split, column)
+        documents = dataset_documents(_rows(source, config, split), source, column)
     elif config is not None:
         raise InputError("--config is for a dataset; give --split as well")
     elif not Path(source).exists():
