@@ -125,7 +125,7 @@ class FanOutQAWords:
     def __init__(self, lemmatizer: Any = "auto") -> None:
         from qabench.text import Normalizer
 
-        self._normalizer = lemmatizer if isinstance(lemmatizer, Normalizer) else Normalizer(lemmatizer)
+        self._normalizer = lemmatizer if hasattr(lemmatizer, "batch") else Normalizer(lemmatizer)
         self._lemmatizer = lemmatizer
 
     @property
