@@ -79,7 +79,8 @@ def _started() -> subprocess.Popen[str]:
 
 def _exchange(worker: subprocess.Popen[str], html: bytes, charset: str | None) -> str:
     assert worker.stdin is not None and worker.stdout is not None
-    print(json.dumps([html.decode("latin-1"), charset]), file=worker.stdin, flush=True)  # one character per byte
+    worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")  # one character per byte
+    worker.stdin.flush()
     return str(json.loads(worker.stdout.readline()))
 
 
@@ -92,7 +93,8 @@ def serve(seconds: float) -> None:
             signal.setitimer(signal.ITIMER_REAL, seconds)
             text = main_text(html.encode("latin-1"), charset)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            print(json.dumps(text), flush=True)
+            sys.stdout.write(json.dumps(text) + "\n")
+            sys.stdout.flush()
 
 
 @cache

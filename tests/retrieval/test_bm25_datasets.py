@@ -75,13 +75,13 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (ROWS, {"column": "body"}, r"no text in body; the columns are title, text, chapter, hard"),
+        (ROWS, {"column": "body"}, "row 0 has no 'body'; the columns are title, text, chapter, hard"),
         (ROWS, {"column": ["text", "chapter"]}, "row 0 has no text in text, chapter"),
-        ([*ROWS, {"text": None}], {}, "row 4 has no text in text; the columns are text"),
+        ([*ROWS, {"text": None}], {}, "row 4 has no text in text"),
         (["a text"], {}, "row 0 is 'a text'; expected a dict"),
         (ROWS, {"column": []}, "columns is empty"),
         ([{"text": "a", "tags": ["b"]}], {"filters": ["tags"]}, r"row 0: cannot filter by \['b'\]"),
-        (ROWS, {"filters": ["section"]}, "row 0 has no text in section"),
+        (ROWS, {"filters": ["section"]}, "row 0 has no 'section'"),
     ],
 )
 def test_rows_that_cannot_be_indexed_are_named(rows: list[Any], options: dict[str, Any], message: str) -> None:
