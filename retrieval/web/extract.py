@@ -86,15 +86,16 @@ def _exchange(worker: subprocess.Popen[str], html: bytes, charset: str | None) -
 
 def serve(seconds: float) -> None:
     """Answer requests on standard input until its end. A page that takes longer than ``seconds`` ends this process."""
+    requests, answers = sys.stdin, sys.stdout
     _trafilatura()
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        for line in sys.stdin:
+        for line in requests:
             html, charset = json.loads(line)
             signal.setitimer(signal.ITIMER_REAL, seconds)
             text = main_text(html.encode("latin-1"), charset)
             signal.setitimer(signal.ITIMER_REAL, 0)
-            sys.stdout.write(json.dumps(text) + "\n")
-            sys.stdout.flush()
+            answers.write(json.dumps(text) + "\n")
+            answers.flush()
 
 
 @cache
