@@ -191,7 +191,7 @@ def test_the_wheel_of_this_installation(hub: Hub, tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4'; with --on it must be a model on the Hub"),
+        (["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4', which is not a name on the Hub"),
         (["--model", MODEL], "give a benchmark, such as"),
         (["felm", "--model", MODEL, "-M", "api_key=x"], "-M api_key would be shown on the job's page"),
         (["felm", "--model", MODEL, "--base-url", "http://x"], "--base-url cannot be combined with --on"),

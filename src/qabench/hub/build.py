@@ -228,19 +228,15 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
     """
     if not os.path.lexists(folder):
         return None
-    advice = "It was not changed; move it away, or build into another folder"
     try:
-        if folder.is_symlink() or not folder.is_dir():
-            raise InputError(f"{folder} is not a folder")
+        if folder.is_symlink():
+            raise InputError(f"{folder} is a link")
         manifest = read_manifest(folder)
-        written = manifest["files"]
-        other = [name for name, digest in digests(folder).items() if written.get(name) != digest]
-    except InputError as error:
-        raise InputError(f"{error}. {advice}.") from None
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read: {error}. {advice}.") from error
-    if other:
-        raise InputError(f"{folder} has files that qabench did not write: {some(other)}. {advice}.")
+        other = [name for name, digest in digests(folder).items() if manifest["files"].get(name) != digest]
+        if other:
+            raise InputError(f"{folder} has files that qabench did not write: {some(other)}")
+    except (InputError, OSError) as error:
+        raise InputError(f"{error}. It was not changed; move it away, or build into another folder.") from None
     return manifest
 
 

@@ -21,7 +21,7 @@ from huggingface_hub.constants import HF_JOBS_ARTIFACTS_MOUNT_PATH as MOUNT
 from huggingface_hub.errors import HfHubHTTPError
 
 from qabench.errors import InputError, QabenchError, unknown_name
-from qabench.hub.client import hub_errors
+from qabench.hub.client import check_name, hub_errors
 
 ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
 LOGS = "logs"  # the folder in the job's part of the bucket
@@ -62,15 +62,13 @@ print(shlex.join(sys.argv), flush=True)
 main()
 '''
 _SECRET = re.compile(r"key|secret|password|token$", re.IGNORECASE)
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 _HOURS = {"second": 3600, "minute": 60, "hour": 1}  # units of a price per hour
 
 
 def repository(model: str | None) -> str:
     """Return ORG/NAME of a model on the Hub. Raises InputError for another name."""
     name = (model or "").removeprefix("vllm/")
-    if not _REPOSITORY.fullmatch(name):
-        raise InputError(f"--model is {model!r}; with --on it must be a model on the Hub, such as Qwen/Qwen3-8B")
+    check_name("with --on, --model", name, "Qwen/Qwen3-8B")
     return name
 
 
