@@ -27,7 +27,7 @@ class Searcher:
         self.provider = provider
         self.cache = cache
         headers = {"Accept": "application/json"} | provider.request("")[1]
-        self._client = HttpClient(retry=retry, seconds=60.0, read_seconds=30.0, headers=headers)
+        self._client = HttpClient(retry=retry, seconds=60.0, headers=headers)
 
     def search(self, query: str) -> list[str]:
         """Return the addresses of the pages found for a query, best first; at most ``provider.pages.results``.

@@ -69,9 +69,10 @@ class WikiCache:
         """Store the id of the page with a title, so that the page can be found without a network."""
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
 
-    def sweep(self) -> int:
-        """Delete the temporary files of killed processes, and return their number."""
-        return sweep(self.folder, "*-dated.md") + sweep(self.folder / TITLES, "*.json")
+    def sweep(self) -> None:
+        """Delete the temporary files of killed processes."""
+        sweep(self.folder, "*-dated.md")
+        sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:
         # Titles can be longer than file names, and contain characters that file names cannot.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import rlcompleter
@@ -12,9 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
-from datasets import DownloadMode, ReadInstruction, Split, VerificationMode
+from datasets import ReadInstruction, Split
 
 import qabench
 from qabench import loading
@@ -30,11 +28,6 @@ def test_public_names_complete() -> None:
     completer = rlcompleter.Completer({"qabench": qabench})
     assert completer.complete("qabench.load_d", 0) == "qabench.load_dataset("
     assert all(getattr(qabench, name) for name in qabench.__all__)
-
-
-def test_arguments_are_those_of_datasets() -> None:
-    theirs = inspect.signature(datasets.load_dataset).parameters
-    assert set(inspect.signature(qabench.load_dataset).parameters) <= set(theirs)
 
 
 STUB = """
@@ -111,15 +104,12 @@ def test_splits(split: Any, rows: Any) -> None:
     ("arguments", "said"),
     [
         ({"split": "nope"}, "fanoutqa sample has no split 'nope'; allowed: validation, or a slice"),
-        ({"split": "validation+nope[:3]"}, "no split 'validation\\+nope"),
         ({"split": ["validation", "test"]}, "no split 'test'"),
-        ({"split": ReadInstruction("nope")}, 'Unknown split "nope"'),
         ({"split": "validation[a"}, "Unrecognized instruction format"),
         ({"split": "validation[:2]", "streaming": True}, "cannot be streamed; allowed: validation"),
         ({"data_files": "nowhere.json"}, "data_files: the file nowhere.json does not exist"),
         ({"data_files": 5}, "data_files is 5; allowed: a path, a list"),
         ({"data_files": {"test": [None]}}, "data_files is {'test': \\[None\\]}; allowed"),
-        ({"data_files": b"a.json"}, "data_files is b'a.json'; allowed"),
         ({"data_files": {"test": []}}, "data_files is empty"),
     ],
 )
@@ -142,14 +132,6 @@ def test_a_split_does_not_need_the_files_of_others(
     for split in ("train", None):
         with pytest.raises(SourceUnavailable, match=r"rand_lfqa_train\.json"):
             qabench.load_dataset("expertqa", "lfqa_random", split=split, **options)
-
-
-def test_modes_are_passed_on(tmp_path: Path) -> None:
-    modes = {"download_mode": DownloadMode.FORCE_REDOWNLOAD, "verification_mode": VerificationMode.NO_CHECKS}
-    found = qabench.load_dataset("fanoutqa", "sample", split="validation", cache_dir=tmp_path, **modes)
-    assert len(found) == 12 and any(tmp_path.rglob("*.arrow"))
-    with pytest.raises(ValueError, match="nope"):
-        qabench.load_dataset("fanoutqa", "sample", cache_dir=tmp_path, verification_mode="nope")
 
 
 def test_files_of_a_user(tmp_path: Path) -> None:

@@ -57,14 +57,6 @@ def test_results_have_medians_ratios_and_alternatives() -> None:
     assert "| slow | 2 s | 20x | equal |" in text
 
 
-def test_different_outputs_are_an_error() -> None:
-    import run
-    from cases import Case
-
-    with pytest.raises(SystemExit, match="the output of other differs"):
-        run.rounds_of(Case("sum", lambda: 1, {"other": lambda: 2}), 1)
-
-
 def test_every_script_is_found_and_described() -> None:
     from cases import script_names
 

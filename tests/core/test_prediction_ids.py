@@ -13,7 +13,6 @@ import pytest
 
 from qabench.data.predictions import join, read_predictions
 from qabench.errors import InputError
-from qabench.runs.sources import read_evaluations
 
 
 def test_an_integer_is_an_id(tmp_path: Path) -> None:
@@ -30,11 +29,6 @@ def test_other_ids_are_bad_lines(identity: Any, tmp_path: Path) -> None:
     found = read_predictions(file, ["answer"])
     assert [row.id for row in found.rows] == ["1"]
     assert [line.reason for line in found.bad_lines] == [f"the id is neither a string nor an integer: {identity!r}"]
-
-
-def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"cannot read .*nothing: No such file or directory"):
-        read_evaluations([tmp_path / "nothing"])
 
 
 class Endless(io.RawIOBase):

@@ -44,11 +44,6 @@ def test_a_score_is_ranked(value: float, place: str) -> None:
     assert rank(of) == f"MRR@10 {value:.4f} ranks {place} ({best})."
 
 
-def test_other_questions_are_mentioned() -> None:
-    of = replace(evaluation(0.6), config="other")
-    assert "The published results are on questions, this one on other" in (rank(of) or "")
-
-
 def test_deviating_scores_have_no_rank() -> None:
     of = evaluation(0.6, options="explicit_only")
     assert rank(of) is None

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_encoder import save_tiny_encoder
 from typer.testing import CliRunner
 
 import qabench
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.expertqa.evaluate import autoais_table
-from qabench.benchmarks.fastbook import reproduce as fastbook
 from qabench.benchmarks.reproduction import Check
 from qabench.cli import app
 from qabench.loading_scripts.felm import stats
@@ -47,19 +45,6 @@ def test_published_methods_without_their_model_are_listed(mirror: Path) -> None:
         (check,) = [check for name, check in checks.items() if f"({model}): recall@10" in name]
         assert check["here"] is None
         assert check["explanation"].startswith(f"not computed: needs the model {model}")
-
-
-def test_published_methods_with_their_model_are_recomputed(
-    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for package in ("llama_index.core", "sentence_transformers"):
-        pytest.importorskip(package)
-    system = "single vector (BAAI/bge-small-en-v1.5)"
-    model = save_tiny_encoder(tmp_path / "model", ["model", "data", "learning", "is", "what"])
-    monkeypatch.setattr(fastbook, "SYSTEMS", {system: ("dense", model)})
-    checks = [check for check in fastbook.reproduce().checks if check.kind == "score"]
-    assert [check.name for check in checks] == [f"{system}: mrr@10", f"{system}: recall@10"]
-    assert all(check.computed is not None and check.unexplained for check in checks)
 
 
 def test_scores_and_statistics_are_counted_apart(mirror: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: flo
     assert len(server.calls) == 2 and client.calls == client.retried + 1 >= 2
 
 
-@pytest.mark.parametrize("name", ["429", "500", "dropped", "malformed", "no choices"])
+@pytest.mark.parametrize("name", ["429", "dropped", "malformed"])
 def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
     good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
@@ -191,28 +191,6 @@ def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path
     assert len(server.calls) == 5
 
 
-def test_canceling_keeps_received_replies(server: OpenAIServer, tmp_path: Path) -> None:
-    finished = threading.Event()
-    server.fault = lambda number, body: Fault(hold=finished, drop=True) if number >= 10 else None
-    client = client_for(server, tmp_path, concurrency=4)
-
-    async def main() -> None:
-        task = asyncio.create_task(client.complete(requests_for(*map(str, range(30)))))
-        await asyncio.to_thread(server.wait_for_calls, 14)
-        task.cancel()
-        await task
-
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(main())
-    server.fault = lambda number, body: None
-    again = client_for(server, tmp_path)
-    outcomes = complete(again, requests_for(*map(str, range(30))))
-    finished.set()
-    assert all(outcome.reply for outcome in outcomes)
-    assert again.calls == 20
-    assert set(server.paid.values()) == {1}
-
-
 @pytest.mark.parametrize("inside_a_loop", [False, True])
 def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bool) -> None:
     finished = threading.Event()
@@ -241,7 +219,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
     again = client_for(server, tmp_path)
     assert all(outcome.reply for outcome in complete(again, requests_for(*map(str, range(9)))))
     finished.set()
-    assert again.calls == 6
+    assert again.calls == 6 and set(server.paid.values()) == {1}
 
 
 def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_path: Path) -> None:

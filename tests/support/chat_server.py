@@ -41,7 +41,7 @@ def served_model(folder: Path, weights: Path | None = None) -> Iterator[tuple[st
     model = str(weights or folder / "tiny")
     environment = os.environ | {"HF_HOME": str(folder / "hf"), "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
     if weights is None:
-        script = Path(__file__).with_name("tiny_chat_model.py")
+        script = Path(__file__).with_name("tiny_language_models.py")
         make = [transformers.with_name("python"), script, model]
         subprocess.run(make, check=True, env=environment, capture_output=True)
     with socket.create_server(("127.0.0.1", 0)) as free:

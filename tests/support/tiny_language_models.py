@@ -1,7 +1,11 @@
-"""Tiny random models of real architectures with byte-level tokenizers, to be fine-tuned in seconds."""
+"""Tiny random models of real architectures with byte-level tokenizers, to be fine-tuned in seconds.
+
+As a script with the name of a folder, it saves a chat model for a real server there.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,17 @@ def save_tiny_qwen(folder: Path) -> Path:
     tokenizer.chat_template = CHATML
     tokenizer.save_pretrained(folder)
     _save(Qwen2ForCausalLM, Qwen2Config(**_decoder(tokenizer)), folder)
+    return folder
+
+
+def save_tiny_chat(folder: Path, seed: int = 0) -> Path:
+    """A chat model that writes random letters."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = _byte_level(folder, ["<s>", "</s>"], eos="</s>", pad="</s>", bos="<s>")
+    tokenizer.chat_template = "{% for message in messages %}<s>{{ message['content'] }}</s>{% endfor %}<s>"
+    tokenizer.save_pretrained(folder)
+    _save(LlamaForCausalLM, LlamaConfig(**_decoder(tokenizer) | {"max_position_embeddings": 8192}), folder, seed)
     return folder
 
 
@@ -95,8 +110,12 @@ def _decoder(tokenizer: Any) -> dict[str, Any]:
     }
 
 
-def _save(kind: Any, config: Any, folder: Path) -> None:
+def _save(kind: Any, config: Any, folder: Path, seed: int = 0) -> None:
     import torch
 
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     kind(config).save_pretrained(folder)
+
+
+if __name__ == "__main__":
+    save_tiny_chat(Path(sys.argv[1]))

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -23,12 +24,7 @@ Progress = Callable[[SourceFile, int, int | None], None]
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _LARGEST_PLAIN_FILE = 100 << 20
 SECONDS = 600.0  # for one attempt; the next one resumes the download
-READ_SECONDS = 30.0
 RETRY = Retry()
-
-
-class DownloadFailed(SourceError):
-    """The file could not be downloaded. The message has only the reason; the caller adds the file and how to fix it."""
 
 
 def request_url(source: SourceFile) -> str:
@@ -41,7 +37,7 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     """Download ``source`` to ``destination``. The file appears there only after its content was verified.
 
     The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download, also
-    after an error (``DownloadFailed``, or SourceError for a full disk). The caller must hold the destination's lock.
+    after an error (``HttpError``, or SourceError for a full disk). The caller must hold the destination's lock.
     """
     part = destination.with_name(destination.name + ".incomplete")
     transfer = _Transfer(source, part, progress)
@@ -75,15 +71,10 @@ class _Transfer:
     def run(self) -> None:
         """Download the rest of the file. Transient failures are retried; progress resets the count of failures."""
         headers = {"Accept-Encoding": "identity"}
-        client = HttpClient(retry=RETRY, seconds=SECONDS, read_seconds=READ_SECONDS, headers=headers, redirects="any")
         self.most = self._size()
-        try:
-            if not self._is_full():
+        if not self._is_full():
+            with closing(HttpClient(retry=RETRY, seconds=SECONDS, headers=headers, redirects="any")) as client:
                 client.retrying(lambda: self._try_once(client), self._has_grown)
-        except HttpError as error:
-            raise DownloadFailed(str(error)) from error
-        finally:
-            client.close()
 
     def _try_once(self, client: HttpClient) -> None:
         size = self._size()

@@ -98,7 +98,8 @@ def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_m
 def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     from filelock import FileLock
 
-    from qabench.data.download import DownloadFailed, download
+    from qabench.data.download import download
+    from qabench.io.http import HttpError
 
     path = cache_path(source)
     try:
@@ -109,7 +110,7 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
                     return path
                 os.replace(path, path.with_name(path.name + ".damaged"))
             download(source, path, progress=progress)
-    except DownloadFailed as error:
+    except HttpError as error:
         raise _unavailable(source, f"the download failed: {error}") from error
     except OSError as error:
         text = f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."
@@ -159,7 +160,24 @@ class FileResult:
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
     """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
-    return [_check_one(source, directory) for source in sources]
+    return [_check_one(source, directory.expanduser().absolute() if directory else None) for source in sources]
+
+
+def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
+    local = find_local(source)
+    if directory:
+        target = directory / source.mirror_path
+        local = ("mirror", target) if target.is_file() else None
+    if local is None:
+        return FileResult(source, "missing", detail="not there" if directory else "in no mirror and not in the cache")
+    where, path = local
+    try:
+        wrong = find_mismatch(path, source)
+    except OSError as error:
+        return FileResult(source, "failed", where, path, f"cannot be read: {error}")
+    if wrong is not None:
+        return FileResult(source, "damaged", where, path, f"{wrong}. {damage_advice(source, where)}.")
+    return FileResult(source, "ok", where, path)
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
@@ -180,24 +198,6 @@ def write_mirror(
 ) -> list[FileResult]:
     """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, and continue after failures. One result per file."""
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
-
-
-def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
-    if directory is None:
-        local = find_local(source)
-    else:
-        target = directory.expanduser().absolute() / source.mirror_path
-        local = ("mirror", target) if target.is_file() else None
-    if local is None:
-        return FileResult(source, "missing", detail="not there" if directory else "in no mirror and not in the cache")
-    where, path = local
-    try:
-        wrong = find_mismatch(path, source)
-    except OSError as error:
-        return FileResult(source, "failed", where, path, f"cannot be read: {error}")
-    if wrong is not None:
-        return FileResult(source, "damaged", where, path, f"{wrong}. {damage_advice(source, where)}.")
-    return FileResult(source, "ok", where, path)
 
 
 def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) -> FileResult:

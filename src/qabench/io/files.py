@@ -77,15 +77,12 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def sweep(folder: Path, pattern: str) -> int:
-    """Delete the temporary files of killed processes that wrote files such as ``*.json``, and return their number."""
-    count = 0
+def sweep(folder: Path, pattern: str) -> None:
+    """Delete the temporary files of killed processes that wrote files such as ``*.json``."""
     for path in folder.glob(f".{pattern}.*"):
         with suppress(OSError):  # another process deleted it first, or it belongs to another user
             if time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
                 path.unlink()
-                count += 1
-    return count
 
 
 def _prefix(path: Path) -> str:

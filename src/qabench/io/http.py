@@ -32,6 +32,7 @@ T = TypeVar("T")
 # Wikimedia requires contact information.
 USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 MOST_REDIRECTS = 5
+READ_SECONDS = 60.0  # the longest pause between two parts of a response
 MOST_ADDRESSES = 3  # of a host, that are tried
 RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 GZIP = 16 + zlib.MAX_WBITS
@@ -111,7 +112,6 @@ class HttpClient:
     Args:
         retry: see ``Retry``.
         seconds: the limit of one request, from the connection to the last byte.
-        read_seconds: the longest pause between two parts of a response.
         max_bytes: the largest body, after decompression.
         in_flight: requests at the same time.
         headers: sent with every request.
@@ -125,7 +125,6 @@ class HttpClient:
         *,
         retry: Retry | None = None,
         seconds: float = 300.0,
-        read_seconds: float = 60.0,
         max_bytes: int = 64 << 20,
         in_flight: int = 2,
         headers: Mapping[str, str] | None = None,
@@ -133,7 +132,7 @@ class HttpClient:
         addresses: Literal["any", "public", "private"] = "any",
     ) -> None:
         self.retry = retry or Retry()
-        self.seconds, self.read_seconds, self.max_bytes = seconds, min(read_seconds, seconds), max_bytes
+        self.seconds, self.read_seconds, self.max_bytes = seconds, min(READ_SECONDS, seconds), max_bytes
         self.in_flight, self.headers = in_flight, dict(headers or {})
         self.redirects, self.addresses = redirects, addresses
         self._slots = threading.BoundedSemaphore(in_flight)
@@ -348,8 +347,9 @@ def check_status(status: int, headers: Mapping[str, str]) -> None:
 
 def retry_after(value: str | None) -> float | None:
     """Return the seconds, at least 0, of a header Retry-After (a number or a date); None if it cannot be parsed."""
-    if (number := _number(value)) is not None:
-        return number
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(value or "nan")):
+            return max(0.0, number)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(value or "").timestamp() - time.time())
     except (ValueError, OverflowError):
@@ -502,11 +502,3 @@ def _seconds_left(timeout: float | None) -> float | None:
 
         raise httpcore2.ReadTimeout("the deadline of the request has passed")
     return left if timeout is None else min(left, timeout)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text) if text else math.nan
-    except ValueError:
-        return None
-    return max(0.0, number) if math.isfinite(number) else None

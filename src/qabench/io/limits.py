@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any, AnyStr
+from typing import Any
 
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
@@ -55,16 +55,11 @@ def why_not_json(error: ValueError) -> str:
     return f"not valid JSON ({error})"  # too deep, too long, or an integer with too many digits
 
 
-def numbered_lines(data: AnyStr) -> Iterator[tuple[int, AnyStr]]:
-    """Return the lines that are not blank, with their numbers from 1, as in JSONL.
-
-    Only \\n ends a line: strings may contain other separators, at which ``splitlines`` would break.
-    """
-    if isinstance(data, bytes):
-        lines = ((number, line.removesuffix(b"\n")) for number, line in enumerate(io.BytesIO(data), 1))
-    else:
-        lines = ((number, line.removesuffix("\n")) for number, line in enumerate(io.StringIO(data, "\n"), 1))
-    return ((number, line) for number, line in lines if line.strip())
+def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers from 1, as in JSONL. Only \\n ends a line."""
+    for number, line in enumerate(io.BytesIO(data), 1):
+        if line.strip():
+            yield number, line.removesuffix(b"\n")
 
 
 def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:

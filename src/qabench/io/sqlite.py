@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+import threading
 import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
+SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SECONDS_BETWEEN_TRIES = 0.02
 CHECKSUM_BYTES = 8
 # All exceptions that damaged files were seen to cause (a damaged length causes a MemoryError).
@@ -45,18 +50,79 @@ def entry_checksum(key: bytes, value: bytes) -> bytes:
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
-class EntryCheck:
-    """Compares entries of one cache file with their checksums, counts the damaged ones and warns about the first."""
+class EntryFile:
+    """A SQLite cache that several processes and threads share, with a checksum over key and value of each entry.
 
-    def __init__(self, what: str, path: Path, consequence: str) -> None:
-        self.damaged = 0
-        self._message = f"the {what} {path} has damaged entries; they are ignored, {consequence}. Check the disk"
+    A damaged entry counts as missing, and the first one causes a warning. If the file cannot be used (damaged,
+    read-only, full, locked), there is a warning, and from then on entries are kept in memory.
 
-    def holds(self, key: object, value: object, checksum: object) -> bool:
+    Attributes:
+        damaged: the number of damaged entries that were read.
+        usable: whether the file is used, and not the memory.
+    """
+
+    def __init__(
+        self, path: Path, schema: str, name: str, if_damaged: str, if_unusable: str, hold: bool = True
+    ) -> None:
+        self.path, self._schema = path, schema
+        self._hold = hold  # whether the file stays open, for many small actions
+        self._name, self._if_damaged, self._if_unusable = f"the {name} {path}", if_damaged, if_unusable
+        self.damaged, self.usable = 0, True
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    def attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
+        """Return the result of an action on the file, or else on an empty database in memory."""
+        with self._lock:
+            try:
+                return action(self._opened())
+            except DATABASE_ERRORS as error:
+                if not self.usable:
+                    raise
+                self.close()
+                self.usable = False
+                warnings.warn(f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3)
+                return action(self._opened())
+            finally:
+                if not self._hold:
+                    self.close()
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again."""
+        if self._connection is not None and self.usable:  # in memory, closing would lose the entries
+            self._connection.close()
+            self._connection = None
+
+    def __del__(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def is_whole(self, key: object, value: object, checksum: object) -> bool:
         """Return whether an entry matches its checksum. The columns of a damaged row can have any type."""
         if isinstance(key, bytes) and isinstance(value, bytes) and checksum == entry_checksum(key, value):
             return True
         self.damaged += 1
         if self.damaged == 1:
-            warnings.warn(self._message, stacklevel=2)
+            message = f"{self._name} has damaged entries; they are ignored, {self._if_damaged}. Check the disk"
+            warnings.warn(message, stacklevel=2)
         return False
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None:
+            options = {"isolation_level": None, "check_same_thread": False}
+            path = self.path if self.usable else None
+            self._connection = open_database(path, self._schema, SECONDS_TO_WAIT_FOR_OTHERS, **options)
+        return self._connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Lock the database against other writers in the block, and undo its changes after an error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise

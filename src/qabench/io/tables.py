@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
@@ -20,7 +20,6 @@ from typing import Any, TextIO
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
 GAP = 2  # spaces between columns
-_STYLE = "text-align:{}; vertical-align:top"
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")  # also an interval, such as "-0.2 to 0.1"
 # C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
@@ -140,36 +139,22 @@ class Table:
             rows = [[csv_text(cell) for cell in row] for row in [self.columns, *self.rows]]
             csv.writer(text, lineterminator="\n").writerows(rows)
             return text.getvalue()
-        from tabulate import tabulate
-
         escaped = markdown_text if format == "markdown" else one_line  # tabulate escapes LaTeX in cells
-        rows = [[escaped(cell) for cell in row] for row in self.rows]
-        columns = [escaped(name) for name in self.columns]
-        body = tabulate(rows, columns, tablefmt=FORMATS[format], disable_numparse=True)
+        body = self._tabulated(FORMATS[format], escaped)
         before, after = ("**", "**\n") if format == "markdown" else ("% ", "")
         notes = "".join(f"\n{'' if format == 'markdown' else '% '}{escaped(note)}\n" for note in self.notes)
         return f"{before}{escaped(self.title)}{after}\n{body}\n{notes}"
 
     def text(self) -> str:
         """Return the table as text, for ``print``."""
-        from tabulate import tabulate
-
-        align = ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
-        cells, columns = [[one_line(cell) for cell in row] for row in self.rows], list(map(one_line, self.columns))
-        body = tabulate(cells, columns, tablefmt="simple", disable_numparse=True, colalign=align)
+        body = self._tabulated("simple", align=self._alignment())
         notes = [f"  {one_line(note)}" for note in self.notes]
         return "\n".join([one_line(self.title), *([body] if self.rows else []), *notes])
 
     def html(self) -> str:
         """Return the table as HTML, for notebooks; everything in it is escaped."""
-        aligned = ["right" if i and self._is_numeric(i) else "left" for i in range(len(self.columns))]
-        head = "".join(_cell("th", name, side) for name, side in zip(self.columns, aligned, strict=True))
-        body = "".join(
-            "<tr>" + "".join(_cell("td", cell, side) for cell, side in zip(row, aligned, strict=True)) + "</tr>"
-            for row in self.rows
-        )
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
+        table = self._tabulated("html", align=self._alignment()) if self.rows else ""
         return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
@@ -180,7 +165,7 @@ class Table:
         rows = [[f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows]
         names = list(map(_shown, self.columns))
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        numeric = [i > 0 and self._is_numeric(i) for i in range(len(names))]
+        numeric = [side == "right" for side in self._alignment()]
         least = [width if number else min(TEXT_WIDTH, width) for width, number in zip(widths, numeric, strict=True)]
         shown = len(names)
         while shown > 2 and sum(least[:shown]) + GAP * (shown - 1) > options.max_width:
@@ -197,6 +182,18 @@ class Table:
         if dropped := names[shown:]:
             text = f"  not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)"
             yield Text(text, style="dim")
+
+    def _tabulated(
+        self, format: str, shown: Callable[[object], str] = one_line, align: Sequence[str] | None = None
+    ) -> str:
+        """Return the rows in a format of tabulate, which escapes them in HTML."""
+        from tabulate import tabulate
+
+        rows, columns = [[shown(cell) for cell in row] for row in self.rows], list(map(shown, self.columns))
+        return str(tabulate(rows, columns, tablefmt=format, disable_numparse=True, colalign=align))
+
+    def _alignment(self) -> list[str]:
+        return ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
 
     def _is_numeric(self, column: int) -> bool:
         cells = [str(row[column]) for row in self.rows if row[column] is not None]
@@ -248,7 +245,3 @@ class Displayed:
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         yield from self.tables()
-
-
-def _cell(tag: str, text: Any, side: str) -> str:
-    return f'<{tag} style="{_STYLE.format(side)}">{html_text(text)}</{tag}>'

@@ -8,21 +8,17 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 from qabench.errors import QabenchError
 from qabench.io.files import cache_dir, run_replies_dir
-from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
+from qabench.io.sqlite import EntryFile, entry_checksum, transaction
 from qabench.llm.exchange import ChatRequest, Reply
 
-T = TypeVar("T")
-SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 TABLE = "checked_replies"
 SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -36,93 +32,49 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
 _OF_MODEL = "(?1 IS NULL OR model = ?1 OR substr(model, -length(?1) - 1) = '/' || ?1)"
 
 
-class ReplyCache:
-    """A SQLite file of replies by ``ChatRequest.key``, safe for several processes at once; only its owner can read it.
-
-    Each entry has a checksum over key and reply. A damaged entry counts as missing, and the first one causes a
-    warning. If the file cannot be used (damaged, read-only, full), there is a warning, and from then on replies are
-    kept in memory and lost when the process ends.
-
-    Attributes:
-        damaged: the number of damaged entries that were read.
-    """
+class ReplyCache(EntryFile):
+    """Replies by ``ChatRequest.key``; only the owner of the file can read it. See ``EntryFile``."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self._connection: sqlite3.Connection | None = None
-        self.path = path or replies_path()
-        self.usable = True
-        self._check = EntryCheck("cache of model replies", self.path, "and their calls are repeated and paid for again")
-
-    @property
-    def damaged(self) -> int:
-        return self._check.damaged
+        super().__init__(
+            path or replies_path(),
+            SCHEMA,
+            "cache of model replies",
+            "and their calls are repeated and paid for again",
+            ". Replies are kept in memory until this process ends, and are paid for again after that. To avoid it, "
+            "stop, and delete the file or set QABENCH_CACHE to a folder that you can write to.",
+        )
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, Reply]:
         """Return the cached replies, by key."""
         keys = list(keys)
-        return self._attempt(lambda connection: self._find(connection, keys))
+        return self.attempt(lambda connection: self._find(connection, keys))
 
     def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         """Store a reply, and return the stored one: the first one if there are two."""
-        return self._attempt(lambda connection: self._store(connection, key, request, reply))
-
-    def close(self) -> None:
-        """Close the file; the next use opens it again."""
-        if self._connection is not None and self.usable:  # in memory, closing would lose what was paid for
-            self._connection.close()
-            self._connection = None
-
-    def __del__(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
+        return self.attempt(lambda connection: self._store(connection, key, request, reply))
 
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
         query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key = ?"
         rows = (row for key in keys for row in connection.execute(query, (key,)))
-        return {row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self._check.holds(*row)}
+        return {row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self.is_whole(*row)}
 
     def _store(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(connection):
             first = self._find(connection, [key]).get(key)
             if first is None:  # replaces a damaged entry
                 entry = (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time())
                 connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry)
-            connection.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
         return first or reply
 
-    def _attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        try:
-            return action(self._opened())
-        except DATABASE_ERRORS as error:
-            if not self.usable:
-                raise
-            self.close()
-            self.usable = False
-            warnings.warn(
-                f"the cache of model replies {self.path} cannot be used ({error}). Replies are kept in memory until "
-                "this process ends, and are paid for again after that. To avoid it, stop, and delete the file or set "
-                "QABENCH_CACHE to a folder that you can write to.",
-                stacklevel=2,
-            )
-            return action(self._opened())
-
     def _opened(self) -> sqlite3.Connection:
-        if self._connection is None:
-            if self.usable:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                self.path.touch(mode=0o600)
-                with suppress(OSError):  # a file of an older version, or of another user
-                    self.path.chmod(0o600)
-            path = self.path if self.usable else None
-            options = {"isolation_level": None, "check_same_thread": False}
-            self._connection = open_database(path, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS, **options)
-        return self._connection
+        if self._connection is None and self.usable:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            with suppress(OSError):  # a file of an older version, or of another user
+                self.path.chmod(0o600)
+        return super()._opened()
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,9 @@ class SentenceEncoder:
 
 
 @lru_cache(maxsize=2)
-def load_encoder(model: str = MODEL, device: str | None = None) -> SentenceEncoder:
-    """Return the encoder of these arguments; loaded once."""
-    return SentenceEncoder(model, device)
+def load_encoder(model: str) -> SentenceEncoder:
+    """Return the encoder of a model; loaded once."""
+    return SentenceEncoder(model)
 
 
 class ApiEncoder:

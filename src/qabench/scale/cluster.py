@@ -30,7 +30,6 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
-SECONDS_TO_CONNECT = 10
 SECONDS_BETWEEN_CHECKS = 1.0  # that the cluster still answers; Ray ends this process 15 s after its node was lost
 SECONDS_TO_ANSWER = 3
 MAX_FAILED_CHECKS = 3
@@ -165,7 +164,7 @@ class Cluster:
         closing.callback(ray.shutdown)
         try:
             if self.address:
-                _check_answers(self.address)
+                _check_answers(self.address)  # Ray would try for ten minutes
             ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise QabenchError(
@@ -185,18 +184,13 @@ def delete_abandoned(place: Path) -> None:
 
 
 def _check_answers(address: str) -> None:
-    """Raise OSError if nothing answers at HOST:PORT; Ray would try for ten minutes."""
-    host, _, port = address.rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
-
-
-def _check_speaks(address: str) -> None:
-    """Raise OSError unless a gRPC server sends its settings, which it does first.
+    """Raise OSError unless a gRPC server at HOST:PORT sends its settings, which it does first.
 
     A connection alone is not enough: processes that a killed server started keep its port open.
     """
     host, _, port = address.rpartition(":")
+    if not port.isdigit():  # "auto"
+        return
     with socket.create_connection((host, int(port)), SECONDS_TO_ANSWER) as connection:
         if not connection.recv(1):
             raise ConnectionError("it closed the connection")
@@ -221,7 +215,7 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
             while not wait([future], SECONDS_BETWEEN_CHECKS).done:
                 try:
                     for address in addresses:
-                        _check_speaks(address)
+                        _check_answers(address)
                     failures = 0
                 except OSError as error:
                     failures += 1

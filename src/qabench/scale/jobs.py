@@ -91,16 +91,13 @@ def score(
     The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark.
 
     Args:
-        source: as ``normalize``.
-        output: as ``normalize``.
+        source, output, rows_per_part, progress: as ``normalize``.
         prediction: the column of the answers; null for an unanswered question.
         reference: the column of the reference answers.
         families: some of "acc", "rouge" and "bleurt".
         references_format: "python", or "json" for JSON text, as in the column ``answer`` of the dataset.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``.
         bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
-        rows_per_part: as ``normalize``.
-        progress: as ``normalize``.
 
     Raises:
         InputError: an unknown family or format, the source cannot be read, or the folder has other results.
@@ -187,15 +184,13 @@ def label(
     """Write "Y" for each claim that its evidence entails, else "N", as the column "label" (AutoAIS).
 
     Args:
-        source: as ``normalize``.
-        output: as ``normalize``.
+        source, output, progress: as ``normalize``.
         claim: the column of the claims.
         evidence: the column of their evidence: a list of strings, or null.
         model: see ``qabench.models.entailment.load_entailment``.
         revision: a revision of a model on the Hub.
         rows_per_part: the rows of one file. The network's batches are formed in each part, so labels of close cases may
             depend on it.
-        progress: as ``normalize``.
 
     Raises:
         InputError: the source cannot be read, or the folder has other results.

@@ -9,16 +9,17 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
 
+T = TypeVar("T")
 NAMES = ("auto", "spacy", "simplemma")
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
@@ -134,7 +135,8 @@ class SpacyLemmatizer:
         from qabench.io.workers import iterate_parallel
 
         lemmas = self._lemmas  # loaded before the fork: the children share it
-        tasks = list(_tasks(texts))
+        longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # all processes finish together
+        tasks = list(grouped(longest_first, lambda i: len(texts[i]), CHARACTERS_PER_TASK))
         out = [""] * len(texts)
         results = iterate_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers)
         for task, lemma_texts in zip(tasks, results, strict=True):
@@ -168,18 +170,18 @@ def _model_folder(model: str) -> Path:
     return folder
 
 
-def _tasks(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield positions of texts in tasks of about equal size, longest first so that all processes finish together."""
-    task: list[int] = []
+def grouped(items: Iterable[T], size_of: Callable[[T], int], enough: int) -> Iterator[list[T]]:
+    """Yield the items in groups; each but the last has about the size ``enough``."""
+    group: list[T] = []
     size = 0
-    for i in sorted(range(len(texts)), key=lambda i: -len(texts[i])):
-        task.append(i)
-        size += len(texts[i])
-        if size >= CHARACTERS_PER_TASK:
-            yield task
-            task, size = [], 0
-    if task:
-        yield task
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if size >= enough:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 class InOneThread:

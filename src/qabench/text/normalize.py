@@ -11,10 +11,7 @@ import hashlib
 import os
 import re
 import sqlite3
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +19,8 @@ from typing import Any
 from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 from qabench.io.files import cache_dir
-from qabench.io.sqlite import DATABASE_ERRORS, EntryCheck, entry_checksum, open_database
-from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer, thread_safe_lemmatizer
+from qabench.io.sqlite import EntryFile, entry_checksum, transaction
+from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
 REPAIRED_TEXTS = 1 << 16
 # In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab and newline) and HTML
@@ -40,7 +37,6 @@ WHITESPACE = re.compile(r"\s+")
 MAX_BYTES = 256 * 1024 * 1024
 DISABLING_VARIABLE = "QABENCH_TEXT_CACHE"
 KEYS_PER_QUERY = 500
-SECONDS_TO_WAIT_FOR_OTHERS = 30.0
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -127,7 +123,7 @@ class Normalizer:
         from qabench.io.workers import cluster, map_loaded  # imports multiprocessing
 
         total, done = sum(map(len, missing)), 0
-        blocks = list(_blocks(missing, CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK))
+        blocks = list(grouped(missing, len, CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK))
         load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)
         for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
             new = dict(zip(block, normal, strict=True))
@@ -164,19 +160,6 @@ def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
     return [after_lemmas(lemmas[text]) for text in prepared]
 
 
-def _blocks(texts: list[str], characters: int) -> Iterator[list[str]]:
-    block: list[str] = []
-    size = 0
-    for text in texts:
-        block.append(text)
-        size += len(text)
-        if size >= characters:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
@@ -194,94 +177,60 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     return Normalizer(lemmatizer)(text)
 
 
-class NormalizedTextCache:
-    """A bounded SQLite file of normalized strings, safe for several processes at once.
+class NormalizedTextCache(EntryFile):
+    """A bounded SQLite file of normalized strings; see ``EntryFile``. Neither damage nor its absence changes a score.
 
     The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of
     the model) and of the text, so an entry is never used for another normalizer. When the file reaches ``max_bytes``,
     the oldest quarter of the entries is deleted.
-
-    Each entry has a checksum over key and value. A damaged entry counts as missing, and the first one causes a
-    warning. If the file cannot be used (damaged, read-only, locked), there is a warning, and scoring continues without
-    it. Neither changes a score.
     """
 
     def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
-        self.path = path or cache_dir() / "normalized.sqlite"
+        super().__init__(
+            path or cache_dir() / "normalized.sqlite",
+            SCHEMA,
+            "cache of normalized strings",
+            "and the strings are normalized again",
+            f"; continuing without it. Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you "
+            "can write to.",
+            hold,
+        )
         self.max_bytes = max_bytes
-        self.hold = hold  # whether each thread keeps its connection open, for many small calls
-        self._local = threading.local()
-        self.usable = True
-        self._check = EntryCheck("cache of normalized strings", self.path, "and the strings are normalized again")
 
     @classmethod
     def default(cls, hold: bool = False) -> NormalizedTextCache | None:
         """Return the user's cache, or None if the environment variable QABENCH_TEXT_CACHE is 0."""
         return None if os.environ.get(DISABLING_VARIABLE) == "0" else cls(hold=hold)
 
-    @property
-    def damaged(self) -> int:
-        return self._check.damaged
-
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
         """Return the normal forms in the cache, by text."""
         by_digest = {_digest(key, text): text for text in texts}
-        every, forms = list(by_digest), {}
-        with self._connection() as connection:
-            for start in range(0, len(every), KEYS_PER_QUERY):
-                digests = every[start : start + KEYS_PER_QUERY]
-                marks = ",".join("?" * len(digests))
-                query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({marks})"
-                for digest, form, checksum in connection.execute(query, digests):
-                    if self._check.holds(digest, form, checksum) and digest in by_digest:
-                        forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
-        return forms
+        return self.attempt(lambda connection: self._get(connection, by_digest))
 
     def put(self, key: str, forms: Mapping[str, str]) -> None:
         """Store normal forms by text."""
-        with self._connection() as connection, connection:
-            rows = (_row(_digest(key, text), form) for text, form in forms.items())
+        self.attempt(lambda connection: self._put(connection, key, forms))
+
+    def _get(self, connection: sqlite3.Connection, by_digest: Mapping[bytes, str]) -> dict[str, str]:
+        every, forms = list(by_digest), {}
+        for start in range(0, len(every), KEYS_PER_QUERY):
+            digests = every[start : start + KEYS_PER_QUERY]
+            query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({','.join('?' * len(digests))})"
+            for digest, form, checksum in connection.execute(query, digests):
+                if self.is_whole(digest, form, checksum) and digest in by_digest:
+                    forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
+        return forms
+
+    def _put(self, connection: sqlite3.Connection, key: str, forms: Mapping[str, str]) -> None:
+        rows = (_row(_digest(key, text), form) for text, form in forms.items())
+        with transaction(connection):
             # Only missing entries are stored, so an existing entry is a damaged one.
             connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
-            self._make_room(connection)
-
-    def _make_room(self, connection: sqlite3.Connection) -> None:
-        pragmas = ("page_count", "freelist_count", "page_size")
-        pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
-        if (pages - free) * size > self.max_bytes:
-            oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
-            connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection to the file. If the file cannot be used: one warning and an empty database in memory."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        try:
-            connection = connection or self._opened()
-            yield connection
-        except DATABASE_ERRORS as error:
-            self._local.connection = None
-            self._give_up(error)
-            if connection is None:
-                connection = open_database(None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
-                yield connection
-        finally:
-            if connection and connection is not getattr(self._local, "connection", None):
-                connection.close()
-
-    def _opened(self) -> sqlite3.Connection:
-        connection = open_database(self.path if self.usable else None, SCHEMA, SECONDS_TO_WAIT_FOR_OTHERS)
-        if self.hold:
-            self._local.connection = connection
-        return connection
-
-    def _give_up(self, error: Exception) -> None:
-        self.usable = False
-        warnings.warn(
-            f"the cache of normalized strings {self.path} cannot be used ({error}); continuing without it. "
-            f"Delete the file, or set {DISABLING_VARIABLE}=0 or QABENCH_CACHE to a folder you can write to.",
-            stacklevel=2,
-        )
+            pragmas = ("page_count", "freelist_count", "page_size")
+            pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
+            if (pages - free) * size > self.max_bytes:
+                oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+                connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
 
 
 def _row(digest: bytes, form: str) -> tuple[bytes, bytes, bytes]:

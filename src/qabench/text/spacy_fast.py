@@ -54,10 +54,7 @@ class FastLemmas:
     """Lemmas from a spaCy English pipeline with the components of ``en_core_web_sm``."""
 
     def __init__(self, nlp: Language) -> None:
-        for name, kind in COMPONENTS.items():
-            if name not in nlp.pipe_names or type(nlp.get_pipe(name)) is not kind:
-                raise ValueError(f"the pipeline has no {name!r} component of the type {kind.__name__}")
-        if nlp.pipe_names != list(COMPONENTS):
+        if [(name, type(pipe)) for name, pipe in nlp.pipeline] != list(COMPONENTS.items()):
             raise ValueError(f"the pipeline's components are {nlp.pipe_names}, not {list(COMPONENTS)}")
         self.nlp = nlp
         self.encoder = WindowEncoder(nlp.get_pipe("tok2vec").model)
