@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import datasets
 
 from qabench.data.rows import Row
-from qabench.loading_scripts import FOLDER, dataset_table, file_digest, open_path
-from qabench.loading_scripts.published import PublishedScore
+from qabench.loading_scripts import FOLDER, LEADERBOARD, citation, dataset_table, file_digest, open_path
+from qabench.loading_scripts.published import PublishedScore, published_rows
 
 PUBLISHED = {
     "system": datasets.Value("string"),
@@ -25,22 +25,27 @@ PUBLISHED = {
 """The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``; see ``PublishedScore``."""
 
 
-def configs_of(name: str) -> list[datasets.BuilderConfig]:
-    """Return the ``BUILDER_CONFIGS`` of a benchmark, from its ``configs.json``."""
-    return [
-        datasets.BuilderConfig(name=config.name, version=datasets.Version("1.0.0"), description=config.description)
-        for config in dataset_table(name).configs.values()
-    ]
-
-
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
-    """A builder whose splits are files of its folder's tables.
+    """A builder whose configs and splits are those of its folder's tables.
 
-    A subclass sets ``BENCHMARK`` (its folder), ``BUILDER_CONFIGS = configs_of(...)`` and ``DEFAULT_CONFIG_NAME``, and
-    defines ``_info`` and ``_rows(path, split)``, which yields the dataset's rows of a file.
+    A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and defines
+    ``_columns()``, the features of the config, and ``_rows(path, split)``, which yields the dataset's rows of a file.
+    Neither is called for a ``leaderboard.json``.
     """
 
     BENCHMARK: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
+    HOMEPAGE: ClassVar[str] = ""
+    LICENSE: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        table, version = dataset_table(cls.BENCHMARK), datasets.Version("1.0.0")
+        cls.BUILDER_CONFIGS = [
+            datasets.BuilderConfig(name=config.name, version=version, description=config.description)
+            for config in table.configs.values()
+        ]
+        cls.DEFAULT_CONFIG_NAME = table.default
 
     def __init__(
         self,
@@ -60,6 +65,18 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         self._own_files = own_files
         self._only_splits = only_splits
         super().__init__(*args, **kwargs)
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=self.DESCRIPTION,
+            features=datasets.Features(PUBLISHED if self._is_shipped_leaderboard() else self._columns()),
+            homepage=self.HOMEPAGE,
+            license=self.LICENSE,
+            citation=citation(self.BENCHMARK),
+        )
+
+    def _is_shipped_leaderboard(self) -> bool:
+        return self.config.name == LEADERBOARD and not dataset_table(self.BENCHMARK).config(LEADERBOARD).files
 
     def split_names(self) -> list[str]:
         """Return the names of the splits."""
@@ -86,8 +103,12 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
         for number, file in enumerate(files):
-            for i, row in enumerate(self._rows(self._path(file), split)):
-                yield (number, i), row
+            path = self._path(file)
+            rows = published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+            yield from (((number, i), row) for i, row in enumerate(rows))
+
+    def _columns(self) -> dict[str, Any]:
+        raise NotImplementedError
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
         raise NotImplementedError

@@ -9,8 +9,7 @@ from typing import Any
 import datasets
 
 from qabench.data.rows import Row, read_json_lines
-from qabench.loading_scripts import citation
-from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.expertqa.parse import (
     ANSWER_KEYS,
     CLAIM_KEYS,
@@ -23,10 +22,6 @@ from qabench.loading_scripts.expertqa.parse import (
     parse_question,
 )
 
-DESCRIPTION = (
-    "Questions by experts from 32 fields, answers of six systems split into claims, and the experts' judgment of each "
-    "claim: its support, correctness, relevance, need for a citation, and the reliability of its source."
-)
 TEXT = datasets.Value("string")
 
 
@@ -56,17 +51,15 @@ class ExpertQA(BenchmarkBuilder):
     """
 
     BENCHMARK = "expertqa"
-    BUILDER_CONFIGS = configs_of(BENCHMARK)
-    DEFAULT_CONFIG_NAME = "main"
+    DESCRIPTION = (
+        "Questions by experts from 32 fields, answers of six systems split into claims, and the experts' judgment of "
+        "each claim: its support, correctness, relevance, need for a citation, and the reliability of its source."
+    )
+    HOMEPAGE = "https://github.com/chaitanyamalaviya/ExpertQA"
+    LICENSE = "mit"
 
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=DESCRIPTION,
-            features=datasets.Features(self._schema[0]),
-            homepage="https://github.com/chaitanyamalaviya/ExpertQA",
-            license="mit",
-            citation=citation(self.BENCHMARK),
-        )
+    def _columns(self) -> dict[str, Any]:
+        return self._schema[0]
 
     @property
     def _schema(self) -> tuple[dict[str, Any], Callable[[Row], dict[str, Any]]]:

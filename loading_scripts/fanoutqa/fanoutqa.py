@@ -8,15 +8,11 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import LEADERBOARD, citation
-from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts import LEADERBOARD
+from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.fanoutqa.leaderboard import MEASURES, ROUGES, read_results
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 
-DESCRIPTION = (
-    "Questions that need facts from several Wikipedia pages, with the pages and, for the development questions, "
-    "the answers and the human decomposition into sub-questions."
-)
 PAGE = {
     "pageid": datasets.Value("int64"),
     "revid": datasets.Value("int64"),
@@ -51,21 +47,21 @@ class FanOutQA(BenchmarkBuilder):
     """
 
     BENCHMARK = "fanoutqa"
-    BUILDER_CONFIGS = configs_of(BENCHMARK)
-    DEFAULT_CONFIG_NAME = "dev"
+    DESCRIPTION = (
+        "Questions that need facts from several Wikipedia pages, with the pages and, for the development questions, "
+        "the answers and the human decomposition into sub-questions."
+    )
+    HOMEPAGE = "https://fanoutqa.com"
+    LICENSE = "cc-by-sa-4.0"
 
-    def _info(self) -> datasets.DatasetInfo:
+    def _columns(self) -> dict[str, Any]:
+        if self.config.name == LEADERBOARD:
+            return RESULT
         features: dict[str, Any] = {"id": datasets.Value("string"), "question": datasets.Value("string")}
         if not self.config.name.startswith("test"):
             features |= {"answer": datasets.Value("string"), "decomposition": datasets.Value("string")}
-        features |= {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
-        return datasets.DatasetInfo(
-            description=DESCRIPTION,
-            features=datasets.Features(RESULT if self.config.name == LEADERBOARD else features),
-            homepage="https://fanoutqa.com",
-            license="cc-by-sa-4.0",
-            citation=citation(self.BENCHMARK),
-        )
+        lists = {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
+        return features | lists
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
         return read_results(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)

@@ -9,8 +9,7 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import LEADERBOARD, citation
-from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.fastbook.parse import (
     parse_qrels,
     parse_question,
@@ -18,12 +17,7 @@ from qabench.loading_scripts.fastbook.parse import (
     read_keywords,
     read_questions,
 )
-from qabench.loading_scripts.published import published_rows
 
-DESCRIPTION = (
-    "191 end-of-chapter questions from seven chapters of the fastai book, with their answers split into components, "
-    "and for each component the passages of the chapter that contain it: retrieval with one corpus per chapter."
-)
 STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
 NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
 FLAGS = {"explicit_context": BOOL, "extraneous_answer": BOOL}
@@ -59,7 +53,6 @@ FEATURES: dict[str, dict[str, Any]] = {
         "context": STRING,
         **FLAGS,
     },
-    LEADERBOARD: PUBLISHED,
 }
 
 
@@ -71,17 +64,16 @@ class Fastbook(BenchmarkBuilder):
     """
 
     BENCHMARK = "fastbook"
-    BUILDER_CONFIGS = configs_of(BENCHMARK)
-    DEFAULT_CONFIG_NAME = "questions"
+    DESCRIPTION = (
+        "191 end-of-chapter questions from seven chapters of the fastai book, with their answers split into "
+        "components, and for each component the passages of the chapter that contain it: retrieval with one corpus per "
+        "chapter."
+    )
+    HOMEPAGE = "https://github.com/vishalbakshi/fastbook-benchmark"
+    LICENSE = "no license file upstream; book text: see fastai/fastbook"
 
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=DESCRIPTION,
-            features=datasets.Features(FEATURES[self._kind]),
-            homepage="https://github.com/vishalbakshi/fastbook-benchmark",
-            license="no license file upstream; book text: see fastai/fastbook",
-            citation=citation(self.BENCHMARK),
-        )
+    def _columns(self) -> dict[str, Any]:
+        return FEATURES[self._kind]
 
     @property
     def _kind(self) -> str:
@@ -90,8 +82,6 @@ class Fastbook(BenchmarkBuilder):
         return "questions" if name == "sample" else name.removeprefix("sample_")
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        if self._kind == LEADERBOARD:
-            return published_rows(path)
         if self._kind == "corpus":
             return iter([read_chapter(path)])
         if self._kind == "keywords":

@@ -8,15 +8,9 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import LEADERBOARD, citation
-from qabench.loading_scripts.builder import PUBLISHED, BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.felm.parse import read_rows
-from qabench.loading_scripts.published import published_rows
 
-DESCRIPTION = (
-    "Responses of ChatGPT in five domains, split into segments that people have labeled as factual or not, with error "
-    "types, comments and references: a benchmark for programs that judge whether a text is factual."
-)
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)
 RESPONSES = {
@@ -34,17 +28,15 @@ class FELM(BenchmarkBuilder):
     """
 
     BENCHMARK = "felm"
-    BUILDER_CONFIGS = configs_of(BENCHMARK)
-    DEFAULT_CONFIG_NAME = "all"
+    DESCRIPTION = (
+        "Responses of ChatGPT in five domains, split into segments that people have labeled as factual or not, with "
+        "error types, comments and references: a benchmark for programs that judge whether a text is factual."
+    )
+    HOMEPAGE = "https://hkust-nlp.github.io/felm_website/"
+    LICENSE = "cc-by-nc-sa-4.0"
 
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description=DESCRIPTION,
-            features=datasets.Features(PUBLISHED if self.config.name == LEADERBOARD else RESPONSES),
-            homepage="https://hkust-nlp.github.io/felm_website/",
-            license="cc-by-nc-sa-4.0",
-            citation=citation(self.BENCHMARK),
-        )
+    def _columns(self) -> dict[str, Any]:
+        return RESPONSES
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        return published_rows(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)
+        return read_rows(path, self.config.name)

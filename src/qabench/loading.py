@@ -82,14 +82,12 @@ def builder(
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, BenchmarkBuilder) and value is not BenchmarkBuilder
     )
-    key = cache_hash(kind, config_name)
+    parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
-        key = _with_files(key, own)
-    if only_splits is not None:
-        kwargs["only_splits"] = only_splits
-        key = hashlib.sha1(f"{key} {' '.join(only_splits)}".encode(), usedforsecurity=False).hexdigest()
-    return kind(config_name=config_name, hash=key, **kwargs)
+        parts += [f"{split} {hashlib.sha256(path.read_bytes()).hexdigest()}" for split in own for path in own[split]]
+    key = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+    return kind(config_name=config_name, hash=key, only_splits=only_splits, **kwargs)
 
 
 @overload
@@ -191,7 +189,7 @@ def load_dataset(
     folder = None if cache_dir is None else str(cache_dir)
     dataset_builder = builder(path, name, data_files=data_files, cache_dir=folder)
     names = _split_names(dataset_builder, split)
-    if data_files is None and not streaming and names and _others_missing(dataset_builder, names):
+    if data_files is None and not streaming and names and names != dataset_builder.split_names():
         dataset_builder = builder(path, name, only_splits=names, cache_dir=folder)
     if streaming:
         return dataset_builder.as_streaming_dataset(split=_whole_split(dataset_builder, split))
@@ -239,32 +237,18 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     Raises:
         InputError: an unknown name, before anything is downloaded or prepared.
     """
+    allowed = dataset_builder.split_names()
     if isinstance(split, list | tuple):
         parts = [_split_names(dataset_builder, part) for part in split]
-        return (
-            None
-            if None in parts
-            else [name for name in dataset_builder.split_names() if any(name in (part or ()) for part in parts)]
-        )
+        named = {name for part in parts for name in part or allowed}
+        return [name for name in allowed if name in named]
     if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
         return None
-    allowed = dataset_builder.split_names()
     names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
     if not names or names - {*allowed, "all"}:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
         raise unknown_name(f"{where} has no split", str(split), [*allowed, "or a slice"])
     return None if "all" in names else [name for name in allowed if name in names]
-
-
-def _others_missing(dataset_builder: BenchmarkBuilder, names: Sequence[str]) -> bool:
-    """Return whether a file of another split is neither in a mirror nor in the cache."""
-    from qabench.data.sources import available
-    from qabench.loading_scripts import dataset_table, source_table
-
-    table, sources = dataset_table(dataset_builder.BENCHMARK), source_table(dataset_builder.BENCHMARK)
-    splits = table.config(dataset_builder.config.name).splits
-    files = [file for split, files in splits.items() if split not in names for file in files]
-    return any(file in sources and not available(sources[file]) for file in files)
 
 
 def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
@@ -292,11 +276,3 @@ def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     if not every or not all(keys.values()):
         raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
     return keys
-
-
-def _with_files(key: str, own_files: Mapping[str, Sequence[Path]]) -> str:
-    total = hashlib.sha1(key.encode(), usedforsecurity=False)
-    for split, files in own_files.items():
-        for file in files:
-            total.update(f"{split} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
-    return total.hexdigest()

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 from qabench.data.rows import read_json_lines, read_json_list
 from qabench.errors import DataError, SourceUnavailable
 from qabench.loading import builder, load_dataset
-from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table
+from qabench.loading_scripts import FOLDER, LEADERBOARD, benchmark_names, dataset_table
 from qabench.loading_scripts.felm.parse import FIELDS, to_source
+from qabench.loading_scripts.published import published_rows
 
 SHIPPED = [
     (name, config.name)
@@ -85,7 +86,7 @@ def shipped_file(name: str, config: str) -> Path:
 def rows_of(name: str, config: str, path: Path) -> list[dict[str, Any]]:
     """The rows of a file from the builder's code, which fit into Arrow with the config's features."""
     source = cached_builder(name, config)
-    rows = list(source._rows(path, "test"))
+    rows = list(published_rows(path) if config == LEADERBOARD else source._rows(path, "test"))
     features = source.info.features
     pa.Table.from_pylist([features.encode_example(row) for row in rows], features.arrow_schema)
     return rows

@@ -158,18 +158,6 @@ def test_stats_of_questions_and_answers(mirror: Path) -> None:
     assert [labels[f"support: {name}"] for name in ("Complete", "N/A", "null")] == [1448, 111, 3]
 
 
-# The oddities
-
-
-@pytest.mark.parametrize(
-    ("value", "expected", "is_text"),
-    [("a", ["a"], True), ("", [""], True), ([], [], False), (["a"], ["a"], False), (["a", "b"], ["a", "b"], False)],
-)
-def test_revised_evidence(value: Any, expected: list[str], is_text: bool) -> None:
-    claim = claim_of(parse_row(annotated(revised_evidence=value)))
-    assert (claim["revised_evidence"], claim["revised_evidence_is_text"]) == (expected, is_text)
-
-
 def test_nulls_stay_null(tmp_path: Path) -> None:
     fields = set(annotated()["answers"]["gpt4"]["claims"][0]) - {"claim_string", "evidence"}
     row = annotated(**dict.fromkeys(fields))
@@ -188,14 +176,6 @@ def test_optional_fields_of_a_claim() -> None:
     claim = claim_of(parse_row(annotated(**more)))
     assert {key: claim[key] for key in more} == more
     assert claim["optional_fields"] == list(more)
-
-
-def test_question_type_is_split() -> None:
-    for text in ("One type| Another type", "One type|Another type", " One type  |  Another type "):
-        row = annotated()
-        row["metadata"]["question_type"] = text
-        metadata = parse_row(row)["metadata"]
-        assert metadata["question_type"] == ["One type", "Another type"] and metadata["question_type_text"] == text
 
 
 @pytest.mark.parametrize("key", stats.CLAIM_LABELS)

@@ -18,7 +18,6 @@ from qabench.loading_scripts import FOLDER
 from qabench.loading_scripts.fastbook.parse import (
     chapter_text,
     parse_chapter,
-    parse_qrels,
     parse_question,
     read_keywords,
 )
@@ -162,16 +161,6 @@ def test_a_component_is_a_string_or_a_list() -> None:
             DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"
         ):
             parsed(answer_context=[component(answer_component=texts)])
-
-
-def test_an_empty_context_is_kept_and_has_no_qrels() -> None:
-    raw = question(answer_context=[component(context=[]), component(context=["x", "y"], explicit_context="false")])
-    assert parsed(**raw)["answer_context"][0]["context"] == []
-    rows = parse_qrels(Row.of(raw, "file"))
-    assert [(row["query_id"], row["component_index"], row["context_index"], row["context"]) for row in rows] == [
-        ("7-12", 1, 0, "x"),
-        ("7-12", 1, 1, "y"),
-    ]
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:

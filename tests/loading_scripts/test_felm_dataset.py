@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -108,28 +107,6 @@ def test_the_sample_has_no_published_numbers() -> None:
     segments, *_ = tables("sample", {"test": read_rows(SAMPLE, "sample")})
     assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
     assert not segments.notes
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"domain": "reasoning", "type": "", "ref": "", "ref_contents": ""},
-        {"domain": "reasoning", "type": "", "ref": "", "ref_contents": "", "response": math.nan},
-        {"response": math.nan},
-        {"type": []},
-        {"type": ["", "fooled"]},
-        {"ref": [], "ref_contents": ""},
-        {"ref_contents": []},
-        {"ref": ["a", "b"], "ref_contents": ["one for both"]},
-        {"comment": ["a comment on a true segment", ""]},
-        {"segmented_response": ["", "\\n1."]},
-        {"segmented_response": [], "labels": [], "comment": [], "type": [], "response": "nothing\x00 to cut"},
-    ],
-)
-def test_oddities_are_kept_and_recoverable(changes: dict[str, Any]) -> None:
-    raw = raw_row(**changes)
-    assert same(parse(raw), expected(raw))
-    assert same(to_source(parse(raw)), raw)
 
 
 @pytest.mark.parametrize(

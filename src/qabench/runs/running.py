@@ -25,7 +25,7 @@ from qabench.runs.plan import check_task_options
 from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
 from qabench.runs.trust import checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
-from qabench.tasks.replies import caching_replies, rejections
+from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
 QUIET: dict[str, Any] = {"display": "none", "log_level": "error", "score_display": False}
@@ -129,14 +129,14 @@ class _Progress(Hooks):
         watch = _WATCH[0]
         watch.done += 1
         watch.on_progress(watch.done, max(watch.total, watch.expected))
-        if why := rejections.enough():
-            watch.stop(f"every call is rejected: {why}")
+        if len(rejections) >= REJECTIONS_TO_STOP:
+            watch.stop(f"every call is rejected: {rejections[-1]}")
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         watch = _WATCH[0]
         watch.replies += 1
         watch.tokens += data.usage.total_tokens
-        rejections.reset()
+        rejections.clear()
         if watch.max_calls is not None and watch.replies >= watch.max_calls:
             watch.stop(f"the limit of {watch.max_calls} calls (--max-calls) is reached")
         if watch.token_budget is not None and watch.tokens >= watch.token_budget:
@@ -295,7 +295,7 @@ def watching(watch: Watch, cache: bool, failure: str, task_args: Mapping[str, An
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
     handlers = _handle_signals(watch)
     _WATCH[:] = [watch]
-    rejections.reset()
+    rejections.clear()
     try:
         # Inspect prints the list of hooks on standard output.
         with (

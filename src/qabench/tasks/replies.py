@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -55,30 +54,8 @@ WITHOUT_EFFECT = {
 _caching: ContextVar[bool] = ContextVar("qabench_caches_replies", default=False)
 _policies: WeakKeyDictionary[Model, CachePolicy] = WeakKeyDictionary()
 _adapted: WeakSet[Model] = WeakSet()
-
-
-@dataclass
-class Rejections:
-    """The calls since the last reply that were rejected permanently, such as with a wrong key."""
-
-    count: int = 0
-    reason: str = ""
-
-    def note(self, reason: str) -> None:
-        """Count a call that retries cannot fix."""
-        self.count += 1
-        self.reason = reason
-
-    def reset(self) -> None:
-        """Forget the rejected calls: a reply came, or a run starts."""
-        self.count, self.reason = 0, ""
-
-    def enough(self) -> str | None:
-        """Return why the run should stop; None if it should not."""
-        return self.reason if self.count >= REJECTIONS_TO_STOP else None
-
-
-rejections = Rejections()
+rejections: list[str] = []
+"""The reasons of the calls since the last reply that were rejected permanently, such as for a wrong key."""
 
 
 def chat(messages: Iterable[tuple[str, str]]) -> list[ChatMessage]:
@@ -184,7 +161,7 @@ def failing_in_one_line() -> Iterator[None]:
             raise
         reason = reason_of(error)
         if reason.permanent:
-            rejections.note(reason.text)
+            rejections.append(reason.text)
         raise QabenchError(reason.text) from error
 
 

@@ -30,7 +30,6 @@ def test_tables_of_the_sample() -> None:
         "fastbook sample: fts on keywords",
         "95% interval",
         "recall@10",
-        "Differences (paired bootstrap over questions)",
         "fastbook_retrieval|config:sample|data:",
     ):
         assert part in text

@@ -22,7 +22,6 @@ from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
 from qabench.benchmarks.fastbook.evaluate import load_questions, read
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.cli import app
-from qabench.errors import InputError
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
 
@@ -108,14 +107,3 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
         references=[row["answer_context"] for row in load_questions("sample").rows],
     )
     assert metric["mrr@10"] == values[0]["mrr@10"][0]
-
-
-def test_the_choice_of_questions() -> None:
-    every = list(fastbook_rag("sample").dataset)
-    assert {one.metadata["groups"]["chapter"][0] for one in every} == {"1", "3"}
-    assert {one.metadata["groups"]["chapter"][0] for one in fastbook_rag("sample", chapters="3").dataset} == {"3"}
-    some = fastbook_rag("sample", ids=f"{every[0].id},{every[-1].id}").dataset
-    assert [one.id for one in some] == [every[0].id, every[-1].id]
-    assert [one.input for one in some] == [every[0].input, every[-1].input]
-    with pytest.raises(InputError, match="no question is in '9'; allowed: 1, 3"):
-        fastbook_rag("sample", chapters="9")

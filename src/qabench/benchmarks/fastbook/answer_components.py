@@ -87,7 +87,7 @@ class AnswerComponentScores:
 def answer_component_scores(
     references: Sequence[Sequence[Component]],
     predictions: Sequence[Any],
-    k: int | Sequence[int] = 10,
+    k: int | str | Sequence[int] = 10,
     *,
     skip_empty_contexts: bool = False,
     skip_extraneous: bool = False,
@@ -103,7 +103,7 @@ def answer_component_scores(
             for the options ``explicit_context`` and ``extraneous_answer``, booleans.
         predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED`` and an empty list
             mean that nothing was retrieved.
-        k: the cutoff, or a list of cutoffs.
+        k: the cutoff, or several: a list, or a string such as "1,5,10".
         skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
         explicit_only: unofficial: leave out components that their contexts only imply. A question without any
@@ -125,11 +125,14 @@ def answer_component_scores(
     return AnswerComponentScores(cutoffs, tuple(ranks), options)
 
 
-def check_cutoffs(k: int | Sequence[int]) -> tuple[int, ...]:
+def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
     """Return the distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
-    cutoffs = list(k) if isinstance(k, Sequence) else [k]
+    parts: Sequence[Any] = k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
+    cutoffs = [int(part) if isinstance(part, str) and part.strip().isdecimal() else part for part in parts]
     if not cutoffs or not all(type(cutoff) is int and cutoff > 0 for cutoff in cutoffs):
-        raise InputError(f"k is {k!r:.80}; allowed: an integer of at least 1, or a list of integers")
+        raise InputError(
+            f"k is {k!r:.80}; allowed: an integer of at least 1, or several in a list or separated by commas"
+        )
     return tuple(sorted(set(cutoffs)))
 
 

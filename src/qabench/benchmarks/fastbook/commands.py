@@ -48,7 +48,7 @@ def retrieve(
     Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-    from qabench.benchmarks.fastbook.study import as_dict, load_study, tables
+    from qabench.benchmarks.fastbook.study import load_study
     from qabench.benchmarks.fastbook.study import run as run_method
     from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
     from qabench.cli.output import print_json, print_tables, say
@@ -69,8 +69,10 @@ def retrieve(
     if corpus:
         write_text(corpus, corpus_text(study.corpus))
     if shown_as == "json":
-        print_json(as_dict(study, outcomes))
+        chunks = {str(chapter): len(texts) for chapter, texts in study.corpus.items()}
+        methods = [outcome.as_dict() for outcome in outcomes]
+        print_json({"benchmark": "fastbook", **study.about, "chunks": chunks, "methods": methods})
         return
-    print_tables(tables(outcomes), shown_as)
+    print_tables([outcome.table() for outcome in outcomes], shown_as)
     for outcome in outcomes if shown_as == "table" else ():
         say(outcome.signature, style="dim")

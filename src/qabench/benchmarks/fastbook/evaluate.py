@@ -143,7 +143,7 @@ def evaluate(
     details: list[dict[str, Any]] = [{} for _ in asked.rows]
     signatures = {}
     if "retrieval" in chosen:
-        columns, details, signatures["retrieval"] = _retrieval(asked, joined.rows, parse_cutoffs(k))
+        columns, details, signatures["retrieval"] = _retrieval(asked, joined.rows, k)
     if "rouge" in chosen:
         answers = [_field(row, "answer") for row in joined.rows]
         of_answers, backend = rouge_columns([row["gold_standard_answer"] for row in asked.rows], answers)
@@ -154,16 +154,6 @@ def evaluate(
     records = [_record(*row, of_answer=chosen == ["rouge"]) for row in rows]
     problems = joined.problems()
     return benchmark.evaluation(predictions, asked.config, records, signatures, problems=problems)
-
-
-def parse_cutoffs(k: int | str | Sequence[int]) -> int | list[int]:
-    """Parse cutoffs, integers or a string such as "1,5,10". Raises InputError if one is not an integer."""
-    if not isinstance(k, str):
-        return k if isinstance(k, int) else list(k)
-    try:
-        return [int(part) for part in k.split(",")]
-    except ValueError:
-        raise InputError(f"k is {k!r}; allowed: positive integers, separated by commas") from None
 
 
 def _checked(predictions: Predictions) -> Predictions:
@@ -187,7 +177,7 @@ def _field(row: Prediction | None, name: str) -> Any:
 
 
 def _retrieval(
-    asked: Questions, rows: Sequence[Prediction | None], k: int | list[int]
+    asked: Questions, rows: Sequence[Prediction | None], k: int | str | Sequence[int]
 ) -> tuple[list[Columns], list[dict[str, Any]], str]:
     """Return the columns and the details of retrieval, and the signature."""
     passages = [_field(row, "passages") or [] for row in rows]

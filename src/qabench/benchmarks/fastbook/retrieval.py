@@ -268,12 +268,6 @@ def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores
     return [hits[i] for i in range(len(queries))]
 
 
-def rank_bm25(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
-    """Rank each query's chapter by BM25+, one index per chapter; see ``qabench.retrieval.BM25Index``."""
-    indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
-    return [indexes[query.chapter].search(query.text, k) for query in queries]
-
-
 METHODS = ("bm25", "fts", "dense", "colbert")
 
 
@@ -299,7 +293,8 @@ class Method:
     def rank(self, corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
         """Return the k best chunks for each query."""
         if self.name == "bm25":
-            return rank_bm25(corpus, queries, k)
+            indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
+            return [indexes[query.chapter].search(query.text, k) for query in queries]
         if self.name == "fts":
             return rank_fts(corpus, queries, k)
         rank = rank_dense if self.name == "dense" else rank_colbert

@@ -1,4 +1,4 @@
-"""The retrieval experiment: questions, chunks, the results of a method, and tables."""
+"""The retrieval experiment: questions, chunks, and the results of a method."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from itertools import pairwise
 from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
@@ -25,7 +24,7 @@ from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.retrieval.bm25.index import Hits
-from qabench.stats import Interval, bootstrap_mean, paired_bootstrap
+from qabench.stats import Interval, bootstrap_mean
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
@@ -112,6 +111,19 @@ class Outcome:
             "signature": self.signature,
         }
 
+    def table(self) -> Table:
+        """Return the scores of all questions and by chapter, with their intervals."""
+        columns = ["chapter", "questions", "chunks"]
+        for name in self.columns:
+            columns += [name, "95% interval"]
+        lines: list[list[Any]] = []
+        for group, by in self.intervals.items():
+            chunks = None if group == ALL else len(self.study.corpus[int(group)])
+            lines.append([group, len(self.study.groups[group]), chunks])
+            for interval in by.values():
+                lines[-1] += [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
+        return Table(f"fastbook {self.study.about['config']}: {self.label}", columns, lines)
+
 
 def load_study(
     config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
@@ -127,15 +139,15 @@ def load_study(
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
     overlap = check_sizes(chunk_size, overlap)
     questions = load_questions(config)
-    corpus_config, keywords_config = CONFIGS[config]
-    chapters = list(map(read_chapter, _files(corpus_config)))
-    keywords = [row for path in _files(keywords_config) for row in read_keywords(path)]
+    configs = map(dataset_table("fastbook").config, CONFIGS[config])
+    (notebooks,), (keyword_files,) = (config.splits.values() for config in configs)
+    chapters = (read_chapter(open_path("fastbook", name)) for name in notebooks)
     corpus = {row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters}
-    names = [*_names(corpus_config), *_names(keywords_config)]
+    keywords = [row for name in keyword_files for row in read_keywords(open_path("fastbook", name))]
     about = {
         "config": config,
         "data": questions.digest,
-        "corpus": digest([file_digest("fastbook", name) for name in names]),
+        "corpus": digest([file_digest("fastbook", name) for name in (*notebooks, *keyword_files)]),
         "chunker": CHUNKER if chunker == "sentences" else f"llama-index-core-{version('llama-index-core')}",
         "chunk_size": chunk_size,
         "overlap": overlap,
@@ -160,53 +172,3 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
     scores = answer_component_scores(study.references, passages, k)
     fields = {**study.about, "method": method.name, "query": method.query, "model": method.model, **scores.signature()}
     return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
-
-
-def _names(config: str) -> list[str]:
-    return [name for files in dataset_table("fastbook").config(config).splits.values() for name in files]
-
-
-def _files(config: str) -> list[Any]:
-    return [open_path("fastbook", name) for name in _names(config)]
-
-
-def tables(outcomes: Sequence[Outcome]) -> list[Table]:
-    """Return a table of scores by chapter for each method, and a table of differences if there are several methods."""
-    return [*map(_scores, outcomes), *([_differences(outcomes)] if len(outcomes) > 1 else [])]
-
-
-def as_dict(study: Study, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return the results as JSON data."""
-    return {
-        "benchmark": "fastbook",
-        **study.about,
-        "chunks": {str(chapter): len(chunks) for chapter, chunks in study.corpus.items()},
-        "methods": [outcome.as_dict() for outcome in outcomes],
-    }
-
-
-def _scores(outcome: Outcome) -> Table:
-    columns = ["chapter", "questions", "chunks"]
-    for name in outcome.columns:
-        columns += [name, "95% interval"]
-    lines: list[list[Any]] = []
-    for group, by in outcome.intervals.items():
-        chunks = None if group == ALL else len(outcome.study.corpus[int(group)])
-        lines.append([group, len(outcome.study.groups[group]), chunks])
-        for interval in by.values():
-            lines[-1] += [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
-    return Table(f"fastbook {outcome.study.about['config']}: {outcome.label}", columns, lines)
-
-
-def _differences(outcomes: Sequence[Outcome]) -> Table:
-    ranked = sorted(outcomes, key=lambda outcome: -outcome.intervals[ALL][next(iter(outcome.columns))].mean)
-    lines = []
-    for better, worse in pairwise(ranked):
-        for name, values in better.columns.items():
-            difference = paired_bootstrap(values, worse.columns[name])
-            interval = difference.interval
-            bounds = f"{interval.low:+.4f} to {interval.high:+.4f}"
-            pair = f"{better.label} minus {worse.label}"
-            lines.append([pair, name, f"{interval.mean:+.4f}", bounds, f"{difference.p_value:.4f}"])
-    columns = ["methods", "score", "difference", "95% interval", "p"]
-    return Table("Differences (paired bootstrap over questions)", columns, lines)

@@ -152,14 +152,9 @@ def _reply(fields: Mapping[str, Any]) -> Any:
 
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
-    if "labels" in fields:
-        if not _are_verdicts(fields["labels"]):
-            raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
-        return fields["labels"]
-    reply = _reply(fields)
-    if _are_verdicts(reply):
-        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
-    return reply
+    if "labels" in fields and not _are_verdicts(fields["labels"]):
+        raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
+    return fields.get("labels", _reply(fields))
 
 
 def _are_verdicts(value: Any) -> bool:

@@ -146,7 +146,8 @@ def felm_prompts(
     path = Path(str(prompt))
     if not path.is_file():
         raise InputError(f"the prompt is {str(prompt)!r}; allowed: official, qabench, auto, or a file")
-    template = check_fields(read_prompt(path), _fields(KINDS[method] in REFERENCES))
+    fields = {"question", "segments"} | ({"references"} if KINDS[method] in REFERENCES else set())
+    template = check_fields(read_prompt(path), fields)
     template = Prompt(template.name, template.user, template.system or SYSTEM)
     return _prompts(
         template.name, method, claims, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template
@@ -171,10 +172,6 @@ def _prompts(name: str, method: str, claims: bool, prompt_for: PromptFor) -> Fel
         {key: prompt_for(*key, CLAIMS) for key in claim_keys},
         {domain: prompt_for(domain, EXTRACTION, CLAIMS) for domain, _ in claim_keys},
     )
-
-
-def _fields(references: bool) -> set[str]:
-    return {"question", "segments"} | ({"references"} if references else set())
 
 
 def _own_prompt(shows_references: bool, domain: str, kind: str, unit: str) -> Prompt:
@@ -212,8 +209,7 @@ def _official_prompt(shows_references: bool, for_vicuna: bool, domain: str, kind
         segments = segments.replace("Segments", "Claims")
     references = {"link": links, "content": documents}.get(kind) if shows_references else None
     tail = f"{references}{{references}}\n" if references else ""
-    prompt = Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
-    return check_fields(prompt, _fields(bool(tail)))
+    return Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
 
 
 @cache
@@ -221,8 +217,6 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
     """Return the script's strings before question, segments, links and documents, its end and system message."""
     source = PromptSource(script)
     parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
-    if len(parts) != 6 or parts[1:4:2] != ["{question}", "{segments}"]:
-        raise InputError(f"{SCRIPT} of FELM's authors does not build its prompt as expected")
     end = "".join(source.appended("eval_prompt", "gene")) if for_vicuna else ""
     system = None if for_vicuna else source.constants("prefix", "gene")[-1]
     return [parts[0], parts[2], *parts[4:]], end, system

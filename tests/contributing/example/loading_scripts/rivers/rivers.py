@@ -8,8 +8,7 @@ from typing import Any
 
 import datasets
 
-from qabench.loading_scripts import citation
-from qabench.loading_scripts.builder import BenchmarkBuilder, configs_of
+from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.rivers.parse import FIELDS, read_rows
 
 
@@ -17,16 +16,11 @@ class Rivers(BenchmarkBuilder):
     """Config sample, split test."""
 
     BENCHMARK = "rivers"
-    BUILDER_CONFIGS = configs_of(BENCHMARK)
-    DEFAULT_CONFIG_NAME = "sample"
+    DESCRIPTION = "Which river flows through a city?"
+    LICENSE = "mit"
 
-    def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(
-            description="Which river flows through a city?",
-            features=datasets.Features({field: datasets.Value("string") for field in FIELDS}),
-            license="mit",
-            citation=citation(self.BENCHMARK),
-        )
+    def _columns(self) -> dict[str, Any]:
+        return {field: datasets.Value("string") for field in FIELDS}
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
         return read_rows(path)
