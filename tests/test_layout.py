@@ -109,8 +109,6 @@ def test_imports_go_down() -> None:
 def _wrong_imports(module: str) -> Iterator[str]:
     imported = imports_of(modules()[module])
     for name in {module_of(one, modules()) if one.startswith("qabench") else one for one in imported}:
-        if name.startswith("qabench.hub") and module.endswith(".app"):
-            continue  # the page of a metric, run by the Space
         if name.startswith("qabench.") and name != "qabench.metrics":  # which only lists its folders
             if layer_of(name) > layer_of(module):
                 yield f"{module} imports {name}, which is in a layer above"

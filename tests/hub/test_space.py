@@ -25,6 +25,7 @@ import qabench
 from qabench import metrics
 from qabench.errors import InputError
 from qabench.hub.space import MAX_BYTES, align, answer, metric_parameters, read_items, result_markdown
+from qabench.hub.staging import write_space
 from qabench.io.tables import markdown_text
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ def test_the_host_sets_key_server_and_most_calls_of_the_judge(monkeypatch: pytes
 def page(tmp_path: Path) -> Iterator[Page]:
     """The page of a Space, which has only its folder: ``python app.py``. Console errors and other requests fail."""
     pytest.importorskip("gradio", reason="needs the extra space")
-    shutil.copytree(FOLDER / "fanout_acc", tmp_path / "space")
+    write_space("fanout_acc", tmp_path / "space", "qabench")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     # The same lemmatizer as in this process, regardless of the environment.

@@ -293,20 +293,24 @@ def check_with_sklearn(part: Row, gold: list[int], predicted: list[int]) -> None
         assert part["micro_f1"] == metrics.f1_score(gold, predicted, average="micro")
 
 
+def check_agreement(result: Row, judged: list[tuple[str, int, int]], compared: Callable[[str], None]) -> None:
+    """Compare the agreement overall and by system; judged: the system, the experts' and the model's verdict."""
+    for name in (None, *dict.fromkeys(system for system, _, _ in judged)):
+        part = result if name is None else result["by_system"][name]
+        chosen = [claim for claim in judged if name in (None, claim[0])]
+        assert part["claims"] == len(chosen)
+        check_with_sklearn(part, [gold for _, gold, _ in chosen], [predicted for *_, predicted in chosen])
+    compared(f"agreement of {len(judged)} claims, with scikit-learn")
+
+
 def test_autoais_agreement_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -> None:
-    result = computed("expertqa_autoais_agreement", raw)
     judged = [
         (system, int(c["support"] == "Complete"), int(c["autoais_label"] == "Y"))
         for system, answer in answers_of(raw)
         for c in answer["claims"]
         if c["worthiness"] != "No"
     ]
-    for name in (None, *dict.fromkeys(system for system, _, _ in judged)):
-        part = result if name is None else result["by_system"][name]
-        chosen = [one for one in judged if name in (None, one[0])]
-        assert part["claims"] == len(chosen)
-        check_with_sklearn(part, [gold for _, gold, _ in chosen], [predicted for *_, predicted in chosen])
-    compared(f"agreement of {len(judged)} claims, with scikit-learn")
+    check_agreement(computed("expertqa_autoais_agreement", raw), judged, compared)
 
 
 def test_factscore_agreement_of_real_rows(raw: list[Row], compared: Callable[[str], None]) -> None:
@@ -319,13 +323,8 @@ def test_factscore_agreement_of_real_rows(raw: list[Row], compared: Callable[[st
         if c["correctness"] and c["fact_score"] is not None
         and not any(phrase in c["claim_string"] for phrase in VOID_PHRASES)
     ]  # fmt: skip
-    for name in (None, *dict.fromkeys(system for system, _, _ in judged)):
-        part = result if name is None else result["by_system"][name]
-        chosen = [one for one in judged if name in (None, one[0])]
-        assert part["claims"] == len(chosen)
-        check_with_sklearn(part, [gold for _, gold, _ in chosen], [predicted for *_, predicted in chosen])
+    check_agreement(result, judged, compared)
     assert set(result["skipped"]) == {"abstaining answer", "no correctness", "no fact score", "void claim"}
-    compared(f"agreement of {len(judged)} claims, with scikit-learn")
 
 
 class TestLfqa:

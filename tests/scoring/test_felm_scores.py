@@ -27,10 +27,8 @@ T, F = True, False
     ("reply", "official", "readable"),
     [
         ("Answer: 2", (T, F, T), (T, F, T)),
-        ("Answer: 1, 3", (F, T, F), (F, T, F)),
         ("Segment 1 is right. Answer: 3\nAnswer: 1", (F, T, F), (F, T, F)),
         ("Answer: 3, and 4 and 99", (T, T, F), (T, T, F)),
-        ("Answer: 2.", (T, F, T), (T, F, T)),
         ("Answer: \u0662", (T, F, T), (T, F, T)),
         ("Answer: ALL_CORRECT", (T, T, T), (T, T, T)),
         # An id 0 is the last segment for the official script.
@@ -41,7 +39,6 @@ T, F = True, False
         ("", (T, T, T), None),
         ("1 and 2 are wrong", (T, T, T), None),
         ("Answer:2", (T, T, T), None),
-        ("Answer: 4", (T, T, T), None),
         ("Answer: " + "9" * 5000, (T, T, T), None),
     ],
 )
@@ -56,7 +53,6 @@ def test_replies(reply: str, official: Any, readable: Any) -> None:
         (r"ALL\_CORRECT: 1 and 2", (T, T), (T, T)),
         ("ALL_CORRECT: 1 and 2", (F, F), (T, T)),  # officially, only the form with the backslash counts
         ("0 is wrong", (T, F), None),
-        ("nothing 3 to say", (T, T), None),
     ],
 )
 def test_replies_of_vicuna(reply: str, official: Any, readable: Any) -> None:
@@ -113,10 +109,8 @@ def test_the_majority_of_sampled_replies() -> None:
     labels = [[False, True]]
     samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
     score = felm_scores(labels, [samples])
-    assert score.per_question[0].verdicts == (
-        True,
-        True,
-    )  # unreadable replies count as votes for correct: 3 to 2, and 4 to 1
+    # Unreadable replies count as votes for correct: 3 to 2, and 4 to 1.
+    assert score.per_question[0].verdicts == (True, True)
     assert score.per_question[0].readable == (False, True)
     assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
     # Of equally frequent verdicts the first one counts.

@@ -10,28 +10,22 @@ from qabench.benchmarks import benchmark
 from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import Score
+from qabench.evaluation.evaluation import PREDICTIONS, Score
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import LEADERBOARD, dataset_table, source_table
 
 if TYPE_CHECKING:
     from qabench.loading_scripts.published import PublishedScore
 
-FROM_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 
-
-def published(name: str, config: str | None = None, setting: str | None = None) -> list[PublishedScore]:
-    """Return the published scores of a benchmark (on a config, of a setting), in the order of the source.
+@cache
+def published(name: str) -> list[PublishedScore]:
+    """Return the published scores of a benchmark, in the order of the source.
 
     Raises:
         InputError: the benchmark does not exist.
         SourceError: the files with the scores are not available.
     """
-    return [entry for entry in _all(name) if config in (None, entry.config) and setting in (None, entry.setting)]
-
-
-@cache
-def _all(name: str) -> list[PublishedScore]:
     return benchmark(name).published()
 
 
@@ -58,7 +52,7 @@ def _rank(evaluation: Evaluation, score: Score, published_scores: Sequence[Publi
     line = evaluation.signatures.get(score.metric.family)
     judge = parse(line)[1].get("judge") if line else None
     scores = [entry for entry in scores if entry.judge in (None, judge)]
-    if evaluation.setting != FROM_FILE:
+    if evaluation.setting != PREDICTIONS:
         scores = [entry for entry in scores if entry.setting in (None, evaluation.setting)]
     if not scores:
         return None

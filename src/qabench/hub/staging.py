@@ -90,9 +90,11 @@ def write_space(name: str, folder: Path, namespace: str) -> None:
     """Write the files of a metric's Space, except the output of its example; see ``sign_space``.
 
     The files are those of the metric's folder, with two changes: ``requirements.txt`` has ``qabench==VERSION`` and its
-    extras, so that the Space's scores do not change; and the Hub names in the card are those of ``namespace``.
+    extras, so that the Space's scores do not change; and the Hub names in the card are those of ``namespace``. Its page
+    is ``app.py``.
     """
     copy_files(Path(metrics.__file__).parent / name, folder)
+    write_text(folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n')
     card, requirements = folder / "README.md", folder / "requirements.txt"
     write_text(card, in_namespace(_card(folder), namespace))
     write_text(requirements, pinned(requirements.read_text(encoding="utf-8")))

@@ -1,5 +1,0 @@
-"""The Space of this metric: a page to try it on."""
-
-from qabench.hub.space import page
-
-page("answer_component_recall").launch()
