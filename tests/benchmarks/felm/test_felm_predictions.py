@@ -93,18 +93,8 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
     assert any("is not the authors' file" in said for said in found.deviations(found.scores()["f1"]))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"reply_format": "xml"}, "unknown reply_format 'xml'; allowed: answer, vicuna"),
-        ({"questions": Path("/nowhere")}, "cannot read the questions /nowhere"),
-    ],
-)
-def test_wrong_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        scored(labels_of(ROWS), **options)
-
-
-def test_the_leaderboard_has_no_responses() -> None:
+def test_questions_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match="cannot read the questions /nowhere"):
+        scored(labels_of(ROWS), questions=Path("/nowhere"))
     with pytest.raises(InputError, match="the config leaderboard of FELM has no responses"):
         BENCHMARK.evaluate("leaderboard", read_predictions(labels_of(ROWS)))

@@ -152,9 +152,12 @@ def _reply(fields: Mapping[str, Any]) -> Any:
 
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
+    reply = _reply(fields)
     if "labels" in fields and not _are_verdicts(fields["labels"]):
         raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
-    return fields.get("labels", _reply(fields))
+    if "labels" not in fields and _are_verdicts(reply):
+        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
+    return fields.get("labels", reply)
 
 
 def _are_verdicts(value: Any) -> bool:
