@@ -21,7 +21,6 @@ from qabench.loading_scripts.fastbook.parse import (
     parse_question,
     read_keywords,
 )
-from qabench.loading_scripts.fastbook.stats import tables
 
 Load = Callable[[str], list[dict[str, Any]]]
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
@@ -95,34 +94,6 @@ def test_the_real_data_equals_the_source(mirror: Path, load: Load) -> None:
 
 def test_the_sample_equals_its_files(load: Load) -> None:
     check_source(load, "sample", SAMPLE / "questions.json", SAMPLE / "fts_keywords.csv", SAMPLE)
-
-
-PUBLISHED: dict[str, list[float]] = {
-    "Questions by chapter": [30, 26, 31, 23, 27, 20, 34, 191],
-    "Answer components by chapter": [78, 58, 73, 31, 48, 27, 42, 357],
-    "Answer components per question, mean by chapter": [2.6, 2.2, 2.4, 1.3, 1.8, 1.4, 1.2, 1.9],
-    "Answer components without context by chapter": [8, 5, 8, 1, 1, 1, 1, 25],
-    "Answer components with explicit_context false by chapter": [8, 5, 10, 3, 4, 4, 7, 41],
-    "Answer components with extraneous_answer true by chapter": [7, 2, 8, 1, 0, 0, 1, 19],
-}
-
-
-def test_every_cell_of_the_published_tables_holds(mirror: Path, load: Load) -> None:
-    made = {table.title: table for table in tables("questions", {"test": load("questions")})}
-    for title, published in PUBLISHED.items():
-        keys: list[int | str] = [*CHAPTERS, "all"]
-        assert made[title].rows == [[key, n, n] for key, n in zip(keys, published, strict=True)], title
-
-
-def test_the_tables_of_the_other_configs(mirror: Path, load: Load) -> None:
-    (characters,) = tables("corpus", {"corpus": load("corpus")})
-    assert characters.rows[-1] == ["all", 503_769, 503_769]
-    (queries,) = tables("keywords", {"test": load("keywords")})
-    assert [row[1] == row[2] for row in queries.rows] == [True] * 8
-    passages, components = tables("qrels", {"test": load("qrels")})
-    assert passages.rows[-1] == ["all", None, 389]
-    assert [row[1] == row[2] for row in components.rows] == [True] * 8
-    assert components.rows[-1] == ["all", 332, 332]
 
 
 # Oddities, by small rows

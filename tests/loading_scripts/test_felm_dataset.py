@@ -13,7 +13,6 @@ from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, open_path
 from qabench.loading_scripts.felm.parse import parse_row, read_rows, to_source
-from qabench.loading_scripts.felm.stats import tables
 
 SAMPLE = FOLDER / "felm" / "sample" / "all.jsonl"
 PATH = "eval/all.jsonl"
@@ -81,32 +80,6 @@ def test_rows_go_back_byte_for_byte(path: Path) -> None:
     for file, config in ((path, "all"), (SAMPLE, "sample")):
         written = [json.dumps(to_source(row), ensure_ascii=False) for row in read_rows(file, config)]
         assert "".join(line + "\n" for line in written).encode() == file.read_bytes()
-
-
-def test_stats_hold_the_facts(path: Path) -> None:
-    segments, responses, types = tables("all", {"test": read_rows(path, "all")})
-    assert [row[:1] + row[1::2] for row in segments.rows] == [
-        ["wk", 184, 532, 385, 147],
-        ["science", 125, 684, 582, 102],
-        ["math", 194, 599, 474, 125],
-        ["reasoning", 208, 1025, 879, 146],
-        ["writing_rec", 136, 1586, 1319, 267],
-        ["all", 847, 4426, 3639, 787],
-    ]
-    assert segments.rows[-1][2::2] == [847, 4427, 3642, 785]
-    assert "for science, math, reasoning, writing_rec, all." in segments.notes[0]
-    assert responses.rows[1:] == [
-        ["all segments true", 99, 86, 130, 161, 89, 565],
-        ["with an error", 85, 39, 64, 47, 47, 282],
-    ]
-    assert types.rows[-1] == ["(no list of types), error", 0, 0, 113, 146, 0, 259]
-    assert sum(row[-1] for row in types.rows) == 4426
-
-
-def test_the_sample_has_no_published_numbers() -> None:
-    segments, *_ = tables("sample", {"test": read_rows(SAMPLE, "sample")})
-    assert segments.rows[-1] == ["all", 13, None, 30, None, 19, None, 11, None]
-    assert not segments.notes
 
 
 @pytest.mark.parametrize(

@@ -58,14 +58,6 @@ def test_ends_of_sentences() -> None:
     ]  # fmt: skip
 
 
-def test_a_chunk_repeats_whole_sentences() -> None:
-    text = "One two three. Four five. Six seven. Eight nine ten."
-    assert chunking.cut(text, 10, 3) == ["One two three. Four five. Six seven.", "Six seven. Eight nine ten."]
-    assert chunking.cut(text, 10, 0) == ["One two three. Four five. Six seven.", "Eight nine ten."]
-    assert chunking.cut("a b c d e", 2, 1) == ["a b", "c d", "e"]
-    assert chunking.cut(" \n ") == []
-
-
 @pytest.mark.parametrize(
     ("size", "overlap", "message"),
     [(0, None, "chunk size is 0; it must be"), (5, 5, "overlap is 5; allowed: 0 to 4"), (5, -1, "overlap is -1")],
