@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 from qabench import loading_scripts
 from qabench.benchmarks import benchmark
 from qabench.cli import app
-from qabench.llm.cache import ReplyCache
-from qabench.llm.exchange import ChatRequest, Reply
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
@@ -112,9 +110,6 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
     ("arguments", "code", "message"),
     [
         (["score", "fanoutqa", "nowhere.jsonl", *SAMPLE], 2, "cannot read nowhere.jsonl"),
-        (["score", "fanoutqa", "@", "--config", "nope"], 2, "no config 'nope'; allowed: dev, test"),
-        (["score", "nope", "@"], 2, "unknown benchmark 'nope'; allowed:"),
-        (["score", "fanoutqa", "@", "--metrics", "acc,bleu"], 2, "'bleu' (did you mean 'bleurt'?); allowed: acc"),
         (["score", "fanoutqa", "@", *SAMPLE, "--by", "color"], 2, "no grouping 'color'; allowed: category"),
         (["score", "fanoutqa", "@", *SAMPLE, "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
@@ -134,19 +129,6 @@ def test_errors_explain_and_set_the_exit_code(arguments: list[str], code: int, m
     assert done.stdout == ""
 
 
-def test_caches_are_listed_and_cleared(tmp_path: Path) -> None:
-    cache = ReplyCache(tmp_path / "q" / "llm-replies.sqlite")
-    for model in ("openai/m", "n"):
-        cache.store(model.encode(), ChatRequest(model, ()), Reply("C"))
-    cache.close()
-    environment = {"QABENCH_CACHE": str(tmp_path / "q")}
-    rows = as_json("cache", "list", **environment)["replies"]
-    assert {row["model"]: row["replies"] for row in rows} == {"n": 1, "openai/m": 1}
-    assert as_json("cache", "clear", "--model", "m", **environment) == {"deleted": 1}
-    stderr = qabench("cache", "clear", "--model", "m", code=2, **environment).stderr
-    assert "the cache has no replies of the model 'm'; it has: n" in stderr
-
-
 def test_every_deviation_of_the_json_is_printed(tmp_path: Path) -> None:
     row = {"answer": "Eight minutes.", "claims": [{"claim": "Eight minutes.", "evidence": ["x"]}]}
     file, report = tmp_path / "answers.jsonl", tmp_path / "report.json"
@@ -157,16 +139,6 @@ def test_every_deviation_of_the_json_is_printed(tmp_path: Path) -> None:
     sentences = {sentence for sentences in deviations.values() for sentence in sentences}
     assert sentences and all(f"): {sentence}" in printed for sentence in sentences)
     assert CliRunner().invoke(app, [*score, "--strict"]).exit_code == 2
-
-
-def test_stats(mirror: Path) -> None:
-    tables = as_json("stats", "fanoutqa")["tables"]
-    cells = {table["title"]: {row[0]: row[1:] for row in table["rows"]} for table in tables}
-    assert cells["FanOutQA dev: questions and evidence"]["questions"] == [310, 310]
-    types = cells["Answers by type"]
-    assert [types[kind][0] for kind in ("dict", "str", "list", "int", "bool")] == [274, 13, 12, 10, 1]
-    assert [cells["Sub-questions by depth"][f"depth {n}"] for n in (1, 2, 3)] == [[2013], [206], [6]]
-    assert cells["Questions by category"]["Geography"] == [94]
 
 
 def test_version_and_no_arguments() -> None:
@@ -184,12 +156,6 @@ def test_the_environment_has_no_credentials_of_urls() -> None:
     values = json.loads(done.stdout)["variables"]
     assert {values[name] for name in names} == {"https://host.example/v1"}
     assert "p@ss" not in qabench("env", **dict.fromkeys(names, url)).stdout
-
-
-def test_groups_of_commands_have_whole_sentences() -> None:
-    text = " ".join(qabench("fastbook", "--help").stdout.split())
-    assert "Answer Component MRR@k and Recall@k." in text and "qabench score fastbook FILE" in text
-    assert "..." not in qabench("wiki", "--help").stdout.split("Commands:")[-1]
 
 
 def test_the_help_of_run_has_sections() -> None:

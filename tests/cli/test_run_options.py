@@ -11,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
-from openai_server import OpenAIServer
 
 from qabench.cli import app
 from qabench.cli.run import WITH_RESUME, WITH_SUITE
@@ -117,18 +116,6 @@ def test_a_suite_is_estimated(suite_file: Path, tmp_path: Path) -> None:
     assert result.exception is None, result.exception
     assert result.stdout.splitlines()[1].startswith("felm raw,mockllm/model,2,")
     assert not (tmp_path / "logs").exists()
-
-
-def test_a_suite_with_fastbook(tmp_path: Path) -> None:
-    file = tmp_path / "suite.yaml"
-    with OpenAIServer() as server:
-        file.write_text(
-            f"models: [m]\nbase_url: {server.base_url}\nlimit: 2\nbenchmarks:\n"
-            "  - {benchmark: fastbook, config: sample}\n"
-            "  - {benchmark: felm, config: sample, options: {prompt: qabench}}\n"
-        )
-        paths, unfinished = suite.run_suite(suite.read_suite(file), tmp_path / "logs", max_retries=0)
-    assert unfinished == [] and ["fastbook" in path.name for path in paths] == [True, False]
 
 
 def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

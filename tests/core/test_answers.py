@@ -31,22 +31,8 @@ def test_other_types_are_rejected_by_name(bad: object) -> None:
         answers.dumps(bad)
 
 
-def test_loads_rejects_invalid_json() -> None:
-    with pytest.raises(InputError, match="not the JSON text of an answer: 'Paris'"):
-        answers.loads("Paris")
-
-
 def test_text_of_and_strings_of() -> None:
     answer = {"France": ["Paris", True], "Peru": {"Lima": 1.5}}
     assert answers.text_of(answer) == "France - Paris\nyes\nPeru - Lima - 1.5"
     assert list(answers.strings_of(answer)) == ["France", "Peru", "Paris", "yes", "Lima", "1.5"]
     assert [answers.text_of(a) for a in (None, answers.UNANSWERED, False, 7)] == ["", "", "no", "7"]
-
-
-def test_subquestions_come_after_their_parent() -> None:
-    def node(name: str, *children: dict) -> dict:
-        return {"id": name, "decomposition": list(children)}
-
-    tree = [node("a", node("b"), node("c", node("d"))), node("e")]
-    nodes = [(depth, node["id"]) for depth, node in answers.subquestions(tree)]
-    assert nodes == [(1, "a"), (2, "b"), (2, "c"), (3, "d"), (1, "e")]

@@ -16,7 +16,7 @@ from datasets import ReadInstruction, Split
 
 import qabench
 from qabench import loading
-from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import FOLDER
 
 SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
@@ -156,9 +156,3 @@ def test_an_unusable_cache_folder_is_one_error(load: str, tmp_path: Path) -> Non
     environment = os.environ | {"HF_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, env=environment)
     assert "HF_HOME" in done.stdout, done.stderr
-
-
-def test_a_cache_folder_argument_that_is_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(QabenchError, match="cannot be used"):
-        qabench.load_dataset("fanoutqa", "sample", cache_dir=tmp_path / "file")

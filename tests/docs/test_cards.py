@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub import DatasetCard, SpaceCard
 
 import qabench
-from qabench.loading_scripts import benchmark_names, dataset_table
+from qabench.loading_scripts import benchmark_names
 from qabench.loading_scripts.published import LEADERBOARD
 from qabench.metrics import metric_names
 
@@ -73,8 +73,6 @@ def test_dataset_cards_have_the_metadata(name: str) -> None:
     # FanOutQA has 310 + 724 questions, ExpertQA 2,177, FELM 847 responses, fastbook 191 questions.
     assert data["size_categories"] == ["1K<n<10K" if name in ("fanoutqa", "expertqa") else "n<1K"]
     configs = [config["config_name"] for config in data["configs"]]
-    assert configs == list(dataset_table(name).configs) == [info["config_name"] for info in data["dataset_info"]]
-    assert [config["config_name"] for config in data["configs"] if config.get("default")] == configs[:1]
     extras = [config.startswith("sample") or config == LEADERBOARD for config in configs]
     assert extras == sorted(extras), "the viewer lists the authors' data first"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isnan, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -133,15 +133,6 @@ def test_equal_problems_are_one_sentence() -> None:
     records = [Record(str(i), 1, "q", "", [], None, "failed", problem="refused: http://x") for i in range(7)]
     found = of(*records, problems=("unreadable lines: 1",)).as_dict()["problems"]
     assert found == ["unreadable lines: 1", "7 x failed: refused: http://x (0, 1, 2, 3, 4 and 2 more)"]
-
-
-@pytest.mark.parametrize("name", ["acc.loose", "acc.strict"])
-def test_an_evaluation_has_n_unit_and_deviations(name: str) -> None:
-    evaluation = of(record(**{name: 0.5}), available=10)
-    found = evaluation.as_dict()
-    assert (found["n"], found["unit"], found["left_out"]) == ({name: 1}, {name: "questions"}, {name: 0})
-    assert "1 of 10 questions were asked" in found["deviations"][name]
-    assert not isnan(found["intervals"][name]["low"])
 
 
 # Comparisons

@@ -95,30 +95,6 @@ def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
     cache.close()
 
 
-@pytest.mark.parametrize(
-    "change",
-    ["reply = '{'", "reply = x'ff'", "reply = 1", "key = CAST(x'00' || substr(key, 2) AS BLOB)", "checksum = ''"],
-)
-def test_a_damaged_entry_is_called_again(tmp_path: Path, change: str) -> None:
-    cache = ReplyCache(tmp_path / "replies.sqlite")
-    cache.store(KEY, REQUEST, REPLY)
-    cache.close()
-    with sqlite3.connect(cache.path) as connection:
-        connection.execute(f"UPDATE checked_replies SET {change}")
-    connection.close()
-    keys = [KEY, b"\0" + KEY[1:]]
-    with pytest.warns(
-        UserWarning, match="damaged entries; they are ignored, and their calls are repeated and paid for again"
-    ):
-        assert cache.find(keys) == {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # one warning only
-        assert cache.store(KEY, REQUEST, Reply("new")) == Reply("new")
-    assert cache.damaged >= 1
-    assert ReplyCache(cache.path).find([KEY]) == {KEY: Reply("new")}
-    cache.close()
-
-
 def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
     """Not writable from the fifth reply on: the run ends with all replies and a warning."""
     pytest.importorskip("openai", reason="needs the extra judge")

@@ -228,15 +228,6 @@ def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_
 
     assert asyncio.run(notebook())[0].reply
 
-    async def fails() -> None:
-        raise InputError("said")
-
-    async def in_loop() -> None:
-        run_sync(fails())
-
-    with pytest.raises(InputError, match="said"):
-        asyncio.run(in_loop())
-
 
 def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_WEBHOOK_SECRET"):
@@ -280,9 +271,6 @@ def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_2")
     assert resolve_endpoint("huggingface") == Endpoint(HUGGINGFACE, "hf_2")
     assert resolve_endpoint("huggingface", "given").api_key == "given"
-    for bad in ("localhost:8000", "ftp://x/v1", "http://", "https://user:secret@example.org/v1"):
-        with pytest.raises(InputError, match="base URL"):
-            resolve_endpoint(bad)
     with pytest.raises(InputError, match="API key"):
         resolve_endpoint(OPENAI, "sk\u2026")
 

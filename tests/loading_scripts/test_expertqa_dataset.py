@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import qabench
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import Row
 from qabench.errors import DataError
 from qabench.loading_scripts import FOLDER, dataset_table, source_table
 from qabench.loading_scripts.expertqa import parse, stats
@@ -137,25 +136,6 @@ def test_a_file_of_the_schema_loads(config: str, tmp_path: Path) -> None:
     loaded = qabench.load_dataset("expertqa", config, data_files=files, cache_dir=str(tmp_path / "hf"))
     again = (lambda row: row) if config.startswith("lfqa") else source_of
     assert {split: [again(row) for row in of_split] for split, of_split in loaded.items()} == rows
-
-
-def test_stats_of_questions_and_answers(mirror: Path) -> None:
-    def cells(config: str, title: str, rows: list[Any]) -> dict[Any, Any]:
-        (table,) = [table for table in stats.tables(config, {"test": rows}) if table.title == title]
-        return {row[0]: row[-1] for row in table.rows}
-
-    raw = lines(mirror / DATA / "r1_data_anon.jsonl")
-    fields = Counter(row["metadata"]["field"] for row in raw)
-    rows = [parse_row(row, parse.parse_question) for row in raw]
-    assert cells("questions", "Questions by field", rows) == fields and len(fields) == 34
-    types = Counter(part.strip() for row in raw for part in row["metadata"]["question_type"].split("|"))
-    assert cells("questions", "Questions by type", rows) == types and len(types) == 7
-    files = (mirror / DATA / f"lfqa/rand_{name}.jsonl" for name in ("val", "test"))
-    rows = [parse.parse_annotated(row) for path in files for row in read_json_lines(path)]
-    answers = cells("random", "Answers and claims by system, all splits", rows)
-    assert [answers[name] for name in ("answers", "claims", "claims without evidence")] == [436, 2529, 443]
-    labels = cells("random", "Labels of claims", rows)
-    assert [labels[f"support: {name}"] for name in ("Complete", "N/A", "null")] == [1448, 111, 3]
 
 
 def test_nulls_stay_null(tmp_path: Path) -> None:

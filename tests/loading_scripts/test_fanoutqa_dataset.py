@@ -10,7 +10,6 @@ from pinned_files import make_source, put
 import qabench
 from qabench import answers, loading_scripts
 from qabench.data.pinned import SourceTable
-from qabench.errors import DigestMismatch, SourceUnavailable
 
 DATA = "zhudotexe/fanoutqa/fanoutqa/data"
 SAMPLE = json.loads((loading_scripts.FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
@@ -77,22 +76,6 @@ def test_the_sample_needs_nothing_and_covers_the_schema(tmp_path: Path) -> None:
         assert_equal(source, row)
     assert {type(q["answer"]) for q in SAMPLE} == {dict, list, str, int, float, bool}
     assert max(depth for q in SAMPLE for depth, _ in answers.subquestions(q["decomposition"])) == 3
-
-
-def test_offline_and_not_there(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
-    with pytest.raises(SourceUnavailable, match=r"(?s)fanout-final-dev\.json.*https://.*qabench fetch.*QABENCH_MIRROR"):
-        qabench.load_dataset("fanoutqa", "dev", cache_dir=str(tmp_path))
-
-
-def test_a_corrupted_mirror_is_never_used(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = bytearray((mirror / DATA / "fanout-final-dev.json").read_bytes())
-    data[1000] ^= 1
-    (tmp_path / DATA).mkdir(parents=True)
-    (tmp_path / DATA / "fanout-final-dev.json").write_bytes(data)
-    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
-    with pytest.raises(DigestMismatch, match=r"(?s)expected|dfe79d9ec6949e8f81f16f2853f580abc6dfca1e"):
-        qabench.load_dataset("fanoutqa", "dev", cache_dir=str(tmp_path / "hf"))
 
 
 def test_other_data_never_meets_an_old_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

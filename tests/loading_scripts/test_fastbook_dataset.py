@@ -16,7 +16,6 @@ from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER
 from qabench.loading_scripts.fastbook.parse import (
-    chapter_text,
     parse_chapter,
     parse_question,
     read_keywords,
@@ -141,26 +140,6 @@ def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
 def chapter(cells: list[Any], file: str = "07_seven.ipynb", **changes: Any) -> dict[str, Any]:
     notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | changes
     return parse_chapter(Row.of(notebook, f"/some/{file}"), file)
-
-
-def test_the_text_ends_at_the_questionnaire() -> None:
-    row = chapter(
-        [
-            cell("code", ["# no title\n", "## Questionnaire"], outputs=[{"x": float("nan")}], execution_count=None),
-            cell("raw", "[[raw]]"),
-            cell("markdown", "# Seven \n\nA list: ", id="a"),
-            cell("markdown", ""),
-            cell("raw", "## Questionnaire"),
-            cell("markdown", ["> text\n", "### Questionn", "aire, at last\n"], attachments={}),
-            cell("markdown", "after"),
-        ]
-    )
-    assert row["title"] == "Seven"
-    assert row["text"] == "# no title\n## Questionnaire\n# Seven \n\nA list: \n\n"
-    assert (row["chapter"], row["file"]) == (7, "07_seven.ipynb")
-    assert [item["position"] for item in row["cells"]] == list(range(7))
-    assert row["cells"][-1]["source"] == "after"
-    assert chapter_text(row["cells"]) == row["text"]
 
 
 @pytest.mark.parametrize(

@@ -82,25 +82,6 @@ def test_512_tokens_are_judged_whole_and_513_by_sentences() -> None:
     assert len(judged(510).asked) == 2
 
 
-def test_the_most_and_the_least_entailed_sentences_decide() -> None:
-    filler = " w" * 200
-    margins = {"s0": 0.5, "s1": -3.0, "s2": 4.0, "s3": 0.0, "s4": -9.0, "s5": 2.0}
-    evidence = " | ".join(name + filler for name in margins)
-
-    def verdict(prompt: str) -> tuple[str, float]:
-        names = [word for word in prompt.split() if word in margins]
-        return ("1" if len(names) == 4 else "0", margins[names[0]] if len(names) == 1 else 0.0)
-
-    model = Scripted(verdict)
-    labels = label_claims([("short", ["s0"]), ("c", [evidence]), ("d", [evidence])], model, lines)
-    assert labels == ["N", "Y", "Y"]
-    alone, whole = model.asked
-    assert len(alone) == 12
-    assert alone[0] == prompt_of(prompt_of("s0" + filler, "c"), "c")
-    kept = " ".join(name + filler for name in ("s2", "s5", "s1", "s4"))
-    assert whole == [prompt_of("s0", "short"), prompt_of(kept, "c"), prompt_of(kept, "d")]
-
-
 def test_ties_and_few_sentences() -> None:
     def kept(sentences: str, margins: list[float]) -> str:
         return extremes(sentences.split(), [Judgment(False, margin, 0.0) for margin in margins])
@@ -235,17 +216,6 @@ def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
     judged = [judgment.entailed for judgment in judge.judge_batch([[5 + i, 1] for i in range(8)])]
     assert judged == [True, False, False, False, True, True, False, False]
     assert judge.network.generated == 3
-
-
-def test_labels_of_a_model_with_long_evidence(tiny: Path) -> None:
-    from qabench.models.entailment import load_entailment
-
-    model = load_entailment(str(tiny))
-    sentences = [" ".join((WORDS[2:] * 40)[i : i + 110]) + " ." for i in range(6)]
-    claims = [("moon", [" | ".join(sentences)]), ("sun", ["sea"])]
-    alone = model.judge([prompt_of(prompt_of(s, "moon"), "moon") for s in sentences])
-    wanted = model.judge([prompt_of(extremes(sentences, alone), "moon"), prompt_of("sea", "sun")])
-    assert label_claims(claims, model, lines) == ["Y" if judgment.entailed else "N" for judgment in wanted]
 
 
 def test_unusable_models(tiny: Path, tmp_path: Path) -> None:

@@ -39,14 +39,6 @@ def test_the_longer_text_is_truncated(reference: int, candidate: int, limit: int
     assert cut_lengths(reference, candidate, limit) == tuple(left)
 
 
-def test_a_pair_is_reference_then_candidate_in_512_tokens() -> None:
-    assert pair_ids([7, 8], [9], 2, 3) == ([2, 7, 8, 3, 9, 3], [0, 0, 0, 0, 1, 1])
-    assert pair_ids([], [], 2, 3) == ([2, 3, 3], [0, 0, 1])
-    ids, segments = pair_ids([7] * 600, [9] * 100, 2, 3)
-    assert ids == [2, *[7] * 409, 3, *[9] * 100, 3]
-    assert segments == [0] * 411 + [1] * 101
-
-
 def test_answers_are_scored_as_texts_and_in_order() -> None:
     seen: list[Any] = []
 

@@ -19,7 +19,7 @@ from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record
 from qabench.evaluation.comparison import compare
 from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
-from qabench.report.analysis import analyze, finding, outcome, sections_of
+from qabench.report.analysis import analyze, finding, sections_of
 from qabench.stats import bootstrap_mean
 
 pytest.importorskip("jinja2", reason="needs the extra report")
@@ -91,14 +91,6 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     assert "; it is not significantly better than " in finding(compare(two, metric))
 
 
-def test_resumed_runs_are_left_out(three: list[Evaluation], tmp_path: Path) -> None:
-    killed = replace(three[0], origin="x", records=three[0].records[:4], status="cancelled", path="killed.eval")
-    resumed = replace(three[0], origin="x", path="resumed.eval")
-    section = written(build_report([killed, resumed, three[1]], tmp_path))["sections"][0]
-    assert [run["path"] for run in section["runs"]] == ["resumed.eval", three[1].path]
-    assert section["superseded"] == ["killed.eval"]
-
-
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.0, 1.0]), 2)
     extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
@@ -151,23 +143,6 @@ def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: py
         build_report(three[:1], tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("status", "score", "graded", "expected"),
-    [
-        ("answered", None, True, "unscored"),
-        ("answered", 0.0, True, "wrong"),
-        ("cut off", 0.2, True, "partly"),
-        ("answered", 1 - 1e-12, True, "right"),
-        ("answered", 1.0, False, "scored"),
-        ("failed", 0.0, True, "failed"),
-    ],
-)
-def test_outcomes(status: str, score: float | None, graded: bool, expected: str) -> None:
-    scores = {} if score is None else {"x": score}
-    record = Record("1", 1, "q", "", [], "a", status, scores=scores)
-    assert outcome(Metric("x", "X", "", "x", graded=graded), record) == expected
-
-
 def test_the_command(tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai", reason="needs the extra run")
     from inspect_ai import eval as run_task
@@ -188,10 +163,3 @@ def test_conversations_are_bounded(three: list[Evaluation], tmp_path: Path) -> N
     chatter = [Message("tool", "x" * 50_000) for _ in range(200)]
     run = replace(three[0], records=[replace(record, messages=chatter) for record in three[0].records])
     assert build_report([run], tmp_path).stat().st_size < 2_000_000
-
-
-def test_the_overview_has_short_names_and_n(tmp_path: Path) -> None:
-    runs = [replace(scored("one/m", [0.0, 1.0]), config=config) for config in ("dev", "test")]
-    page = build_report(runs, tmp_path).read_text(encoding="utf-8")
-    assert '<bdi title="org/one/m">m</bdi>' in page
-    assert "closed-book, n = 2 " in page

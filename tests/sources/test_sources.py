@@ -130,16 +130,6 @@ class TestLocalPath:
 
 
 class TestManyFiles:
-    def test_check(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        good, bad, absent = (make_source(path=name) for name in ("good", "bad", "absent"))
-        put(tmp_path, good)
-        put(tmp_path, bad, b"bad")
-        monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
-        for results in (sources.check([good, bad, absent]), sources.check([good, bad, absent], directory=tmp_path)):
-            assert [result.state for result in results] == ["ok", "damaged", "missing"]
-            assert [result.where for result in results] == ["mirror", "mirror", None]
-        assert [result.state for result in sources.fetch([absent, bad, good])] == ["missing", "damaged", "ok"]
-
     def test_write_mirror_also_repairs_itself(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         good, absent, there, bad = (make_source(path=name) for name in ("a/good", "absent", "there", "bad"))
         for source in (good, bad):
@@ -164,20 +154,9 @@ class TestShippedTables:
         assert len({file.path for file in table}) == len(table)
 
     @pytest.mark.parametrize("benchmark", BENCHMARKS)
-    def test_real_files_verify(self, benchmark: str, real_mirror: Path) -> None:
+    def test_real_files_verify(self, benchmark: str, mirror: Path) -> None:
         table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
-        results = [result for result in sources.check(table, directory=real_mirror) if result.state != "missing"]
+        results = [result for result in sources.check(table, directory=mirror) if result.state != "missing"]
         if not results:
             pytest.skip(f"QABENCH_MIRROR has no file of {benchmark}")
         assert not [result for result in results if not result.ok]
-
-
-_REAL_MIRROR = os.environ.get("QABENCH_MIRROR", "")
-
-
-@pytest.fixture
-def real_mirror() -> Path:
-    folder = Path(_REAL_MIRROR.split(os.pathsep)[0])
-    if not _REAL_MIRROR or not folder.is_dir():
-        pytest.skip("QABENCH_MIRROR names no folder with upstream files")
-    return folder

@@ -72,12 +72,6 @@ def test_other_pipelines_have_no_fast_path(spacy_model: str, texts: list[str]) -
     assert FastLemmas.of(spacy.blank("en")) is None
 
 
-def test_without_the_fast_path(spacy_model: str, texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = SpacyLemmatizer(spacy_model)(texts[:40])
-    monkeypatch.setattr("qabench.text.spacy_fast.FastLemmas.of", lambda nlp: None)
-    assert SpacyLemmatizer(spacy_model)(texts[:40]) == expected
-
-
 def test_name_and_key_need_no_spacy_pipeline(spacy_model: str) -> None:
     lemmatizer = SpacyLemmatizer(spacy_model)
     assert lemmatizer.name.startswith(f"{lemmatizer.full_name}-")
