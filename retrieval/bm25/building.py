@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.formulas import RANK_BM25, Parameters, RankBm25Search
 from qabench.retrieval.bm25.search import Array, Floats, Mask, Postings, Results, Search
 from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
 
@@ -69,16 +69,21 @@ class Origin:
 
 
 def build(
-    source: Source, parameters: Parameters, tokenizer: Tokenizer, progress: Callable[[int], None] | None
+    source: Source, parameters: Parameters, tokenizer: Tokenizer, backend: str, progress: Callable[[int], None] | None
 ) -> tuple[InvertedScorer, Filters, Origin]:
     """Index the documents of a source. The arguments and errors are those of ``BM25Index``."""
+    if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
+        raise InputError(f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}")
     digest, size = hashlib.sha256(), 0
+    documents: list[list[int]] = []
     counter = TermCounter(tokenizer)
     values: list[tuple[str, ...]] = []
     for block in source.blocks():
         digest.update(_bytes(block))
         size += len(block)
-        counter.add([text for text, _ in block])
+        terms, ends = counter.add([text for text, _ in block])
+        if backend == "rank_bm25":
+            documents += [terms[start:end].tolist() for start, end in pairwise(ends)]
         if source.filters:
             values += (row for _, row in block)
         if progress:
@@ -87,8 +92,9 @@ def build(
         raise InputError(f"nothing to index: {size} documents without a single term")
     cache_key = getattr(source.data, "_fingerprint", None) if source.columns else None
     origin = Origin(size, digest.hexdigest(), source.columns, source.filters, cache_key)
-    scorer = InvertedScorer(weigh(*counter.counts(), parameters), dict(counter.vocabulary))
-    return scorer, Filters.of(source.filters, values), origin
+    postings = weigh(*counter.counts(), parameters)
+    search = RankBm25Search(postings, documents, parameters) if documents else None
+    return InvertedScorer(postings, dict(counter.vocabulary), search), Filters.of(source.filters, values), origin
 
 
 def check_belongs(origin: Origin, dataset: Any) -> None:
@@ -166,11 +172,11 @@ def as_json(value: Any, where: str) -> str:
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(self, postings: Postings, vocabulary: dict[str, int]) -> None:
+    def __init__(self, postings: Postings, vocabulary: dict[str, int], search: Search | None = None) -> None:
         self.postings = postings
         self.vocabulary = vocabulary
-        self._search = Search(postings)
-        self._queries = 0.0  # so far; infinite once the search is chosen
+        self._search = search or Search(postings)
+        self._queries = math.inf if search else 0.0  # so far; infinite once the search is chosen
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InvertedScorer, (self.postings, self.vocabulary)
@@ -265,8 +271,8 @@ class TermCounter:
         self._lengths: list[Array] = []
         self._blocks: list[tuple[Array, Array, Array, Array]] = []
 
-    def add(self, texts: Sequence[str]) -> None:
-        """Count the terms of more documents."""
+    def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        """Count the terms of more documents, and return their numbers; see ``encode``."""
         terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
         lengths = np.diff(ends)
         # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
@@ -283,6 +289,7 @@ class TermCounter:
         self._blocks.append((numbers[runs], np.diff(runs, append=len(numbers)), documents, counts))
         self._lengths.append(lengths)
         self.size += len(texts)
+        return terms, ends
 
     def counts(self) -> tuple[Array, Array, Array, Array]:
         """Return ``starts``, ``documents``, ``counts`` and ``lengths`` for ``weigh``, and empty the counter."""

@@ -71,10 +71,11 @@ class BM25Index(Displayed):
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
             also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
+        backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, a parameter out of range, a document that is not a string, no
+        InputError: an unknown method or backend, a parameter out of range, a document that is not a string, no
             documents, or no terms in the documents.
 
     Attributes:
@@ -91,12 +92,13 @@ class BM25Index(Displayed):
         delta: float | None = None,
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
+        backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
-        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress)
+        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, backend, progress)
 
     @classmethod
     def from_dataset(

@@ -35,20 +35,12 @@ FILTER_TYPE = "<i4"
 
 
 def save(
-    path: Path,
-    parameters: Parameters,
-    tokenizer: Tokenizer,
-    scorer: InvertedScorer,
-    filters: Filters,
-    origin: Origin,
+    path: Path, parameters: Parameters, tokenizer: Tokenizer, scorer: InvertedScorer, filters: Filters, origin: Origin
 ) -> None:
     """Write an index to a file; see ``BM25Index.save``. Temporary files of killed processes are deleted."""
     name = name_of(tokenizer)
     if "<" in name:
-        raise InputError(
-            f"the tokenizer {name} cannot be saved, because it does not have a name: use a function of a module, or an "
-            "object with a name"
-        )
+        raise InputError(f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name")
     terms = list(scorer.vocabulary)  # by number
     arrays = {name: getattr(scorer.postings, name) for name in list(TYPES)[:5]}
     arrays["vocabulary"] = np.frombuffer("".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8)
@@ -154,7 +146,6 @@ def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> 
     tokenizer = from_spec(spec) if override is None else override
     if name_of(tokenizer) != name:
         raise InputError(
-            f"the index {path} was built with the tokenizer {name}, but tokenizer= is {name_of(tokenizer)}, which can "
-            "return other terms: pass the original tokenizer, or build the index again"
+            f"the index {path} was built with the tokenizer {name}, not {name_of(tokenizer)}: pass it, or build again"
         )
     return tokenizer

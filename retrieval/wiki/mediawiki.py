@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any, TypeVar
 
+from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import TooLarge, json_of
@@ -80,7 +82,10 @@ class MediaWiki:
         if text is not None:
             return text
         pageid, text = self.fetch(page)
-        self.keep(page, pageid, text)
+        try:
+            self.keep(page, pageid, text)
+        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
+            warnings.warn(f"{error}; the page is not cached", stacklevel=2)
         return text
 
     def cached(self, page: WikiPage) -> str | None:

@@ -36,6 +36,7 @@ REASONS = {
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",
     "context_length": "part of the model that is evaluated",
+    "tokenizer": "the field tokenizer names it; tested with the settings that fill the window",
     "find": "needs an index; the field find",
     "official_quirks": "the fields shown and suffix, where it has an effect",
     "reply_format": "read by the scorer: the field replies",

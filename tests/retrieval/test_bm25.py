@@ -53,6 +53,7 @@ def test_a_mask_restricts_results_without_changing_scores() -> None:
         ({"delta": -0.5}, "delta is -0.5"),
         ({"epsilon": math.inf}, "epsilon is inf"),
         ({"tokenizer": lambda text: [1]}, "returned 1 as a term"),
+        ({"method": "lucene", "backend": "rank_bm25"}, "the backend is 'rank_bm25'; allowed: .* okapi, bm25\\+, bm25l"),
     ],
 )
 def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> None:

@@ -76,13 +76,13 @@ def test_only_its_dataset_is_accepted(path: Path) -> None:
 def test_it_needs_its_tokenizer(path: Path) -> None:
     BM25Index(TEXTS, tokenizer=Words("english")).save(path)
     assert BM25Index.load(path).tokenizer("the cat") == ["cat"]  # type: ignore[comparison-overlap]
-    with pytest.raises(InputError, match=r"was built with the tokenizer words-1\+stop-\w+, but tokenizer= is words-1"):
+    with pytest.raises(InputError, match=r"was built with the tokenizer words-1\+stop-\w+, not words-1"):
         BM25Index.load(path, tokenizer=Words())
     BM25Index(TEXTS, tokenizer=str.split).save(path)
     with pytest.raises(InputError, match=r"was built with the tokenizer .*str.split: pass it as tokenizer="):
         BM25Index.load(path)
     BM25Index.load(path, tokenizer=str.split)
-    with pytest.raises(InputError, match="does not have a name"):
+    with pytest.raises(InputError, match="cannot be saved: use a function of a module"):
         BM25Index(TEXTS, tokenizer=lambda text: text.split()).save(path)
 
 

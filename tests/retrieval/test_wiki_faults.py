@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -108,6 +110,18 @@ def test_retry_after() -> None:
     assert retry_after("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
     in_a_minute = retry_after(formatdate(time.time() + 60, usegmt=True))
     assert in_a_minute is not None and 50 < in_a_minute <= 60
+
+
+def test_a_full_disk_causes_only_a_warning(
+    server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(UserWarning, match="No space left on device; the page is not cached"):
+        assert wiki.content(server.row(1)).strip() == TEXT
+    assert not list(wiki.cache.folder.iterdir())
 
 
 def test_a_page_by_title_is_cached(server: ScriptedWiki, wiki: MediaWiki) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.evaluation.metric import Metric
-
 
 @dataclass(frozen=True, slots=True)
 class EvidenceScore:
@@ -26,7 +24,7 @@ class EvidenceScore:
     n_read: int
 
     def columns(self) -> dict[str, float]:
-        """Return the columns of ``evidence_metrics``."""
+        """Return the columns of ``qabench.evaluation.metric.evidence_metrics``."""
         precision = {} if self.precision is None else {"evidence.precision": self.precision}
         return {"evidence.recall": self.recall} | precision
 
@@ -37,13 +35,3 @@ def compare_pages(evidence: Mapping[int, frozenset[Any]], read: Collection[froze
     relevant = sum(any(keys & page for keys in evidence.values()) for page in read)
     precision = relevant / len(read) if read else None
     return EvidenceScore((len(evidence) - len(missing)) / len(evidence), precision, missing, len(read))
-
-
-def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
-    """Return the metrics of the family "evidence"; ``kind`` says which pages are evidence, such as "necessary"."""
-    recall = f"Share of the {kind} pages that were read; 0 without a search."
-    precision = f"Share of the pages read that are {kind}, over the questions with pages."
-    return (
-        Metric("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
-        Metric("evidence.precision", "Precision of evidence", precision, "evidence", official=False),
-    )

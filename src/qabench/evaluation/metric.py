@@ -92,3 +92,13 @@ def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
             candidates = [metric.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
         computable += [each for each in candidates if names.keys() >= set(each.needs)]
     return computable
+
+
+def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
+    """Return the metrics of the family "evidence"; ``kind`` says which pages are evidence, such as "necessary"."""
+    recall = f"Share of the {kind} pages that were read; 0 without a search."
+    precision = f"Share of the pages read that are {kind}, over the questions with pages."
+    return (
+        Metric("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
+        Metric("evidence.precision", "Precision of evidence", precision, "evidence", official=False),
+    )

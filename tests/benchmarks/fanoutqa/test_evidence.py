@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qabench
-from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, hops, page_keys
-from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
+from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
+from qabench.benchmarks.fanoutqa.questions import groups_of, hops, read_questions
 from qabench.errors import InputError
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune

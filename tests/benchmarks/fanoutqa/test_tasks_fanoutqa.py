@@ -213,10 +213,18 @@ def test_tokens_are_counted_by_the_available_tokenizer(tmp_path: Path) -> None:
     words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
     words.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     words.save(str(tmp_path / "tokenizer.json"))
-    counter = asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}")))
-    assert (counter.name, asyncio.run(counter("a b, a"))) == (f"the tokenizer {tmp_path}", 4)
+    model = get_model("mockllm/model")
+    for counted_by in (str(tmp_path), str(tmp_path / "tokenizer.json")):
+        counter = asyncio.run(token_counter(model, counted_by))
+        assert (counter.name, asyncio.run(counter("a b, a"))) == (f"the tokenizer {counted_by}", 4)
+    assert asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}"))).name == f"the tokenizer {tmp_path}"
     (tmp_path / "tokenizer.json").write_text("{}")
     assert asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}", memoize=False))).name == ESTIMATE
+    for name in (str(tmp_path), str(tmp_path / "absent")):
+        with pytest.raises(
+            InputError, match=f"the tokenizer '{name}' cannot be read .*use a folder with tokenizer.json"
+        ):
+            asyncio.run(token_counter(model, name))
     assert estimated_tokens("strawberry 12") == 4
 
 

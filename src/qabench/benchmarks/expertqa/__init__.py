@@ -8,8 +8,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.evaluation.evidence import evidence_metrics
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.metric import Metric, evidence_metrics
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction

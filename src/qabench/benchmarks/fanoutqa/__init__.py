@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.evaluation.evidence import evidence_metrics
-from qabench.evaluation.metric import Metric, mean_in_order
+from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -157,13 +156,14 @@ class FanOutQA(Benchmark):
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
         from qabench.data.predictions import parse_predictions, read_bytes, read_predictions, source_name
-        from qabench.data.trec import parse_run
 
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
         data, name = read_bytes(source), source_name(source)
         columns = data.lstrip().partition(b"\n")[0].split()
         if len(columns) == 6 and columns[1] == b"Q0":
+            from qabench.data.trec import parse_run
+
             return parse_run(data, name, "pages")
         return parse_predictions(data, name, self.prediction_fields)
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
-from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
 from qabench.benchmarks.fanoutqa.questions import Questions, read_questions, with_answers
 from qabench.data.predictions import NO_PREDICTION, BadLine, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
@@ -160,6 +159,8 @@ def add_evidence(
     k: int | None = None,
 ) -> None:
     """Add recall and, if pages were read, precision of the pages of each question; see ``evidence_scores``."""
+    from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
+
     for i, score in enumerate(evidence_scores(necessary, pages, k)):
         scores.rows[i] |= score.columns()
         scores.details[i] |= {
@@ -346,6 +347,8 @@ def _default_families(benchmark: Benchmark, dataset: Questions, predictions: Pre
 
 def _with_pages(predictions: Predictions) -> Predictions:
     """Return the predictions; those whose pages cannot be read become bad lines. Raises InputError without pages."""
+    from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages
+
     if not any("pages" in row.fields for row in predictions.rows):
         raise InputError(f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run')
     rows, bad = [], list(predictions.bad_lines)

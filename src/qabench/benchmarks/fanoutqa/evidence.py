@@ -32,6 +32,7 @@ def evidence_provided(
     document: Prompt | None,
     official: bool,
     context_length: int | None,
+    tokenizer: str | None,
     lemmatizer: str,
     wiki: str | None,
 ) -> Solver:
@@ -46,7 +47,7 @@ def evidence_provided(
     evidence, with repeated and empty pages, up to the window minus ``ANSWER_TOKENS``. For the others see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
-    counter_of = counters()
+    counter_of = counters(tokenizer)
     wikipedia(wiki)  # a wrong file is reported before the first question
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

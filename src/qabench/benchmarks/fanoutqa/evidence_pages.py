@@ -102,22 +102,3 @@ def evidence_scores(
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
-
-
-def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
-
-    A sub-question comes after those that it depends on, and counts as many hops as its own decomposition, or else one.
-    0 for a question without sub-questions.
-    """
-    by_id = {node["id"]: node for node in decomposition}
-    ends: dict[str, int] = {}
-
-    def end(node: Mapping[str, Any]) -> int:
-        if node["id"] not in ends:
-            ends[node["id"]] = 0  # a circle of dependencies ends here
-            before = max((end(by_id[id]) for id in node["depends_on"] if id in by_id), default=0)
-            ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
-        return ends[node["id"]]
-
-    return max(map(end, decomposition), default=0)

@@ -64,6 +64,7 @@ def open_book(
     official: bool,
     search: str,
     context_length: int | None,
+    tokenizer: str | None,
     lemmatizer: str,
     wiki: str | None,
 ) -> Solver:
@@ -80,7 +81,7 @@ def open_book(
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
     source = wikipedia(wiki)
     normalizer = shared_normalizer(lemmatizer)
-    counter_of = counters()
+    counter_of = counters(tokenizer)
     refusing: set[str] = set()  # models that reject tools
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

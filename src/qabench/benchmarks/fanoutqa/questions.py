@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import loads, type_name
-from qabench.benchmarks.fanoutqa.evidence_pages import hops
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
 from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
@@ -110,6 +109,25 @@ def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
         n = hops(loads(row["decomposition"]))
         groups |= {"type": [type_name(loads(row["answer"]))], "hops": [f"{n} hop{'s' * (n != 1)}"]}
     return groups
+
+
+def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
+
+    A sub-question comes after those that it depends on, and counts as many hops as its own decomposition, or else one.
+    0 for a question without sub-questions.
+    """
+    by_id = {node["id"]: node for node in decomposition}
+    ends: dict[str, int] = {}
+
+    def end(node: Mapping[str, Any]) -> int:
+        if node["id"] not in ends:
+            ends[node["id"]] = 0  # a circle of dependencies ends here
+            before = max((end(by_id[id]) for id in node["depends_on"] if id in by_id), default=0)
+            ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
+        return ends[node["id"]]
+
+    return max(map(end, decomposition), default=0)
 
 
 def _of_file(file: Path) -> Questions:

@@ -85,6 +85,7 @@ def fanoutqa_open_book(
     protocol: str = AUTO,
     search: str = AUTO,
     context_length: int | None = None,
+    tokenizer: str | None = None,
     wiki: str | None = None,
 ) -> Task:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
@@ -100,8 +101,9 @@ def fanoutqa_open_book(
             "auto": the same as the prompt.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
             text for a model whose provider rejects them.
-        context_length: the model's context window in tokens; by default the one that Inspect knows. Tokens are counted
-            by the model's tokenizer if it is available, else estimated.
+        context_length: the model's context window in tokens; by default the one that Inspect knows.
+        tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
+            Hub; by default the model's tokenizer if it is available, else a documented estimate.
         wiki: a ZIM file of Wikipedia.
 
     Raises:
@@ -111,7 +113,7 @@ def fanoutqa_open_book(
     strings = prompts.open_book(prompt)
     protocol = chosen_protocol(protocol, strings.tools.name)
     check_window(context_length)
-    solver = open_book(strings, protocol == OFFICIAL, search, context_length, lemmatizer, wiki)
+    solver = open_book(strings, protocol == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki)
     gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
     user_prompt = strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
@@ -130,6 +132,7 @@ def fanoutqa_evidence_provided(
     prompt: str = AUTO,
     protocol: str = AUTO,
     context_length: int | None = None,
+    tokenizer: str | None = None,
     wiki: str | None = None,
 ) -> Task:
     """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
@@ -138,7 +141,7 @@ def fanoutqa_evidence_provided(
         config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token limit; "qabench":
             without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
-        lemmatizer, context_length: see ``fanoutqa_open_book``.
+        lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
 
     Raises:
@@ -149,7 +152,7 @@ def fanoutqa_evidence_provided(
     protocol = chosen_protocol(protocol, user_prompt.name)
     check_window(context_length)
     official = protocol == OFFICIAL
-    solver = evidence_provided(user_prompt, document, official, context_length, lemmatizer, wiki)
+    solver = evidence_provided(user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("evidence-provided", user_prompt, protocol, [solver, ask()], selection, scoring)
 

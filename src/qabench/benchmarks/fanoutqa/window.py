@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -117,13 +118,22 @@ class TokenCounter:
         return self.message_tokens + (await self.count(text) if text else 0)
 
 
-async def token_counter(model: Model) -> TokenCounter:
+async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
     """Return the best available way to count a model's tokens.
 
-    In this order: for an OpenAI model, its tokenizer and what kani adds to a message; the provider's count (the
-    counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if that is a folder or in the
-    Hugging Face cache; Inspect's estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
+    In this order: ``tokenizer``, a folder with tokenizer.json, that file, or a repository on the Hub; for an OpenAI
+    model, its tokenizer and what kani adds to a message; the provider's count (the counting services of Anthropic,
+    Google and xAI); the tokenizer with the model's name, if that is a folder or in the Hugging Face cache; Inspect's
+    estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
     """
+    if tokenizer:
+        try:
+            return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
+        except Exception as error:  # the libraries raise plain exceptions
+            raise InputError(
+                f"the tokenizer {tokenizer!r} cannot be read ({error}): use a folder with tokenizer.json, that file, "
+                "or a repository on the Hub (without network access: one in the cache)"
+            ) from None
     api = type(model.api)
     counts_itself = (api.count_tokens, api.count_text_tokens) != (ModelAPI.count_tokens, ModelAPI.count_text_tokens)
     if counts_itself and await _works(model):
@@ -131,8 +141,8 @@ async def token_counter(model: Model) -> TokenCounter:
             return TokenCounter(f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS)
         return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
-        if tokenizer := _tokenizer(name):
-            return _of_tokenizer(name, tokenizer)
+        with suppress(Exception):
+            return _of_tokenizer(name, _tokenizer(name, fetch=False))
     if not offline_variable() and await _works(model):
         return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
 
@@ -142,13 +152,13 @@ async def token_counter(model: Model) -> TokenCounter:
     return TokenCounter(ESTIMATE, estimate)
 
 
-def counters() -> Callable[[Model], Awaitable[TokenCounter]]:
+def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]]:
     """Return ``token_counter`` with a cache by model."""
     by_model: dict[str, TokenCounter] = {}
 
     async def counter_of(model: Model) -> TokenCounter:
         if str(model) not in by_model:
-            by_model[str(model)] = await token_counter(model)
+            by_model[str(model)] = await token_counter(model, tokenizer)
         return by_model[str(model)]
 
     return counter_of
@@ -177,18 +187,14 @@ def _of_tokenizer(name: str, tokenizer: Any) -> TokenCounter:
     return TokenCounter(f"the tokenizer {name}", in_thread)
 
 
-def _tokenizer(name: str) -> Any:
-    """Return the tokenizer in a folder or in the Hugging Face cache; None if it is not there or cannot be read."""
-    try:
-        from huggingface_hub import hf_hub_download
-        from tokenizers import Tokenizer
+def _tokenizer(name: str, fetch: bool) -> Any:
+    from huggingface_hub import hf_hub_download
+    from tokenizers import Tokenizer
 
-        file = Path(name).expanduser() / "tokenizer.json"
-        return Tokenizer.from_file(
-            str(file) if file.is_file() else hf_hub_download(name, "tokenizer.json", local_files_only=True)
-        )
-    except Exception:  # the libraries raise plain exceptions
-        return None
+    path = Path(name).expanduser()
+    if not path.exists():
+        path = Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
+    return Tokenizer.from_file(str(path / "tokenizer.json" if path.is_dir() else path))
 
 
 async def _works(model: Model) -> bool:
