@@ -1,4 +1,4 @@
-"""Another value of a field of a signature is a deviation, or the field is irrelevant: FanOutQA and ExpertQA."""
+"""Another value of a field of a signature is a deviation, or it is irrelevant: FanOutQA, ExpertQA and fastbook."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 
 from qabench.benchmarks import benchmark
 from qabench.evaluation.signature import deviations, signature
+from qabench.loading_scripts import dataset_table, file_digest
 
 SPACY = "en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b"
+((OFFICIAL_FILE,),) = dataset_table("fastbook").config("questions").splits.values()
 # Official values of the fields whose declaration is a function.
 VALUES: dict[str, dict[str, Any]] = {
     "fanoutqa": {
@@ -31,17 +33,20 @@ VALUES: dict[str, dict[str, Any]] = {
         "fact_scores": "gpt-3.5-turbo/official-0123/given",
         "rouge": "rouge-score-0.1.2",
     },
+    "fastbook": {"data": file_digest("fastbook", OFFICIAL_FILE), "repair": "ftfy-6.3.1"},
 }
 IRRELEVANT = {
     "fanoutqa": {"benchmark", "setting", "top_p", "top_k", "seed", "judge_cache_key", "context_length"}
     | {"reasoning_effort", "reasoning_tokens", "effort"}
     | {"references", "questions"},  # with "data", from which they follow
     "expertqa": {"benchmark", "model", "method", "passages", "seed"},
+    "fastbook": {"chunker", "chunk_size", "overlap", "corpus", "method", "query", "model"},
 }
+UNOFFICIAL = {"expertqa_faithfulness", "fastbook_rouge"}  # whose other fields do not matter
 SCORES = [(name, score) for name in VALUES for score in benchmark(name).declarations()]
 
 
-@pytest.mark.parametrize(("name", "score"), [pair for pair in SCORES if pair[1] != "expertqa_faithfulness"])
+@pytest.mark.parametrize(("name", "score"), [pair for pair in SCORES if pair[1] not in UNOFFICIAL])
 def test_each_changed_field_deviates_or_is_irrelevant(name: str, score: str) -> None:
     declaration = benchmark(name).declarations()[score]
     irrelevant = IRRELEVANT[name] | ({"config", "split"} if score == "expertqa_evidence" else set())

@@ -135,8 +135,3 @@ def test_run_compare_and_report(python: Path, predictions: Path) -> None:
     qabench(python, "report", str(log), "--output", "page")
     page = "".join(path.read_text(encoding="utf-8") for path in (folder_of(python) / "page").rglob("*.html"))
     assert "Rivers" in page and "Which river flows through Manaus?" in page
-
-
-def test_wrong_names_list_the_new_ones(python: Path, predictions: Path) -> None:
-    done = run(python, "-m", "qabench", "score", "river", str(predictions), fails=True)
-    assert done.returncode == 2 and "rivers" in done.stderr

@@ -111,18 +111,16 @@ def test_the_harness_lists_our_tasks_and_tags() -> None:
     }
 
 
-def check_fanoutqa(task: str, config: str, lemmatizer: str, limit: int | None = None) -> dict[str, Any]:
-    """Compare the harness's scores with those of a file, and return the metadata of the results."""
-    rows = read_questions(config).rows[:limit]
+def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
+    n = 20
+    rows = read_questions("dev").rows[:n]
     questions = [{"question": row["question"], "answer": loads(row["answer"])} for row in rows]
     texts = answer_styles.answers(questions, answer_styles.dropped)
     answers = read_predictions([{"id": row["id"], "answer": text} for row, text in zip(rows, texts, strict=True)][1:])
-    options = {"only_score_answered": True} if limit else {}
-    results = run(answering(answers), task, limit=limit)
-    got = figures(results, task)
-    expected = BENCHMARK.evaluate(config, answers, lemmatizer=lemmatizer, **options)
+    results = run(answering(answers), FANOUTQA, limit=n)
+    got = figures(results, FANOUTQA)
+    expected = BENCHMARK.evaluate("dev", answers, lemmatizer="auto", only_score_answered=True)
     score = BENCHMARK.official_shape(expected)
-    n = len(rows)
     share = len(expected.records) / n  # the harness counts unanswered questions as 0
     assert 0 < score["acc"]["loose"] < 1
     assert {name: value for name, value in got.items() if "_stderr" not in name} == pytest.approx(
@@ -136,15 +134,10 @@ def check_fanoutqa(task: str, config: str, lemmatizer: str, limit: int | None = 
     )
     loose = [record.scores["acc.loose"] for record in expected.records] + [0.0] * (n - len(expected.records))
     assert got["acc.loose_stderr"] == pytest.approx(stdev(loose) / n**0.5)
-    metadata: dict[str, Any] = results["configs"][task]["metadata"]
-    assert f"|data:{read_questions(config).data_digest}|" in metadata["signatures"]["acc"]
-    assert "|lemmatizer:" in metadata["signatures"]["acc"] and "|rouge:" in metadata["signatures"]["rouge"]
-    return metadata
-
-
-def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
-    metadata = check_fanoutqa(FANOUTQA, "dev", "auto", limit=20)
-    assert "|prompt:official-" in metadata["signatures"]["acc"]
+    metadata = results["configs"][FANOUTQA]["metadata"]
+    signatures = metadata["signatures"]
+    assert f"|data:{read_questions('dev').data_digest}|" in signatures["acc"] and "|rouge:" in signatures["rouge"]
+    assert "|lemmatizer:" in signatures["acc"] and "|prompt:official-" in signatures["acc"]
     assert not any(said.startswith("prompt") for said in metadata["deviations"]["acc"])
 
 
@@ -181,20 +174,6 @@ def test_felm_scores_are_those_of_felm_scores(method: str) -> None:
     kinds = [said.partition(":")[0] for said in metadata["deviations"]["felm"]]
     assert kinds == ["config", "data", "prompt"]
     assert f"|method:{method}|" in signed and "|prompt:qabench-" in signed and "|unparsed:all_correct|" in signed
-
-
-def test_felm_on_real_responses(mirror: Path) -> None:
-    model = Scripted(found_by)
-    tasks = [f"qabench_felm_{domain}_raw" for domain in DOMAINS]
-    results = run(model, *tasks, limit=5)
-    for domain, task in zip(DOMAINS, tasks, strict=True):
-        rows = list(load_dataset("felm", domain, split="test[:5]"))
-        expected = felm_expected(rows)
-        assert {name: value for name, value in figures(results, task).items() if "_stderr" not in name} == expected
-        assert "|prompt:official-" in results["configs"][task]["metadata"]["signatures"]["felm"]
-    official = (mirror / "hkust-nlp/felm/eval/prompt/segment/wk/prompt_wk_raw.txt").read_text(encoding="utf-8")
-    assert official.strip() in model.asked[0][0]
-    assert model.asked[0][1]["max_gen_toks"] == 100
 
 
 def test_a_chat_model_on_a_server() -> None:
@@ -265,8 +244,11 @@ def test_the_folder_by_its_name_and_without_the_harness() -> None:
 
 def test_generation_parameters_are_signed(mirror: Path) -> None:
     task = "qabench_felm_math_raw"
-    results = run("dummy", task, limit=1)
+    model = Scripted(found_by)
+    results = run(model, task, limit=1)
     assert results["configs"][task]["metadata"]["deviations"] == {"felm": []}
+    official = (mirror / "hkust-nlp/felm/eval/prompt/segment/math/raw.txt").read_text(encoding="utf-8")
+    assert official.strip() in model.asked[0][0]
     results = run("dummy", task, limit=1, gen_kwargs={"max_gen_toks": 1000})
     metadata = results["configs"][task]["metadata"]
     assert metadata["deviations"] == {"felm": ["max tokens: 1000 instead of 100"]}

@@ -66,24 +66,10 @@ def one(question: list[dict[str, Any]], passages: Any, **options: Any) -> Answer
     return answer_component_scores([question], [passages], **options)
 
 
-def test_the_largest_rank_of_all_components_counts() -> None:
-    question = [{"context": ["x", "far"]}, {"context": ["y"]}]
-    score = one(question, ["-", "y", "x far", "x"], k=[1, 2, 3, 10])
-    assert score.ranks == ((3, 2),)
-    assert [score.mrr(k) for k in score.cutoffs] == [0, 0, 1 / 3, 1 / 3]
-    assert [score.recall(k) for k in score.cutoffs] == [0, 0.5, 1, 1]
-
-
 @pytest.mark.parametrize("nothing", [None, UNANSWERED, [], ()])
 def test_nothing_retrieved(nothing: Any) -> None:
     score = one([{"context": ["x"]}], nothing)
     assert (score.mrr(10), score.recall(10)) == (0, 0)
-
-
-def test_components_without_and_with_empty_context() -> None:
-    score = one([{"context": ["x"]}, {"context": []}, {}, {"context": [""]}], ["x"])
-    assert score.ranks == ((1, None, None, 1),)
-    assert (score.mrr(10), score.recall(10)) == (0, 0.5)
 
 
 def test_a_question_without_components() -> None:

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.felm.scores import Reading, as_reply, felm_scores, read_reply
+from qabench.benchmarks.felm.scores import Reading, felm_scores, read_reply
 from qabench.errors import InputError
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
@@ -57,15 +55,6 @@ def test_replies(reply: str, official: Any, readable: Any) -> None:
 )
 def test_replies_of_vicuna(reply: str, official: Any, readable: Any) -> None:
     assert read_reply(reply, 2, "vicuna") == Reading(official, readable)
-
-
-def test_a_missing_reply() -> None:
-    assert read_reply(None, 2) == Reading((T, T), None, missing=True)
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=30))
-def test_verdicts_survive_as_a_reply(verdicts: list[bool]) -> None:
-    assert read_reply(as_reply(tuple(verdicts)), len(verdicts)).readable == tuple(verdicts)
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,6 @@ def run(task: Any, script: Script | Mapping[str, Reply] | Iterable[Reply], folde
     return read_eval_log(logs[0].location)
 
 
-def figures(log: EvalLog) -> dict[str, float]:
-    """The mean of each column."""
-    assert log.results
-    (score,) = log.results.scores
-    return {name: one.value for name, one in score.metrics.items() if not name.endswith("_stderr")}
-
-
 def in_order(log: EvalLog) -> list[EvalSample]:
     """The samples in the order of the task's questions: logs are read sorted by id."""
     by_id = {sample.id: sample for sample in log.samples or []}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import datasets
 from inspect_ai.log import EvalLog
-from scripted_model import Reply, in_order, run, text
+from scripted_model import in_order, run
 
-import qabench
 from qabench.benchmarks.expertqa.passages import load_passages
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import question_id
@@ -122,55 +120,6 @@ def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> N
     assert "made.up" not in json.dumps(detail)
 
 
-@pytest.mark.parametrize("method", ["retrieve-read", "post-hoc"])
-def test_a_run_scores_as_the_metrics(method: str, corpus: str, tmp_path: Path, compared: Callable[[str], None]) -> None:
-    cited = "Light takes eight minutes [1]. Dough rises by yeast [1][2]. The moon is far. It is so [9]."
-    log = done(
-        tmp_path,
-        lambda prompt: cited if "rust" in prompt or "Why" in prompt else NO_ANSWER,
-        method=method,
-        corpus=corpus,
-    )
-    samples, ours = in_order(log), figures_of(log)
-    claims = [claim for sample in samples for claim in score_of(sample).metadata["detail"]["claims"]]
-    assert ours["evidence"] == sum(bool(claim["evidence"]) for claim in claims) / len(claims)
-    assert ours["abstains"] == sum(score_of(sample).answer == NO_ANSWER for sample in samples) / len(samples)
-    assert 0 < ours["evidence"] < 1 and 0 < ours["abstains"] < 1
-    assert {kind: ours[kind] for kind in ROUGES} == rouge_of(samples)
-    assert {name: score.interval.mean for name, score in read_run(log.location).scores().items()} == ours
-    assert "labels:none" in score_of(samples[0]).metadata["signatures"]["autoais"]
-    compared(f"{len(samples)} answers, {len(claims)} claims, {method}")
-
-
-def rouge_of(samples: Any) -> dict[str, float]:
-    """The metric's result for the answers that have a reference."""
-    having = [sample for sample in samples if sample.metadata["expected"] is not None]
-    answers = [score_of(one).answer for one in having]
-    metric = qabench.load_metric("expertqa_lfqa")
-    found = metric.compute(predictions=answers, references=[one.metadata["expected"] for one in having])
-    return {kind: found[kind] for kind in ROUGES}
-
-
-@pytest.mark.parametrize(
-    ("reply", "status", "claims"),
-    [
-        (text("Light takes", "max_tokens"), "cut off", 1),
-        (text("no", "content_filter"), "refused", None),
-        (TimeoutError(), "failed", None),
-        ("\ud800 is half a letter [1].", "answered", 1),
-    ],
-)
-def test_every_reply_is_recorded(reply: Reply, status: str, claims: int | None, tmp_path: Path) -> None:
-    log = done(tmp_path, lambda prompt: reply, fields="Law,Linguistics")
-    found = read_run(log.location)
-    assert log.status == "success" and {record.status for record in found.records} == {status}
-    for record in found.records:
-        assert record.scores.get("claims") == claims
-    if claims is None:
-        assert found.scores() == {}  # nothing was answered
-        assert {record.scores["rouge1"] for record in found.records} == {0.0}
-
-
 def test_ids_and_groups(tmp_path: Path) -> None:
     samples = list(expertqa("sample").dataset)
     assert [one.id for one in samples] == [question_id(one.metadata["question"]) for one in samples]
@@ -190,19 +139,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 def test_wrong_arguments_list_the_valid_ones(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         expertqa(**({"config": "sample"} | wrong))
-
-
-def test_configs_of_the_real_data(mirror: Path) -> None:
-    questions = {one.id: one for one in expertqa("questions").dataset}
-    assert len(questions) == 2507
-    test, validation = (expertqa("random", split=split).dataset for split in (None, "validation"))
-    assert (len(test), len(validation)) == (219, 217)
-    for one in test:
-        assert one.metadata["question"] == questions[one.id].metadata["question"]
-    lfqa = expertqa("lfqa_random").dataset
-    assert [one.id for one in lfqa] == [str(i) for i in range(219)]
-    # The answers of the lfqa configs are made from the revised answers in the same way.
-    assert all(a.metadata["expected"] == b.metadata["expected"] for a, b in zip(test, lfqa, strict=True))
 
 
 def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:

@@ -21,11 +21,8 @@ from inspect_ai.log import read_eval_log
 from scripted_model import in_order, run
 from web_server import Reply, WebServer, page
 
-from qabench import loading_scripts
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.expertqa import tasks
 from qabench.benchmarks.expertqa.claims import split_predictions
-from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
@@ -124,39 +121,6 @@ def _check_claims_of_export(found: Any, path: Path) -> None:
     for row in rows:
         wanted = [(claim["claim"], claim["evidence"]) for claim in row.get("claims", [])]
         assert [(claim["claim"], claim["evidence"]) for claim in again[row["id"]]] == wanted
-
-
-def test_pages_read_are_compared_with_named_ones(
-    server: WebServer, search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = server.url
-    named = {
-        "Why is the sky blue?": [f"[1] {url}/light/\n\nLight", f"{url}/gone", f"[2] {url}/paper.pdf"],  # 1 of 3 is read
-        "Is light fast?": [f"{url}/bread#dough", f"\n[3] {url}/light"],
-        "Does iron rust?": [f"{url}/light"],  # the search finds nothing
-        "Why does dough rise?": ["a book", ""],
-    }
-    row = json.loads((loading_scripts.FOLDER / "expertqa/sample/answers.jsonl").read_text().partition("\n")[0])
-    answer = row["answers"]["gpt4"]
-    rows = []
-    for question, texts in named.items():
-        claims = [answer["claims"][0] | {"evidence": [], "revised_evidence": text} for text in texts]
-        rows.append(row | {"question": question, "answers": {"gpt4": answer | {"claims": claims}}})
-    file = tmp_path / "questions.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    monkeypatch.setattr(tasks, "load_questions", lambda config, split: load_questions(config, split, file))
-
-    def reply(messages: Any) -> str | Exception:
-        return RuntimeError("the model is down") if "Is light fast?" in messages[-1].text else ANSWER
-
-    log = run(task("retrieve-read-web", search), reply, tmp_path / "logs")
-    evaluation = read_run(log.location, questions=file)
-    scores = {record.question: dict(record.scores) for record in evaluation.records}
-    assert [scores[question].get("evidence.recall") for question in named] == [1 / 3, 1, 0, None]
-    assert [scores[question].get("evidence.precision") for question in named] == [1 / 2, 1, None, None]
-    assert not evaluation.recorded and not evaluation.problems  # scored again from the pages in the log
-    missing = next(record.detail["evidence_missing"] for record in evaluation.records if "blue" in record.question)
-    assert [page.rpartition("/")[2] for page in missing] == ["gone", "paper.pdf"]
 
 
 def test_post_hoc_searches_for_each_claim(server: WebServer, search: str, tmp_path: Path) -> None:

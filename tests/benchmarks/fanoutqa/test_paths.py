@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import answer_styles
 from openai_server import Fault, OpenAIServer, completion
-from scripted_model import Reply, figures, in_order, run, text
+from scripted_model import Reply, run
 
 import qabench
 from qabench.answers import loads
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.benchmarks.fanoutqa.questions import read_questions
@@ -25,61 +23,22 @@ from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
 
-FANOUTQA = benchmark("fanoutqa")
-FAULTS: dict[int, Reply] = {
-    3: "",
-    5: text("I cannot speak about The Hobbit, 1998.", "content_filter"),
-    7: TimeoutError(),
-    8: text("cut off in the mid", "max_tokens"),
-}
-
-
-def compare(config: str, ids: Sequence[str], replies: Sequence[Reply], lemmatizer: str, tmp_path: Path) -> int:
-    """Scores the replies in all ways; returns the number of compared scores."""
-    questions = read_questions(config)
-    rows = [questions.by_id[i] for i in ids]
-    by_question = {row["question"]: reply for row, reply in zip(rows, replies, strict=True)}
-
-    def script(messages: Any) -> Reply:
-        return by_question[messages[0].text.partition("Question: ")[2]]
-
-    log = run(fanoutqa_closed_book(config, ids=list(ids), lemmatizer=lemmatizer, prompt="qabench"), script, tmp_path)
-    inspect = figures(log)
-    scored = [(sample.scores or {})["fanoutqa"] for sample in in_order(log)]
-    assert [sample.id for sample in in_order(log)] == list(ids)
-    read = read_run(log.location)
-    assert {name: score.interval.mean for name, score in read.scores().items()} == inspect
-
-    predictions = [score.answer for score in scored]
-    given = {"predictions": predictions, "references": [row["answer"] for row in rows]}
-    acc = qabench.load_metric("fanout_acc").compute(**given, lemmatizer=lemmatizer)
-    rouge = qabench.load_metric("fanout_rouge").compute(**given)
-    parts = {kind: rouge[kind] for kind in ("rouge1", "rouge2", "rougeL")}
-    official = {"acc": {"loose": acc["loose"], "strict": acc["strict"]}, "rouge": parts}
-    assert BENCHMARK.official_shape(read) == official
-    whole = qabench.load_metric("fanoutqa").compute(**given, lemmatizer=lemmatizer)
-    assert {name: whole[name] for name in official} == official
-
-    lines = [{"id": id, "answer": answer} for id, answer in zip(ids, predictions, strict=True) if answer is not None]
-    file = tmp_path / "answers.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    if len(ids) == len(questions.rows):
-        evaluation = BENCHMARK.evaluate(config, read_predictions(file), lemmatizer=lemmatizer)
-        assert BENCHMARK.official_shape(evaluation) == official
-        assert [dict(record.scores) for record in evaluation.records] == [dict(score.value) for score in scored]
-        signed = evaluation.signatures["acc"].split("|references:")[1].split("|")[0]
-        assert f"|references:{signed}|" in read.signatures["acc"]
-    return len(inspect) * (len(ids) + 1)
-
 
 @pytest.mark.parametrize("style", answer_styles.STYLES)
-def test_the_sample_in_every_style(style: Callable[..., str], tmp_path: Path, compared: Callable[[str], None]) -> None:
+def test_metrics_score_as_files_in_every_style(style: Callable[..., str]) -> None:
     rows = read_questions("sample").rows
-    replies: list[Reply] = list(answer_styles.answers([{"answer": loads(row["answer"])} for row in rows], style))
-    for position, fault in FAULTS.items():
-        replies[position] = fault
-    n = compare("sample", [row["id"] for row in rows], replies, "simplemma", tmp_path)
-    compared(f"{n} scores of the 12 questions of the sample, style {style.__name__}")
+    answers: list[Any] = answer_styles.answers([{"answer": loads(row["answer"])} for row in rows], style)
+    answers[3:5] = ["", None]
+    lines = [{"id": row["id"], "answer": text} for row, text in zip(rows, answers, strict=True) if text is not None]
+    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), lemmatizer="simplemma")
+    given = {"predictions": [record.answer for record in evaluation.records]}
+    given["references"] = [row["answer"] for row in rows]
+    acc = qabench.load_metric("fanout_acc").compute(**given, lemmatizer="simplemma")
+    rouge = qabench.load_metric("fanout_rouge").compute(**given)
+    whole = qabench.load_metric("fanoutqa").compute(**given, lemmatizer="simplemma")
+    official = BENCHMARK.official_shape(evaluation)
+    assert official["acc"] == {"loose": acc["loose"], "strict": acc["strict"]} == whole["acc"]
+    assert official["rouge"] == {kind: rouge[kind] for kind in ("rouge1", "rouge2", "rougeL")} == whole["rouge"]
 
 
 # Answer -> how the judge replies: a verdict, or a reply without a readable one. The last call fails.

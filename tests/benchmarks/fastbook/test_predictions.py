@@ -67,18 +67,6 @@ def write_run(study: Study, outcome: Outcome, folder: Path) -> list[str]:
     return [str(folder / "run.txt"), "--corpus", str(folder / "corpus.jsonl")]
 
 
-def test_the_command_prints_the_rank(mirror: Path, tmp_path: Path) -> None:
-    study = load_study()
-    outcome = run(study, parse_method("bm25"))
-    arguments = ["score", "fastbook", *write_run(study, outcome, tmp_path)]
-    result = CliRunner().invoke(app, [*arguments, "--k", "5,10"], catch_exceptions=False)
-    assert result.exit_code == 0
-    assert "Recall@10 0.8563 ranks 4th of 5" in result.stdout
-    document = json.loads(CliRunner().invoke(app, [*arguments, "--json"], catch_exceptions=False).stdout)
-    assert document["scores"] == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
-    assert set(document["published"]) == {"mrr@10", "recall@10"}
-
-
 def test_a_run_file_becomes_a_report(tmp_path: Path) -> None:
     study = load_study("sample", chunk_size=60)
     run_file, *corpus = write_run(study, run(study, parse_method("bm25")), tmp_path)

@@ -12,16 +12,13 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 from ftfy import fix_text
-from inspect_ai.log import EvalLog
-from scripted_model import figures, in_order, run, text
-from typer.testing import CliRunner
+from scripted_model import run, text
 
 import qabench
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
 from qabench.benchmarks.fastbook.evaluate import load_questions, read
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
-from qabench.cli import app
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
 
@@ -32,33 +29,8 @@ def last_words(messages: Any) -> str:
     return " ".join(messages[-1].text.split()[-40:])
 
 
-def retrieved(config: str, method: str, *options: str) -> dict[str, Any]:
-    """The report of ``qabench fastbook retrieve`` for a method."""
-    arguments = ["fastbook", "retrieve", "--config", config, "--method", method, *options, "--json"]
-    ((outcome,),) = [json.loads(CliRunner().invoke(app, arguments).stdout)["methods"]]
-    found: dict[str, Any] = outcome
-    return found
-
-
 def score_of(sample: Any) -> Any:
     return (sample.scores or {})["fastbook"]
-
-
-def check_equal(log: EvalLog, config: str, method: str) -> int:
-    report = retrieved(config, method)
-    assert {name: value for name, value in figures(log).items() if "@" in name} == report["scores"]
-    samples = in_order(log)
-    for sample, wanted in zip(samples, report["per_question"], strict=True):
-        assert {"id": sample.id} | {n: v for n, v in score_of(sample).value.items() if "@" in n} == wanted
-    shown = {name: one.interval.mean for name, one in read_run(log.location).scores().items()}
-    assert {name: shown[name] for name in report["scores"]} == report["scores"]
-    assert {score_of(sample).metadata["signatures"]["retrieval"] for sample in samples} == {report["signature"]}
-    return len(samples)
-
-
-@pytest.mark.parametrize("method", ["bm25", "fts"])
-def test_retrieval_scores_are_those_of_the_study(method: str, tmp_path: Path) -> None:
-    assert check_equal(run(fastbook_rag("sample", method), last_words, tmp_path), "sample", method) == 12
 
 
 def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:

@@ -51,17 +51,6 @@ def ours(method: str = "raw", **options: Any) -> FelmMethod:
     return felm_method(method, prompt="qabench", **options)
 
 
-@pytest.mark.parametrize(("method", "tail"), [("link", f"links: {LINKS}\n"), ("content", "doc: The Moon is far.\n")])
-def test_official_prompts_with_references(method: str, tail: str, mirror: Path) -> None:
-    text = user_message(felm_method(method, prompt="official"), row())
-    assert text.endswith(f"Question: How far is the {{Moon}}?\nSegments: 1. It is near.\n2. very near\n3. \n\n"
-                         f"Rerefence {tail}")  # fmt: skip
-    for one in (row("math"), row(ref=[], ref_contents=[])):
-        assert user_message(felm_method(method, prompt="official"), one) == user_message(
-            felm_method("raw", prompt="official"), one
-        )
-
-
 def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/wk/prompt_wk_raw\.txt(.|\n)*prompt=qabench"):

@@ -158,16 +158,6 @@ def test_our_prompts_without_the_authors_files(cache: Path, monkeypatch: pytest.
         felm("sample", domains="wk")
 
 
-def test_the_signature_has_the_real_parameters(tmp_path: Path) -> None:
-    answered = run(felm_own("sample"), lambda messages: "ALL_CORRECT", tmp_path, max_tokens=33, top_p=0.5)
-    found = read_run(answered.location)
-    assert "|max_tokens:33|" in found.signatures["felm"] and "|temperature:0.0|" in found.signatures["felm"]
-    said = found.deviations(found.scores()["recall"])
-    assert {"max tokens: 33 instead of 100", "top p: 0.5 (the official value is not known)"} < set(said)
-    failed = run(felm_own("sample"), lambda messages: RuntimeError("down"), tmp_path)
-    assert "max_tokens" not in read_run(failed.location).signatures["felm"]
-
-
 def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
     asked: list[Any] = []
     task = felm("math", official_quirks=True, reply_format="vicuna", ids="0")
