@@ -6,9 +6,6 @@ The checks before publishing have separate tests; here they always pass.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -339,19 +336,6 @@ def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- a Hub that misbehaves
 
 
-@pytest.mark.parametrize("body", [b"{}", b"null", b"\xff"])
-@pytest.mark.parametrize(
-    "request_line", ["GET /api/spaces/qabench/fanout_acc$", "GET .*/fanout_acc/refs", "POST .*/fanout_acc/preupload"]
-)
-def test_malformed_answers_name_the_endpoint(hub: Hub, request_line: str, body: bytes) -> None:
-    if "refs" in request_line:
-        send("metrics")
-    hub.fail(request_line, status=200, body=body, times=100)
-    reason = the(send("metrics"), "fanout_acc").reason or ""
-    assert hub.url in reason
-    assert "check HF_ENDPOINT" in reason
-
-
 @pytest.mark.parametrize("fault", [{"body": b"[1]"}, {"status": 302, "headers": {"Location": "http://127.0.0.2:9/x"}}])
 def test_a_hostile_hub_fails_each_repository(run: Callable[..., Any], hub: Hub, fault: dict[str, Any]) -> None:
     hub.fail("(GET|POST) /api/(spaces|datasets|repos)/", **{"status": 200, "times": 1000} | fault)
@@ -383,25 +367,3 @@ def test_an_upload_without_an_answer_ends(hub: Hub, chunked: bool, monkeypatch: 
     content = b"a" * 50_000
     with client.bounded_answers(), pytest.raises(httpx2.ReadTimeout, match=r"no answer within ([2-9]|\d\d+) seconds"):
         get_session().put(f"{hub.url}/file", content=iter([content]) if chunked else content)
-
-
-KILLED = """
-from qabench.hub import publish, staging
-publish.metric_names = lambda: ["fanout_acc"]
-staging.check_space = lambda name, folder: ([], f"{name}|not run")
-publish.publish("metrics", "qabench")
-"""
-
-
-def test_publishing_goes_on_after_a_kill(hub: Hub) -> None:
-    """The process is killed while it waits for the answer to its commit, which took effect."""
-    hub.fail("POST .*/fanout_acc/tag", endless="silence")
-    environment = os.environ | hub.environment | {"HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-    process = subprocess.Popen([sys.executable, "-W", "ignore", "-c", KILLED], env=environment)
-    while not any("/fanout_acc/tag" in line for line in hub.lines("POST")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    assert states(send("metrics")) == {"fanout_acc": "published", "felm_factuality": "published"}
-    assert len(hub.repo("space", "qabench/fanout_acc").history()) == 2

@@ -19,11 +19,10 @@ from tiny_t5 import save_tiny_t5
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, digests, read_manifest
-from qabench.hub.cards import in_namespace, license_of
+from qabench.hub.cards import license_of
 from qabench.hub.staging import (
     check_dataset,
     check_space,
-    pinned,
     run_card,
     stage_dataset,
     stage_space,
@@ -201,19 +200,6 @@ def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
 
 
 # --- requirements, names, licenses
-
-
-@pytest.mark.parametrize("text", ["", "qabench==1.0\n", "qabench\nqabench[fast]\n"])
-def test_requirements_that_cannot_be_pinned(text: str) -> None:
-    with pytest.raises(QabenchError, match="lines like qabench"):
-        pinned(text)
-
-
-def test_names_in_a_namespace() -> None:
-    text = 'load("qabench/felm"), `qabench/fanoutqa`, (qabench/fanout_acc)'
-    assert in_namespace(text, r"a\1") == text.replace("qabench/", "a\\1/")
-    for other in ("https://x.org/qabench/felm", "src/qabench/felm", "qabench/hub", "qabench/felmx", "import qabench"):
-        assert in_namespace(other, "a") == other
 
 
 def test_a_benchmark_without_a_license_is_rejected() -> None:

@@ -281,18 +281,3 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     assert later["pull_request"].endswith("/discussions/2")
     assert "does not exist" in failed(report, "--setting=x", "--push", "someone/nothing")
     assert [row["date"] == "2026-02-01" for row in rows(2)] == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        {"status": 200, "body": b"[1]"},
-        {"status": 302, "headers": {"Location": "http://127.0.0.2:9/x"}},
-        {"status": 418, "body": b'{"error": "\\u001b[31m"}'},
-    ],
-)
-def test_a_hostile_hub_is_one_error(hub: Hub, report: Path, fault: dict[str, Any]) -> None:
-    hub.fail(".*", times=100, **fault)
-    message = failed(report, "--setting=x", "--push", MODEL)
-    assert TOKEN not in message and message.count("\n") == 0
-    assert hub.repo("model", MODEL).pull_requests == []

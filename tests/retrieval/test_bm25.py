@@ -21,16 +21,6 @@ def test_ties_come_by_position() -> None:
     assert len(set(index.search("y x", 9001).scores[:-1])) == 1
 
 
-def test_a_batch_equals_single_searches() -> None:
-    index = BM25Index(TEXTS)
-    queries = ["cat", "", "dog ran", "the"] * 5
-    expected = [index.search(query, 3) for query in queries]
-    assert index.search_batch(iter(queries), 3) == expected
-    assert index.search_batch([], 3) == []
-    mask = [True, False, True, False, False]
-    assert index.search_batch(queries, 3, mask=mask) == [index.search(query, 3, mask=mask) for query in queries]
-
-
 def test_a_mask_restricts_results_without_changing_scores() -> None:
     index = BM25Index(TEXTS)
     hits = index.search("dog", 5, mask=[True, False, True, True, False])
@@ -87,9 +77,3 @@ def test_extreme_parameters_stay_finite() -> None:
         for k1, b in ((0, 0), (0, 1), (1.5, 1)):
             scores = BM25Index(TEXTS, method, k1=k1, b=b, delta=0).scores("the cat dog")
             assert all(map(math.isfinite, scores)), (method, k1, b)
-
-
-def test_progress_counts_documents() -> None:
-    done: list[int] = []
-    BM25Index((f"text {number}" for number in range(20_000)), progress=done.append)
-    assert done == [8192, 16384, 20_000]

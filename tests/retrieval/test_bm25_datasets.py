@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from datasets import Dataset, Features, IterableDataset, Value
+from datasets import Dataset, IterableDataset, Value
 
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, add_bm25_index
@@ -87,14 +87,6 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_rows_that_cannot_be_indexed_are_named(rows: list[Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         BM25Index.from_dataset(rows, **options)
-
-
-def test_a_dataset_says_which_columns_it_has(dataset: Dataset) -> None:
-    with pytest.raises(InputError, match="no column 'body'; the columns are title, text, chapter, hard"):
-        BM25Index.from_dataset(dataset, "body")
-    holes = Dataset.from_dict({"text": ["a", None]}, features=Features(text=Value("string")))
-    with pytest.raises(InputError, match="row 1 has no text in text"):
-        BM25Index.from_dataset(holes)
 
 
 def test_filters(dataset: Dataset) -> None:

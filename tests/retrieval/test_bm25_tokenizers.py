@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -45,12 +44,6 @@ def test_terms() -> None:
     pytest.importorskip("Stemmer", reason="needs PyStemmer")
     assert Words(stemmer="english")("running cats ran") == ["run", "cat", "ran"]
     assert Words(stop_words="english", stemmer="german")("Häuser") == ["haus"]
-
-
-def test_an_index_with_stop_words_counts_lengths_without_them() -> None:
-    texts = ["the cat", "a cat", "cat sat", "the a of"]
-    plain = BM25Index([" ".join(Words("english")(text)) for text in texts])
-    np.testing.assert_array_equal(BM25Index(texts, tokenizer=Words("english")).scores("the cat"), plain.scores("cat"))
 
 
 def test_unknown_stop_words_and_stemmers_are_refused() -> None:

@@ -86,23 +86,3 @@ def test_a_corpus_ranked_by_an_encoder(tmp_path: Path, cache: Path, monkeypatch:
     found = load_passages(str(corpus), ranker="dense", encoder="counts")
     assert [one.id for one in found.find("moon", "", 2).passages] == ["2", "0"]
     assert found.signature()["ranker"] == "counts"
-
-
-@pytest.mark.slow
-def test_an_encoder_on_this_machine(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
-    from sentence_transformers import SentenceTransformer
-    from tiny_encoder import save_tiny_encoder
-
-    from qabench.models.encoder import SentenceEncoder
-
-    folder = save_tiny_encoder(tmp_path / "model", WORDS)
-    encoder = SentenceEncoder(folder, "cpu")
-    texts = [text for text in TEXTS if text]
-    expected = SentenceTransformer(folder).encode(texts, normalize_embeddings=True)
-    assert np.allclose(encoder.passages(texts), expected, atol=1e-6)
-    assert encoder.name.startswith(f"{folder}@")
-    hits = DenseIndex(texts, encoder).search(texts[0], 4)
-    assert hits.positions[0] == 0 and hits.scores[0] == pytest.approx(1.0, abs=1e-4)
-    with pytest.raises(QabenchError, match="no weights"):
-        SentenceEncoder(str(tmp_path), "cpu")

