@@ -50,14 +50,6 @@ def test_quickstart_ranks_the_sample_systems(tmp_path: Path) -> None:
     assert "Next" not in qabench("quickstart", "--quiet", QABENCH_MIRROR="").stderr
 
 
-def test_list() -> None:
-    listed = as_json("list", QABENCH_MIRROR="")
-    sample = next(row for row in listed["configs"] if (row["benchmark"], row["config"]) == ("fanoutqa", "sample"))
-    assert sample["data"] == "shipped"
-    assert "fanout_acc" in listed["metrics"]
-    assert "fanoutqa dev_nov23" in qabench("list").stdout
-
-
 def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     files = ("--output", tmp_path / "out/report.json", "--per-item", tmp_path / "rows.jsonl")
     given = ("score", "fanoutqa", GENERATIONS / "hasty.jsonl", *SAMPLE, "--by", "category", "--by", "type")

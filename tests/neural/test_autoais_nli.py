@@ -228,11 +228,3 @@ def test_unusable_models(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
     with pytest.raises(QabenchError, match='its vocabulary lacks "1" or "0"'):
         load_entailment(str(tmp_path))
-
-
-def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from qabench.models.entailment import load_entailment
-
-    monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"AutoAIS labels need torch: pip install 'qabench\[autoais\]'"):
-        load_entailment("m")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from expertqa_scripts import labeled, punctuation_splitter
+from expertqa_scripts import annotated_rows, labeled, punctuation_splitter
 from tiny_t5 import save_tiny_t5
 
 from qabench.models.entailment import clean, label_claims, prompt_of
@@ -19,13 +18,8 @@ Claims = list[tuple[str, list[str]]]
 
 def claims_of(mirror: Path) -> Claims:
     """All claims of the 436 annotated answers."""
-    found = []
-    for name in ("rand_val.jsonl", "rand_test.jsonl"):
-        text = (mirror / "chaitanyamalaviya/ExpertQA/data/lfqa" / name).read_text(encoding="utf-8")
-        for row in map(json.loads, filter(None, text.split("\n"))):
-            for answer in row["answers"].values():
-                found += [(claim["claim_string"], claim["evidence"] or []) for claim in answer["claims"]]
-    return found
+    answers = [answer for row in annotated_rows(mirror) for answer in row["answers"].values()]
+    return [(claim["claim_string"], claim["evidence"] or []) for answer in answers for claim in answer["claims"]]
 
 
 def chosen(claims: Claims, n: int) -> Claims:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -315,6 +317,8 @@ def as_shown(text: str) -> str:
 def test_harmful_texts_are_only_shown(browser: Browser, tmp_path: Path) -> None:
     built = build_report([hostile_run(HARMFUL), hostile_run(HARMFUL[1:])], tmp_path, title=HARMFUL[1])
     assert "\x00" not in built.read_text(encoding="utf-8")
+    policy = re.search('Security-Policy" content="(.+)"', built.read_text(encoding="utf-8"))
+    assert policy and re.match("default-src 'none'; script-src 'sha256-[^' ]+'; ", html.unescape(policy[1]))
     with watched_page(browser) as page:
         page.goto(built.as_uri())
         rows = page.locator(".questions a")
@@ -332,27 +336,6 @@ def test_harmful_texts_are_only_shown(browser: Browser, tmp_path: Path) -> None:
         assert page.title() == HARMFUL[1]
         assert page.evaluate("window.harmed === undefined")
         assert page.locator("img").count() == 0
-
-
-def test_injected_html_could_do_nothing(browser: Browser, everything: Path) -> None:
-    """The page's policy allows only its own script, and no requests."""
-    with browser.new_context() as context:
-        page = context.new_page()
-        messages: list[str] = []
-        page.on("console", lambda message: messages.append(message.text))
-        page.goto(everything.as_uri())
-        page.evaluate(
-            """() => {
-              const injected = document.createElement("div");
-              injected.innerHTML = "<img src='http://127.0.0.1:9/a.png' onerror='window.harmed = 1'>";
-              const script = document.createElement("script");
-              script.text = "window.harmed = 1";
-              document.body.append(injected, script);
-            }"""
-        )
-        page.wait_for_timeout(200)
-        assert page.evaluate("window.harmed === undefined")
-        assert sum("Content Security Policy" in text for text in messages) >= 2
 
 
 def test_many_questions_open_at_once(browser: Browser, three: list[Evaluation], tmp_path: Path) -> None:
