@@ -204,8 +204,6 @@ def test_undefined_scores_are_null() -> None:
 def test_the_command_line_and_its_samples(tmp_path: Path) -> None:
     harness = [sys.executable, "-m", "lm_eval"]
     include = ["--include_path", str(FOLDER)]
-    listed = subprocess.run([*harness, "ls", "tasks", *include], capture_output=True, text=True, check=True).stdout
-    assert all(f"|{name} " in listed for name in (FANOUTQA, "qabench_felm_sample_raw", "qabench_felm_domains_cot"))
     command = [*harness, "run", "--model", "dummy", *include, "--tasks", "qabench_sample", "--limit", "4"]
     output = ["--log_samples", "--output_path", str(tmp_path)]
     environment = os.environ | {"PYTHONWARNINGS": "default"}

@@ -18,7 +18,6 @@ from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
 from qabench.citations import metric_class
 from qabench.errors import InputError
-from qabench.evaluation.signature import IRRELEVANT, Field
 
 FOLDER = Path(metrics.__file__).parent
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -158,14 +157,6 @@ def test_loads_by_path_and_combines(name: str, example: Any) -> None:
     options = OPTIONS.get(name, {})
     result = evaluate.combine([loaded]).compute(predictions=predictions, references=references, **options)
     assert result["signature"]
-
-
-def test_deviations_follow_the_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
-    declared = {"references": IRRELEVANT, "normalizer": IRRELEVANT, "lemmatizer": Field(("the official one",))}
-    monkeypatch.setattr("qabench.benchmarks.Benchmark.declaration", lambda self, score: {"fanout_acc": declared}[score])
-    result = qabench.load_metric("fanout_acc").compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
-    (deviation,) = result["deviations"]
-    assert "simplemma-" in deviation and deviation.endswith("instead of the official one")
 
 
 def test_citation_and_description(name: str, metric: Any) -> None:

@@ -62,13 +62,9 @@ def test_the_real_questions_on_random_rankings(mirror: Path, seed: int) -> None:
     assert 0 < score.mrr(1) < score.mrr(10) < score.recall(10) < 1
 
 
-def one(question: list[dict[str, Any]], passages: Any, **options: Any) -> AnswerComponentScores:
-    return answer_component_scores([question], [passages], **options)
-
-
 @pytest.mark.parametrize("nothing", [None, UNANSWERED, [], ()])
 def test_nothing_retrieved(nothing: Any) -> None:
-    score = one([{"context": ["x"]}], nothing)
+    score = answer_component_scores([[{"context": ["x"]}]], [nothing])
     assert (score.mrr(10), score.recall(10)) == (0, 0)
 
 

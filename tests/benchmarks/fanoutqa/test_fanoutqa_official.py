@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.errors import InputError
 from qabench.evaluation.signature import deviations, signature
 
 
@@ -24,13 +22,3 @@ def test_sentences(field: str, value: object, said: str) -> None:
     fields = {"normalizer": "fanoutqa-1+ftfy-6.3.1", "lemmatizer": "en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b"}
     (found,) = deviations(signature("fanout_acc", **fields | {field: value}), DECLARATIONS["fanout_acc"])
     assert found.startswith(said)
-
-
-def test_the_digest_of_dev_is_official(mirror: object) -> None:
-    line = signature("fanout_run", data=read_questions("dev").data_digest, prompt="x", protocol="official")
-    assert len(deviations(line, DECLARATIONS["fanout_run"])) == 1  # the prompt
-
-
-def test_the_leaderboard_has_no_questions() -> None:
-    with pytest.raises(InputError, match="no questions in 'leaderboard'; allowed: dev, test, dev_nov23"):
-        read_questions("leaderboard")
