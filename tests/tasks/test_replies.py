@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,8 @@ from openai_server import Fault, OpenAIServer
 from qabench.runs.log import read_run
 from qabench.runs.running import resume, start
 from qabench.tasks.replies import model_identity
+
+CONVERTER = os.environ.get("EVERY_EVAL_EVER") or shutil.which("every_eval_ever")
 
 
 @pytest.fixture
@@ -66,6 +71,20 @@ def test_other_readers_can_read_a_log(server: OpenAIServer, tmp_path: Path, benc
         as_every_eval_ever(log)
         assert EvalLog.model_validate_json(log.model_dump_json()).eval.model == log.eval.model
         assert "CachePolicy" not in repr(log)
+    if CONVERTER:
+        convert = ["convert", "inspect", "--log_path", str(path), "--output_dir", "data"]
+        printed = [every_eval_ever(tmp_path, *convert)]
+        files = [str(file.relative_to(tmp_path)) for file in (tmp_path / "data").rglob("*.json*")]
+        printed.append(every_eval_ever(tmp_path, "validate", *files))
+        assert len(files) == 2 and "2 passed" in printed[1], printed
+        assert all(file.startswith(f"data/{benchmark}-sample/") for file in files)
+
+
+def every_eval_ever(folder: Path, *arguments: str) -> str:
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([str(CONVERTER), *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def as_every_eval_ever(log: EvalLog) -> None:
