@@ -80,11 +80,6 @@ def parse_row(row: Any, parser: Any = parse.parse_annotated) -> Any:
     return parser(Row.of(row, "here.jsonl, line 1"))
 
 
-def claim_of(row: dict[str, Any]) -> dict[str, Any]:
-    claim: dict[str, Any] = row["answers"][0]["claims"][0]
-    return claim
-
-
 def jsonl(path: Path, *rows: Any) -> Path:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -136,26 +131,6 @@ def test_a_file_of_the_schema_loads(config: str, tmp_path: Path) -> None:
     loaded = qabench.load_dataset("expertqa", config, data_files=files, cache_dir=str(tmp_path / "hf"))
     again = (lambda row: row) if config.startswith("lfqa") else source_of
     assert {split: [again(row) for row in of_split] for split, of_split in loaded.items()} == rows
-
-
-def test_nulls_stay_null(tmp_path: Path) -> None:
-    fields = set(annotated()["answers"]["gpt4"]["claims"][0]) - {"claim_string", "evidence"}
-    row = annotated(**dict.fromkeys(fields))
-    row["answers"]["gpt4"] |= {"usefulness": None, "annotation_time": None}
-    path = jsonl(tmp_path / "main.jsonl", row)
-    (loaded,) = qabench.load_dataset("expertqa", "main", split="train", data_files=path, cache_dir=str(tmp_path))
-    assert source_of(loaded) == row
-    assert claim_of(loaded)["revised_evidence"] is None and claim_of(loaded)["revised_evidence_is_text"] is None
-
-
-def test_optional_fields_of_a_claim() -> None:
-    assert claim_of(parse_row(annotated()))["optional_fields"] == []
-    claim = claim_of(parse_row(annotated(source_reliability=None, fact_score=None)))  # null is not absent
-    assert claim["optional_fields"] == ["fact_score", "source_reliability"]
-    more = {"atomic_claims": ["Bees dance."], "atomic_evidences": [""], "fact_score": 1, "autoais_label": "Y"}
-    claim = claim_of(parse_row(annotated(**more)))
-    assert {key: claim[key] for key in more} == more
-    assert claim["optional_fields"] == list(more)
 
 
 @pytest.mark.parametrize("key", stats.CLAIM_LABELS)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import qabench
 from qabench.benchmarks.fanoutqa.accuracy import contains_word
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import MissingExtra
 from qabench.text import Normalizer, lemmatizers, normalize
 from qabench.text.normalize import THOUSANDS, NormalizedTextCache, after_lemmas, repair
 
@@ -90,11 +90,6 @@ def test_a_missing_model_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("QABENCH_SPACY_MODEL", str(tmp_path / "nowhere"))
     with pytest.raises(MissingExtra, match=r"nowhere.*meta\.json"):
         Normalizer("auto")
-
-
-def test_an_unknown_lemmatizer() -> None:
-    with pytest.raises(InputError, match="allowed: auto, spacy, simplemma"):
-        Normalizer("nltk")
 
 
 class TestCache:
