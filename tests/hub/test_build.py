@@ -224,13 +224,6 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(tmp_path: Path, monke
     assert finished and at > 4
 
 
-def test_two_at_once(tmp_path: Path) -> None:
-    arguments = [sys.executable, "-m", "qabench", "build", str(tmp_path), "felm", "--config", "sample"]
-    running = [subprocess.Popen(arguments, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait() for process in running] == [0, 0]
-    assert build_module.check_replaceable(tmp_path / "felm") is not None
-
-
 # --- missing data
 
 

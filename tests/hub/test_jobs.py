@@ -86,25 +86,18 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
 
 
 VLLM = """#!{python} -P
-import json, sys
+import sys
 sys.path.append({support!r})
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from openai_server import completion
+from http.server import ThreadingHTTPServer
+from openai_server import Fault, OpenAIServer
 options = dict(zip(sys.argv, sys.argv[1:]))
 open({started!r}, "a").write(options["serve"] + " ")
 if options.get("--max-model-len") == "1":
     sys.exit("ValueError: it does not fit into the GPU's memory")
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self, answer={{"data": [{{"id": options["serve"], "max_model_len": 4096}}]}}):
-        data = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.do_GET(completion("Mars, 1998 and Lima."))
-HTTPServer((options["--host"], int(options["--port"])), Handler).serve_forever()
+server = OpenAIServer()
+server.models = Fault(body={{"data": [{{"id": options["serve"], "max_model_len": 4096}}]}})
+handler = server._server.RequestHandlerClass
+ThreadingHTTPServer((options["--host"], int(options["--port"])), handler).serve_forever()
 """
 
 

@@ -193,12 +193,6 @@ def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.M
         run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
 
 
-def test_the_order_of_what_a_card_states_counts(tmp_path: Path) -> None:
-    assert run_card("```python\nprint(1)  # 1\nprint('free')\nprint(2)  # 2\n```\n", tmp_path) == ["1", "free", "2"]
-    with pytest.raises(QabenchError, match="states that its code prints '1', but it prints"):
-        run_card("```python\nprint(2)  # 2\nprint(1 + 1)  # 1\n```\n", tmp_path)
-
-
 # --- requirements, names, licenses
 
 

@@ -193,15 +193,6 @@ def test_the_example_scores_as_by_the_library(name: str, monkeypatch: pytest.Mon
     assert ("Unofficial scores" in text) == bool(expected.get("deviations"))
 
 
-def test_ids_name_the_questions_and_what_was_missed() -> None:
-    answers = [{"id": "b", "answer": "Lima"}, {"id": "c", "answer": "<script>x</script>"}]
-    values = {"predictions": lines(answers), "references": lines(ROWS), "per_question": True}
-    text, result = answer("fanout_acc", values | SIMPLE)
-    assert result and json.loads(result)["strict"] == 1 / 3
-    assert re.search(r"\| a +\| 0 +\| False +\| paris +\|", text.lower().replace("false", "False"))
-    assert "questions without a prediction: 1 (a)" in text
-
-
 def test_foreign_text_is_escaped() -> None:
     records = [{"x<1>": "<2>", "parts": {"<3>": ["<4>"]}}]
     result = {"a<5>": "<6>", "by<7>": {"<8>": {"<9>": "<10>"}}, "list<11>": [{"<12>": "<13>"}], "per_question": records}

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from mediawiki_server import free_port, wait_for
@@ -17,13 +16,10 @@ from qabench.errors import InputError
 from qabench.io.http import HttpClient
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
 from qabench.retrieval.wiki.kiwix import Kiwix
-from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
+from qabench.retrieval.wiki.page import PageMissing, WikiError
 
 pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
-RSS = """<?xml version="1.0"?><rss version="2.0"><channel><title>Search</title><link>/search?x</link>
-<item><title>Grey heron</title><link>/b/A/Grey_heron</link><book><title>Birds</title></book></item>
-<item><title>No link</title></item></channel></rss>"""
 BAR = '<span class="kiwix"><span id="kiwixtoolbar"><div><a href="/"><button>Home</button></a></div></span></span>'
 
 
@@ -32,15 +28,8 @@ def offline(isolated: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_OFFLINE", "1")  # a server configured by the user is still used
 
 
-def kiwix_of(web: WebServer, prefix: str = "") -> Kiwix:
-    return Kiwix(f"{web.url}{prefix}/", "b", client=HttpClient(retry=BRISK))
-
-
-def test_search(web: WebServer) -> None:
-    web.pages["/search"] = Reply(RSS.encode())
-    assert kiwix_of(web).search("wading birds?", 3) == [WikiPage("Grey heron", url="/b/A/Grey_heron")]
-    expected = {"pattern": "wading birds?", "start": "0", "pageLength": "3", "books.name": "b", "format": "xml"}
-    assert dict(parse_qsl(urlsplit(web.requests[0][0]).query)) == expected
+def kiwix_of(web: WebServer) -> Kiwix:
+    return Kiwix(f"{web.url}/", "b", client=HttpClient(retry=BRISK))
 
 
 def test_search_errors(web: WebServer) -> None:
@@ -91,8 +80,6 @@ BIRDS = {
     "Mute swan": "<h1>Mute swan</h1><p>A waterbird, seldom eats fish.</p><img src='x.png' alt='A swan'>",
     "What? A bird": "<p>An odd title.</p>",
 }
-
-
 PAGE = "<!DOCTYPE html><html><head><title>{title}</title><meta charset='utf-8'></head><body>{body}</body></html>"
 
 
