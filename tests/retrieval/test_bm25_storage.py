@@ -11,12 +11,14 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import xxhash
 from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval import BM25Index, Words
+from qabench.retrieval.bm25.storage import START
 
 TEXTS = [f"text number {number} of {number % 7} kinds, a{number % 13} Zürich \U0001f642" for number in range(200)]
 ROWS = {"text": TEXTS, "kind": [number % 3 for number in range(200)]}
@@ -111,6 +113,19 @@ def test_crafted_arrays_are_rejected(path: Path, name: str, place: int, value: i
     array[place] = value
     index.save(path)
     with pytest.raises(InputError, match="its content does not fit together"):
+        BM25Index.load(path)
+
+
+HEADERS = [b"{}", b"null", b'{"lengths": {}}', b'{"lengths": {"starts": 9}}', b"[" * 9999]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_crafted_headers_are_rejected(path: Path, header: bytes) -> None:
+    BM25Index(TEXTS).save(path)
+    content = len(header).to_bytes(8, "little") + header
+    checksum = xxhash.xxh3_64_intdigest(content).to_bytes(8, "little")
+    path.write_bytes(path.read_bytes()[: START - 16] + checksum + content)
+    with pytest.raises(InputError, match="is damaged"):
         BM25Index.load(path)
 
 

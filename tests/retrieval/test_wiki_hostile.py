@@ -52,6 +52,15 @@ def test_invalid_ids_are_rejected(server: ScriptedWiki, wiki: MediaWiki, tmp_pat
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_a_title_s_file_with_a_path_for_an_id(tmp_path: Path) -> None:
+    cache = WikiCache(tmp_path)
+    cache.remember_title("A", 7)
+    (file,) = (tmp_path / "titles").iterdir()
+    for text in ('{"title": "A", "pageid": "../7"}', '{"title": "A", "pageid": -7}', "[" * 100_000, "[]", "\xff"):
+        file.write_text(text, encoding="latin-1")
+        assert cache.pageid_of("A") is None
+
+
 @pytest.mark.parametrize("target", ["http://localhost:{port}/w/api.php", "http://127.0.0.1:9/x", "file:///etc/passwd"])
 def test_redirects_to_other_hosts_are_rejected(server: ScriptedWiki, wiki: MediaWiki, target: str) -> None:
     port = server.api.split(":")[2].split("/")[0]
