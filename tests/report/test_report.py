@@ -89,6 +89,8 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     assert finding(compared) == f"{ahead} ahead of {second}; it is significantly better than all other systems."
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "; it is not significantly better than " in finding(compare(two, metric))
+    equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
+    assert finding(compare(equal, metric)) == "a and b have the same loose accuracy (n = 2)."
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -321,7 +321,10 @@ def finding(comparison: Comparison) -> str:
     if not rivals:
         return f"{best}; it shares no questions with the other systems."
     tied = [label for label in rivals if not (pairs[label].significant and pairs[label].first == leader)]
-    ahead = f"{best}, {_test(pairs[rivals[0]], comparison)} ahead of {rivals[0]}"
+    second = pairs[rivals[0]]
+    if len(rivals) == 1 and second.difference.interval.mean == 0:
+        return f"{leader} and {rivals[0]} have the same {_lowered(comparison.metric.title)} (n = {second.n:,})."
+    ahead = f"{best}, {_test(second, comparison)} ahead of {rivals[0]}"
     if tied:
         return f"{ahead}; it is not significantly better than {_named(tied)}."
     return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."
