@@ -88,10 +88,10 @@ def score(
 ) -> list[Path]:
     """Write FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
 
-    The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark.
+    The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark. Arguments that are not
+    listed here are those of ``normalize``.
 
     Args:
-        source, output, rows_per_part, progress: as ``normalize``.
         prediction: the column of the answers; null for an unanswered question.
         reference: the column of the reference answers.
         families: some of "acc", "rouge" and "bleurt".
@@ -183,8 +183,9 @@ def label(
 ) -> list[Path]:
     """Write "Y" for each claim that its evidence entails, else "N", as the column "label" (AutoAIS).
 
+    Arguments that are not listed here are those of ``normalize``.
+
     Args:
-        source, output, progress: as ``normalize``.
         claim: the column of the claims.
         evidence: the column of their evidence: a list of strings, or null.
         model: see ``qabench.models.entailment.load_entailment``.

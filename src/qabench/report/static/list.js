@@ -58,8 +58,10 @@ class Questions {
     this.list.setAttribute("aria-busy", "true");
     const found = await chosen(this.section, this.form);
     if (asked !== this.asked) return;
+    const focused = this.chosen[$$("li > a", this.list).indexOf(document.activeElement)];
     this.chosen = found;
     this.redraw();
+    this.focusOn(focused); // also when a late filter replaces the rows under the reader
   }
 
   reset() {
