@@ -43,7 +43,7 @@ def parse_published(row: Row) -> PublishedScore:
         row.get("setting", str, None),
         row.get("config", str),
         row.get("metric", str),
-        float(row.get("value", float, int)),
+        row.number("value"),
         row.get("source", str),
     )
 

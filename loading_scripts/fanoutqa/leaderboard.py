@@ -84,11 +84,11 @@ def _scores(row: Row) -> dict[str, Any]:
     return {
         "acc": _numbers(row, "acc", ("loose", "strict")),
         "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
-        "bleurt": row.get("bleurt", float, int, None),
-        "gpt": row.get("gpt", float, int, None),
+        "bleurt": row.number("bleurt", None),
+        "gpt": row.number("gpt", None),
     }
 
 
 def _numbers(row: Row, key: str, names: tuple[str, ...]) -> dict[str, float]:
     part = Row.of(row.get(key, dict), f"{row.where}, field {key!r}").only(*names)
-    return {name: float(part.get(name, float, int)) for name in names}
+    return {name: part.number(name) for name in names}

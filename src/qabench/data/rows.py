@@ -45,6 +45,14 @@ class Row:
         expected = " or ".join("null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types)
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
+    def number(self, key: str, *null: None) -> Any:
+        """Return the field ``key`` as a float. Raises DataError for an integer that is too large for one."""
+        value = self.get(key, float, int, *null)
+        try:
+            return None if value is None else float(value)
+        except OverflowError:
+            raise DataError(f"{self.where}, field {key!r}: {_shown(value)} is too large") from None
+
     def texts(self, key: str) -> list[str]:
         """Return the field ``key``, a list of strings."""
         items = self.get(key, list)
