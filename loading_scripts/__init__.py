@@ -91,11 +91,6 @@ def source_table(name: str) -> SourceTable:
     return load_table(path, name) if path.is_file() else SourceTable(name, ())
 
 
-def config_files(name: str, config: str) -> list[str]:
-    """Return the upstream files of a config. Raises InputError for an unknown config."""
-    return dataset_table(name).config(config).files
-
-
 def open_path(name: str, path: str) -> Path:
     """Return a verified local path of a file of ``configs.json``.
 

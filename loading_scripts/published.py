@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import Row, read_json_list
+from qabench.data.rows import read_json_list
 from qabench.io.tables import Table
 from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
 
@@ -35,32 +35,19 @@ class PublishedScore:
     judge: str | None = None
 
 
-def parse_published(row: Row) -> PublishedScore:
-    """Return a row of a ``leaderboard.json``. Raises DataError that names file, row and field."""
-    row.only("system", "setting", "config", "metric", "value", "source")
-    return PublishedScore(
-        row.get("system", str),
-        row.get("setting", str, None),
-        row.get("config", str),
-        row.get("metric", str),
-        row.number("value"),
-        row.get("source", str),
-    )
-
-
 def published_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Return the rows of a ``leaderboard.json`` as rows of the dataset."""
+    """Yield the rows of a ``leaderboard.json``. Raises DataError that names file, row and field."""
     for row in read_json_list(path):
-        fields = asdict(parse_published(row))
-        del fields["judge"]  # these files have no scores by a judge
-        yield fields
+        row.only("system", "setting", "config", "metric", "value", "source")
+        texts = {key: row.get(key, str) for key in ("system", "config", "metric", "source")}
+        yield texts | {"setting": row.get("setting", str, None), "value": row.number("value")}
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:
     """Return the scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     files = [file for of_split in config.splits.values() for file in of_split] if config else []
-    return [parse_published(row) for file in files for row in read_json_list(open_path(name, file))]
+    return [PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))]
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:

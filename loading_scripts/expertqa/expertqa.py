@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import datasets
 
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import read_json_lines
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.expertqa.parse import (
     ANSWER_KEYS,
@@ -16,10 +16,7 @@ from qabench.loading_scripts.expertqa.parse import (
     LARGEST,
     OPTIONAL_KEYS,
     TEXTS,
-    parse_annotated,
-    parse_collected,
-    parse_lfqa,
-    parse_question,
+    parser_of,
 )
 
 TEXT = datasets.Value("string")
@@ -59,18 +56,9 @@ class ExpertQA(BenchmarkBuilder):
     LICENSE = "mit"
 
     def _columns(self) -> dict[str, Any]:
-        return self._schema[0]
-
-    @property
-    def _schema(self) -> tuple[dict[str, Any], Callable[[Row], dict[str, Any]]]:
-        """Return the columns of the config, and the function that parses a row."""
-        name = self.config.name
-        if name.startswith("lfqa_"):
-            return LFQA, parse_lfqa
-        if name == "questions":
-            return QUESTION, parse_question
-        parse = parse_collected if name.startswith("answers_") else parse_annotated
-        return QUESTION | {"answers": datasets.List(ANSWER)}, parse
+        if self.config.name.startswith("lfqa_"):
+            return LFQA
+        return QUESTION if self.config.name == "questions" else QUESTION | {"answers": datasets.List(ANSWER)}
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        return map(self._schema[1], read_json_lines(path))
+        return map(parser_of(self.config.name), read_json_lines(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from qabench.data.rows import Row
@@ -52,14 +53,20 @@ TEXTS = ("attribution", "evidence", "revised_evidence", "atomic_claims", "atomic
 LARGEST = {"annotation_time": 2**53, "fact_score": 1}  # a float64 represents all integers up to 2**53 exactly
 
 
+def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
+    """Return the function that parses a row of a config."""
+    if config.startswith("lfqa_"):
+        return parse_lfqa
+    if config == "questions":
+        return parse_question
+    return parse_collected if config.startswith("answers_") else parse_annotated
+
+
 def parse_annotated(row: Row) -> dict[str, Any]:
     """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
-    Returns:
-        question, annotator_id, answers (a list; in the source a dict with the answer of one system) and metadata.
-
-    Raises:
-        DataError: a field is invalid, or a label or a system is unknown; the message names file, line and field.
+    ``answers`` becomes a list; in the source it is a dict with the answer of one system. DataError names file, line and
+    field.
     """
     for system in row.get("answers", dict):
         if system not in SYSTEMS:
@@ -116,10 +123,9 @@ def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
         answer = Row.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(*ANSWER_KEYS)
         if not complete:
             answer = _filled(answer, ANSWER_KEYS[1:])
-        claims = None if answer.get("claims", list, None) is None else list(answer.rows("claims"))
-        fields = {key: _value(answer, key) for key in ANSWER_KEYS[1:] if key != "claims"}
-        fields["claims"] = claims and [_claim(claim, complete) for claim in claims]
-        answers.append({"system": system, "answer_string": answer.get("answer_string", str)} | fields)
+        claims = answer.get("claims", list, None) and [_claim(claim, complete) for claim in answer.rows("claims")]
+        fields = {key: parse_field(answer, key) for key in ANSWER_KEYS if key != "claims"}
+        answers.append({"system": system, "claims": claims} | fields)
     return answers
 
 
@@ -128,37 +134,28 @@ def _claim(row: Row, complete: bool) -> dict[str, Any]:
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
     row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
-    fields = {key: _value(row, key) for key in CLAIM_KEYS[1:] + OPTIONAL_KEYS if key != "revised_evidence"}
+    fields = {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS if key != "revised_evidence"}
     return fields | {
-        "claim_string": row.get("claim_string", str),
-        "revised_evidence": [revised] if isinstance(revised, str) else _value(row, "revised_evidence"),
+        "revised_evidence": [revised] if isinstance(revised, str) else parse_field(row, "revised_evidence"),
         "revised_evidence_is_text": None if revised is None else isinstance(revised, str),
         "optional_fields": present,
     }
 
 
-def _value(row: Row, key: str) -> Any:
-    """Return the field ``key``: a label, a list of strings, a number, or a string; or null."""
+def parse_field(row: Row, key: str) -> Any:
+    """Return a field of an answer or a claim: a label, a list of strings, a number, or a string; most may be null."""
     if key in LABELS:
-        return _label(row, key)
+        return None if row.get(key, str, None) is None else row.one_of(key, LABELS[key])
     if key in TEXTS:
-        return None if row.get(key, list, None) is None else row.texts(key)
+        return row.get(key, list, None) and row.texts(key)
     if key in LARGEST:
         return _number(row, key, LARGEST[key])
-    return row.get(key, str, None)
+    return row.get(key, str) if key in ("answer_string", "claim_string") else row.get(key, str, None)
 
 
 def _filled(row: Row, keys: tuple[str, ...]) -> Row:
     """Return the row with null for each missing key of ``keys``."""
     return Row(dict.fromkeys(keys) | dict(row.fields), row.where)
-
-
-def _label(row: Row, key: str) -> str | None:
-    value: str | None = row.get(key, str, None)
-    if value is not None and value not in LABELS[key]:
-        allowed = ", ".join(LABELS[key])
-        raise DataError(f"{row.where}, field {key!r}: unknown label {value!r:.60}; allowed: {allowed}, or null")
-    return value
 
 
 def _number(row: Row, key: str, most: int) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +21,15 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per setting of the system in the file, in the order of the settings.
-
-    Raises:
-        DataError: the file is not in the leaderboard's format; names file, field and what was expected.
-    """
+    """Yield one row per setting of the system in the file, in the order of the settings. DataError names the field."""
     file = Row.of(read_json(path), str(path)).only("_submission_hash", "_results_hash", "metadata", *SETTINGS)
     about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
         "name", "authors", "url", "citation", "type", "context", "is_trained_for_function_calling", "details"
     )
     common = {
         "system": about.get("name", str),
-        "authors": about.get("authors", str),
+        **{key: about.get(key, str) for key in ("authors", "citation", "type")},
         "url": about.get("url", str, None),
-        "citation": about.get("citation", str),
-        "type": about.get("type", str),
         "context": about.get("context", int),
         "is_trained_for_function_calling": about.get("is_trained_for_function_calling", bool),
         "details": about.get("details", str, None) if "details" in about.fields else None,
@@ -50,13 +44,7 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
 
 def published_scores() -> list[PublishedScore]:
     """Return all scores of all systems, by metric. Raises SourceError if a file is not available."""
-    files = dataset_table("fanoutqa").config(LEADERBOARD).files
-    return scores_of_rows(row for file in files for row in read_results(open_path("fanoutqa", file)))
-
-
-def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
-    """Return the scores in rows of the dataset's config ``leaderboard``."""
-    urls = {file.path.rpartition("/")[2]: file.url for file in source_table("fanoutqa")}
+    sources = source_table("fanoutqa")
     return [
         PublishedScore(
             row["system"],
@@ -64,10 +52,11 @@ def scores_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[PublishedScore]:
             "test",
             metric,
             value,
-            urls[row["file"]],
+            sources[path].url,
             row["judge"] if metric == "gpt" else None,
         )
-        for row in rows
+        for path in dataset_table("fanoutqa").config(LEADERBOARD).files
+        for row in read_results(open_path("fanoutqa", path))
         for metric, value in _flat(row).items()
     ]
 

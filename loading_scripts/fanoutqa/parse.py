@@ -24,13 +24,9 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_dev(row: Row) -> dict[str, Any]:
-    """Return a development question: a row of ``fanout-final-dev.json``.
+    """Return a development question: a row of ``fanout-final-dev.json``. DataError names file, row and field.
 
-    Returns:
-        id, question, answer and decomposition (JSON text), necessary_evidence (derived), categories.
-
-    Raises:
-        DataError: names file, row, field and what was expected.
+    Answer and decomposition are JSON text, and necessary_evidence are the pages of the decomposition.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))

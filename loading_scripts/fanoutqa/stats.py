@@ -8,9 +8,6 @@ from typing import Any
 
 from qabench.answers import loads, subquestions, type_name
 from qabench.io.tables import Table, count_table
-from qabench.loading_scripts import LEADERBOARD
-from qabench.loading_scripts.fanoutqa.leaderboard import scores_of_rows
-from qabench.loading_scripts.published import published_table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
 PUBLISHED_QUESTIONS = {"dev": 310, "test": 724}
@@ -21,9 +18,6 @@ PARTS = ("answers", "dict values", "list items", "sub-question answers")
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """Count questions, evidence and categories of a config; also types of answers if they are public."""
     rows = [row for split in splits.values() for row in split]
-    if config == LEADERBOARD:
-        scores = scores_of_rows(rows)
-        return [published_table(score for score in scores if not score.metric.endswith((".precision", ".recall")))]
     tables = [_questions(config, rows)]
     if rows and "answer" in rows[0]:
         nodes = [node for row in rows for node in subquestions(loads(row["decomposition"]))]

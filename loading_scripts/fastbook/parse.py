@@ -29,14 +29,10 @@ _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
 
 def parse_question(row: Row) -> dict[str, Any]:
-    """Return a question: an object of the list in ``fastbook-benchmark.json``.
+    """Return a question: an object of the list in ``fastbook-benchmark.json``. DataError names file, row and field.
 
-    Returns:
-        id (derived: "chapter-question_number") and the source's fields; in answer_context, the flags are booleans and
-        answer_component is a list of strings.
-
-    Raises:
-        DataError: names file, row, field and what was expected.
+    The id is "chapter-question_number"; the other fields are the source's. In answer_context, the flags are booleans
+    and answer_component is a list of strings.
     """
     row.only(
         "chapter", "question_number", "question_text", "gold_standard_answer", "answer_context", "question_context"
@@ -65,25 +61,21 @@ def parse_qrels(row: Row) -> list[dict[str, Any]]:
     ]
 
 
-def parse_chapter(notebook: Row, file: str) -> dict[str, Any]:
-    """Return a chapter: a notebook of nbformat 4 and its file name, whose leading digits are the chapter's number.
+def read_chapter(path: Path) -> dict[str, Any]:
+    """Return a chapter: a notebook of nbformat 4; the leading digits of its file name are the chapter's number.
 
-    Returns:
-        chapter, title (the first top-level heading of a markdown cell), file, text (see ``chapter_text``), and cells:
-        all of them, including the questionnaire, each with position (from 0), cell_type and source.
-
-    Raises:
-        DataError: names file, field and what was expected.
+    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text. There are all cells,
+    including the questionnaire, each with position (from 0), cell_type and source. DataError names file and field.
     """
-    notebook.only("cells", "metadata", "nbformat", "nbformat_minor")
-    name = _FILE_NAME.fullmatch(file)
+    notebook = Row.of(read_json(path), str(path)).only("cells", "metadata", "nbformat", "nbformat_minor")
+    name = _FILE_NAME.fullmatch(path.name)
     if not name:
         raise DataError(f"{notebook.where}: expected a name with the chapter's number, such as 01_intro.ipynb")
     cells = [_cell(row, position) for position, row in enumerate(notebook.rows("cells"))]
     return {
         "chapter": int(name[1]),
         "title": _title(cells, notebook.where),
-        "file": file,
+        "file": path.name,
         "text": chapter_text(cells),
         "cells": cells,
     }
@@ -113,21 +105,13 @@ def _component(row: Row) -> dict[str, Any]:
         "answer_component": [answer] if isinstance(answer, str) else list(answer),
         "scoring_type": row.get("scoring_type", str),
         "context": row.texts("context"),
-        "explicit_context": _flag(row, "explicit_context"),
-        "extraneous_answer": _flag(row, "extraneous_answer"),
+        **{key: FLAGS[row.one_of(key, FLAGS)] for key in ("explicit_context", "extraneous_answer")},
     }
 
 
 def _question_context(row: Row) -> dict[str, Any]:
     row.only("question_component", "context")
     return {"question_component": row.get("question_component", str), "context": row.texts("context")}
-
-
-def _flag(row: Row, key: str) -> bool:
-    value = row.get(key, str)
-    if value not in FLAGS:
-        raise DataError(f'{row.where}, field {key!r}: expected the string "true" or "false", got {value!r:.60}')
-    return FLAGS[value]
 
 
 def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
@@ -140,13 +124,10 @@ def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
 
 def _cell(row: Row, position: int) -> dict[str, Any]:
     row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
-    kind = row.get("cell_type", str)
-    if kind not in CELL_TYPES:
-        raise DataError(f"{row.where}, field 'cell_type': expected {', '.join(CELL_TYPES)}, got {kind!r:.60}")
     source = row.get("source", str, list)  # nbformat's two forms: a string, or a list of lines with line endings
     if isinstance(source, list):
         source = "".join(row.texts("source"))
-    return {"position": position, "cell_type": kind, "source": source}
+    return {"position": position, "cell_type": row.one_of("cell_type", CELL_TYPES), "source": source}
 
 
 def _title(cells: list[dict[str, Any]], where: str) -> str:
@@ -170,25 +151,15 @@ def _keywords(row: Row) -> dict[str, Any]:
 
 
 def read_questions(path: Path) -> Iterator[Row]:
-    """Yield the questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0.
-
-    Raises:
-        DataError: not UTF-8, not JSON (with line and column), or not an object whose only field is a list of objects.
-    """
+    """Yield the questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0. Or DataError."""
     for i, value in enumerate(Row.of(read_json(path), str(path)).only("questions").get("questions", list)):
         yield Row.of(value, f"{path}, row {i}")
-
-
-def read_chapter(path: Path) -> dict[str, Any]:
-    """Return the chapter of a notebook; see ``parse_chapter``. Raises DataError also if the file is not JSON."""
-    return parse_chapter(Row.of(read_json(path), str(path)), path.name)
 
 
 def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``; blank lines are skipped.
 
-    Raises:
-        DataError: not UTF-8, not CSV, another header, or a row with too many, too few or wrong fields.
+    DataError names file and line.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")

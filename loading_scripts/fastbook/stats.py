@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from qabench.io.tables import Table
-from qabench.loading_scripts import LEADERBOARD
-from qabench.loading_scripts.published import PublishedScore, published_table
 
 Count = Callable[[Mapping[str, Any]], int]
 
@@ -49,8 +47,6 @@ PUBLISHED_CHARACTERS = 503_769  # of all seven chapters; the source does not hav
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """Return the source's tables for a config; those of the sample have no published numbers."""
     rows = [row for split in splits.values() for row in split]
-    if config == LEADERBOARD:
-        return [published_table(PublishedScore(**row) for row in rows)]
     kind = "questions" if config == "sample" else config.removeprefix("sample_")
     tables = []
     for title, (count, by_chapter) in FIGURES[kind].items():

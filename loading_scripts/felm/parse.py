@@ -35,23 +35,20 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_row(row: Row) -> dict[str, Any]:
-    """Return a response with its annotation: a row of ``eval/all.jsonl``.
+    """Return a response with its annotation: a row of ``eval/all.jsonl``. DataError names file, line and field.
 
-    Returns:
-        The source's fields, in its order: ``response`` is a string or None; ``segmented_response``, ``labels`` (true =
-        factual) and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and
-        ``ref_contents`` are lists, not always of one length.
-
-    Raises:
-        DataError: names file, line, field and what was expected.
+    The fields are the source's: ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual) and
+    ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents`` are
+    lists, not always of one length.
     """
     row.only(*FIELDS)
     segments = row.texts("segmented_response")
-    no_lists = _domain(row) == TEXT_FOR_LIST
+    domain = row.one_of("domain", DOMAINS)
+    no_lists = domain == TEXT_FOR_LIST
     ref = _no_list(row, "ref") if no_lists else row.texts("ref")
     return {
         "index": row.get("index", str),
-        "domain": _domain(row),
+        "domain": domain,
         "source": row.get("source", str),
         "prompt": row.get("prompt", str),
         "response": _response(row),
@@ -74,13 +71,6 @@ def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
     if not row["ref"]:
         source["ref_contents"] = ""
     return source
-
-
-def _domain(row: Row) -> str:
-    domain = row.get("domain", str)
-    if domain not in DOMAINS:
-        raise DataError(f"{row.where}, field 'domain': expected one of {', '.join(DOMAINS)}, got {domain!r:.60}")
-    return str(domain)
 
 
 def _response(row: Row) -> str | None:

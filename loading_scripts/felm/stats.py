@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qabench.io.tables import Table, count_table
-from qabench.loading_scripts import LEADERBOARD
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES
-from qabench.loading_scripts.published import PublishedScore, published_table
 
 ALL = "all"
 SEGMENTS = ("segments", "true", "errors")
@@ -30,8 +28,6 @@ TYPES = [f"{kind}, {label}" for kind in (*map(repr, ERROR_TYPES), NO_TYPES) for 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
     """Count segments, responses and types of error by domain; the config ``sample`` has no published numbers."""
     rows = [row for split in splits.values() for row in split]
-    if config == LEADERBOARD:
-        return [published_table(PublishedScore(**row) for row in rows)]
     counts = Counter((figure, row["domain"]) for row in rows for figure in _figures(row))
     domains = [name for name in DOMAINS if ("responses", name) in counts]
     responses = ("responses", "all segments true", "with an error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -20,10 +21,10 @@ TABLE = SourceTable("fanoutqa", (GOOD, BAD, ABSENT))
 CONFIGS = {"dev": [GOOD.path], "test": [ABSENT.path, GOOD.path]}
 
 
-def config_files(benchmark: str, config: str) -> list[str]:
-    if config not in CONFIGS:
-        raise InputError(f"{benchmark} has no config {config!r}; there are dev, test")
-    return CONFIGS[config]
+def config_of(name: str) -> SimpleNamespace:
+    if name not in CONFIGS:
+        raise InputError(f"fanoutqa has no config {name!r}; there are dev, test")
+    return SimpleNamespace(files=CONFIGS[name])
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One benchmark with three files, of which a mirror has a correct and a damaged one; no network."""
     for name, value in {
         "benchmark_names": lambda: ["fanoutqa", "felm"],
-        "config_files": config_files,
+        "dataset_table": lambda name: SimpleNamespace(name=name, config=config_of),
         "source_table": lambda name: TABLE if name == "fanoutqa" else SourceTable(name, ()),
     }.items():
         monkeypatch.setattr(qabench.loading_scripts, name, value, raising=False)

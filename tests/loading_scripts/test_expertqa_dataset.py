@@ -135,7 +135,9 @@ def test_a_file_of_the_schema_loads(config: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", stats.CLAIM_LABELS)
 def test_unknown_label(key: str) -> None:
-    with pytest.raises(DataError, match=rf"here.jsonl, line 1, .*field '{key}': unknown label 'Maybe'; all") as caught:
+    with pytest.raises(
+        DataError, match=rf"here.jsonl, line 1, .*field '{key}': expected one of .*, got 'Maybe'$"
+    ) as caught:
         parse_row(annotated(**{key: "Maybe"}))
     assert all(label in str(caught.value) for label in parse.LABELS[key])
 
@@ -143,7 +145,7 @@ def test_unknown_label(key: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"usefulness": "Great"}, r"line 1, field 'answers'\['gpt4'\], field 'usefulness': unknown label 'Great'"),
+        ({"usefulness": "Great"}, r"line 1, field 'answers'\['gpt4'\], field 'usefulness': .* 'Great'"),
         ({"annotation_time": float("nan")}, "field 'annotation_time': expected a number from 0 to"),
         ({"annotation_time": -1}, "field 'annotation_time': expected a number from 0 to"),
         ({"annotation_time": 2**60}, "field 'annotation_time': expected a number from 0 to"),

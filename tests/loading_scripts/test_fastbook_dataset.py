@@ -15,11 +15,7 @@ from qabench.data.rows import Row
 from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER
-from qabench.loading_scripts.fastbook.parse import (
-    parse_chapter,
-    parse_question,
-    read_keywords,
-)
+from qabench.loading_scripts.fastbook.parse import parse_question, read_chapter, read_keywords
 
 Load = Callable[[str], list[dict[str, Any]]]
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
@@ -137,11 +133,6 @@ def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
     return {"cell_type": kind, "source": source, "metadata": {}} | more
 
 
-def chapter(cells: list[Any], file: str = "07_seven.ipynb", **changes: Any) -> dict[str, Any]:
-    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5} | changes
-    return parse_chapter(Row.of(notebook, f"/some/{file}"), file)
-
-
 @pytest.mark.parametrize(
     ("cells", "file", "message"),
     [
@@ -155,9 +146,11 @@ def chapter(cells: list[Any], file: str = "07_seven.ipynb", **changes: Any) -> d
         ([cell("markdown", "# T", more=1)], "07_x.ipynb", r"field 'cells'\[0\]: unknown field 'more'"),
     ],
 )
-def test_a_notebook_of_another_form_is_an_error(cells: list[Any], file: str, message: str) -> None:
+def test_a_notebook_of_another_form_is_an_error(cells: list[Any], file: str, message: str, tmp_path: Path) -> None:
+    notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / file).write_text(json.dumps(notebook))
     with pytest.raises(DataError, match=message):
-        chapter(cells, file)
+        read_chapter(tmp_path / file)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ import pytest
 
 import qabench
 from qabench import loading_scripts
-from qabench.data.rows import Row
 from qabench.errors import DataError
 from qabench.loading_scripts.fanoutqa.leaderboard import published_scores, read_results
-from qabench.loading_scripts.published import parse_published, shipped_scores
+from qabench.loading_scripts.published import PublishedScore, shipped_scores
 
 RESULTS = "zhudotexe/fanoutqa/leaderboard-submissions/results"
 SHIPPED = [path.parent.name for path in loading_scripts.FOLDER.glob("*/leaderboard.json")]
@@ -65,5 +64,5 @@ def test_leaderboard_equals_the_files(mirror: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_shipped_scores_load(name: str, tmp_path: Path) -> None:
     rows = qabench.load_dataset(name, "leaderboard", split="test", cache_dir=str(tmp_path)).to_list()
-    assert [parse_published(Row.of(row, "row")) for row in rows] == shipped_scores(name)
+    assert [PublishedScore(**row) for row in rows] == shipped_scores(name)
     assert all(0 < row["value"] < 1 for row in rows)

@@ -160,10 +160,14 @@ class TestInput:
         [
             ([], "nothing to score"),
             ([row(), row()], "1 predictions for 2 references"),
-            (["x"], r"references\[0\] is 'x'; allowed: a row of the dataset"),
-            ([{"answers": ["x"]}], r"references\[0\]\['answers'\]\[0\] is 'x'; allowed: a dict with system"),
-            ([row({"system": "gpt4", "answer_string": "x"})], r"\['answers'\]\[0\] is .*claims \(a list or None\)"),
-            ([row(answer("x"))], r"references\[0\]\['answers'\]\[0\]\['claims'\]\[0\] is 'x'"),  # type: ignore[arg-type]
+            (["x"], r"references\[0\]: expected an object, got string 'x'; references are rows of the dataset"),
+            (
+                [{"answers": {"gpt4": {}}}],
+                r"field 'answers': expected list, got object .* load_dataset returns them",
+            ),
+            ([{"answers": ["x"]}], r"references\[0\], field 'answers'\[0\]: expected an object, got string 'x'"),
+            ([row({"system": "gpt4", "answer_string": "x"})], r"field 'answers'\[0\]: the field 'claims' is missing"),
+            ([row(answer("x"))], r"references\[0\], .*\[0\], field 'claims'\[0\]: .* 'x'"),  # type: ignore[arg-type]
         ],
     )
     def test_bad_rows(self, score: Callable[..., Any], references: Any, message: str) -> None:
@@ -175,8 +179,8 @@ class TestInput:
         [
             (3, r"predictions\[1\] is 3; allowed: a row of the dataset, a list of verdicts, or None"),
             ([], r"predictions\[1\] has 0 verdicts for the 1 claims of references\[1\]"),
-            (["yes"], r"predictions\[1\], claim 0: \w+ is 'yes'; allowed: .*, None"),
-            ([float("nan")], r"predictions\[1\], claim 0: \w+ is nan"),
+            (["yes"], r"predictions\[1\], claim 0, field '\w+': expected .* 'yes'"),
+            ([float("nan")], r"predictions\[1\], claim 0, field '\w+': expected .* nan"),
             (row(), r"predictions\[1\] has systems and numbers of claims \[\], but references\[1\]"),
         ],
     )
@@ -192,10 +196,20 @@ class TestInput:
 @pytest.mark.parametrize(
     ("score", "field", "value", "message"),
     [
-        (autoais, "support", "complete", r"\['claims'\]\[1\]\['support'\] is 'complete'; allowed: Complete, Partial"),
-        (autoais, "evidence", "a page", r"\['evidence'\] is 'a page'; allowed: a list of strings, or None"),
-        (factscore_agreement, "correctness", "Correct", r"\['correctness'\] is 'Correct'; allowed: Definitely correct"),
-        (factscore_agreement, "claim_string", None, r"\['claim_string'\] is None; allowed: text"),
+        (
+            autoais,
+            "support",
+            "complete",
+            r"'claims'\[1\], field 'support': expected one of Complete, .*'complete'",
+        ),
+        (autoais, "evidence", "a page", r"field 'evidence': expected list or null, got string 'a page'"),
+        (
+            factscore_agreement,
+            "correctness",
+            "Correct",
+            r"'correctness': expected one of Definitely .*'Correct'",
+        ),
+        (factscore_agreement, "claim_string", None, r"field 'claim_string': expected string, got null"),
     ],
 )
 def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any, message: str) -> None:
@@ -206,7 +220,7 @@ def test_bad_fields_of_claims(score: Callable[..., Any], field: str, value: Any,
         with pytest.raises(InputError, match="unknown on_unlabeled 'Y'; allowed: N, exclude"):
             score([row(answer(claim()))], [["Y"]], on_unlabeled="Y")
     lacking = {name: kept for name, kept in claim().items() if name != field}
-    with pytest.raises(InputError, match=rf"\['claims'\]\[1\] has no '{field}'; use rows as in the dataset"):
+    with pytest.raises(InputError, match=rf"field 'claims'\[1\]: the field '{field}' is missing; references are rows"):
         score([row(answer(claim(), lacking))], verdicts)
 
 

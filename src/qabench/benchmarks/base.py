@@ -218,8 +218,14 @@ class Benchmark(Displayed, ABC):
     def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
-        By default those of ``tables`` in the dataset's module ``stats``; without this module, the number of rows.
+        By default those of ``tables`` in the dataset's module ``stats``; without this module, the number of rows. For
+        the config ``leaderboard`` it is the table of the published main scores.
         """
+        from qabench.loading_scripts import LEADERBOARD
+        from qabench.loading_scripts.published import published_table
+
+        if config == LEADERBOARD:
+            return [published_table(score for score in self.published() if self.metric(score.metric).main)]
         module = f"qabench.loading_scripts.{self.name}.stats"
         if find_spec(module):
             tables: list[Table] = import_module(module).tables(config, splits)

@@ -121,13 +121,13 @@ def fetch(
 
 
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
-    from qabench.loading_scripts import benchmark_names, config_files, dataset_table, source_table
+    from qabench.loading_scripts import benchmark_names, dataset_table, source_table
 
     names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or benchmark_names())]
     if not configs:
         return [file for name in names for file in source_table(name)]
     name = _only_benchmark(names)
-    paths = dict.fromkeys(path for config in configs for path in config_files(name, config))
+    paths = dict.fromkeys(path for config in configs for path in dataset_table(name).config(config).files)
     return [source_table(name)[path] for path in paths]
 
 

@@ -62,6 +62,13 @@ class Row:
             self.storable(key, item)
         return list(items)
 
+    def one_of(self, key: str, allowed: Iterable[str]) -> str:
+        """Return the field ``key``, a string. Raises DataError unless it is one of ``allowed``."""
+        value: str = self.get(key, str)
+        if value not in allowed:
+            raise DataError(f"{self.where}, field {key!r}: expected one of {', '.join(allowed)}, got {value!r:.60}")
+        return value
+
     def rows(self, key: str) -> Iterator[Row]:
         """Yield the field ``key``, a list of objects, as rows."""
         for i, item in enumerate(self.get(key, list)):

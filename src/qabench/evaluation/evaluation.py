@@ -182,7 +182,10 @@ def item_score(metric: Metric, record: Record) -> float | None:
     values = columns_of(metric, record)
     if values is None:
         return None
-    value = metric.item(*values) if metric.item else values[0]
+    try:
+        value = metric.item(*values) if metric.item else values[0]
+    except ZeroDivisionError:  # such as a share of no claims
+        return None
     return value if isfinite(value) else None
 
 

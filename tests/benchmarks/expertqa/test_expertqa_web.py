@@ -18,8 +18,8 @@ pytest.importorskip("trafilatura", reason="needs the extra web")
 from expertqa_scripts import Splitter
 from expertqa_web_scripts import Scripts
 
-from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.answers import METHODS, Answering, Options, answering, cite_best_passages
+from qabench.benchmarks.expertqa import BENCHMARK, prompts
+from qabench.benchmarks.expertqa.answers import Answering, Options, answering, cite_best_passages
 from qabench.benchmarks.expertqa.facts import find_all, passages_for
 from qabench.benchmarks.expertqa.passages import SearchResult, WebPassages, official_urls, split_page
 from qabench.errors import InputError
@@ -195,7 +195,7 @@ def test_the_splitter_is_langchains() -> None:
 
 
 def test_missing_options_name_the_fix() -> None:
-    for method in METHODS[1:]:
+    for method in [setting.name for setting in BENCHMARK.settings][1:]:
         with pytest.raises(InputError, match="add -T search=searxng" if "web" in method else "add -T corpus=FILE"):
             answering(method, "qabench")
     wrongs: list[tuple[str, Options, str]] = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -53,16 +52,8 @@ def _whole(part: float, whole: float) -> float:
     return whole
 
 
-def _share_or_nan(part: float, whole: float) -> float:
-    return part / whole if whole else nan
-
-
 def _accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     return (tp + tn) / _total(tp, tn, fp, fn)
-
-
-def _accuracy_or_nan(tp: float, tn: float, fp: float, fn: float) -> float:
-    return _share_or_nan(tp + tn, _total(tp, tn, fp, fn))
 
 
 def _precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
@@ -88,7 +79,7 @@ def _numpy_mean(values: Sequence[float]) -> float:
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    functions: dict[str, Any] = {"function": _share, "size": _whole, "item": _share_or_nan}
+    functions: dict[str, Any] = {"function": _share, "size": _whole, "item": _share}
     return Metric(name, title, about, columns=columns, unit="claims", partial=True, **functions, **options)
 
 
@@ -136,7 +127,7 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
         "family": family,
         "unit": "claims",
         "size": _total,
-        "item": _accuracy_or_nan,
+        "item": _accuracy,
         "item_title": "Share of claims labeled as by the experts",
         "partial": True,
     }

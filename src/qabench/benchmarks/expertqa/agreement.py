@@ -8,15 +8,16 @@ Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.errors import InputError
-from qabench.loading_scripts.expertqa.parse import LABELS
+from qabench.data.rows import Row
+from qabench.errors import DataError, InputError
+from qabench.loading_scripts.expertqa.parse import parse_field
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that AutoAIS uses
 ON_UNLABELED = ("N", "exclude")
@@ -51,23 +52,6 @@ class Answer:
     claims: tuple[Claim, ...]
 
 
-def is_fraction(value: Any) -> bool:
-    """Tell whether a value is a number from 0 to 1."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
-
-
-def is_texts(value: Any) -> bool:
-    """Tell whether a value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-# The fields with a model's verdict on a claim, and their values in addition to None, in words and as a function.
-VERDICTS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
-    "autoais_label": ("'Y', 'N'", lambda value: value in LABELS["autoais_label"]),
-    "fact_score": ("a number from 0 to 1", is_fraction),
-}
-
-
 def abstains(answer: str) -> bool:
     """Tell whether an answer abstains: it contains one of ``ABSTENTIONS``."""
     return any(phrase in answer for phrase in ABSTENTIONS)
@@ -78,27 +62,23 @@ def read_answers(
 ) -> list[list[Answer]]:
     """Return the answers of the dataset's rows, each claim with the model's verdict on it.
 
-    A prediction is a row with verdicts (a field of ``VERDICTS``) in its claims, a flat list of verdicts over the claims
-    of all answers of the row, or None if there are none. ``fields`` are the required fields of a claim in the
-    references. Raises InputError for anything in another format; the message names its position.
+    A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the claims of the row's
+    answers, or None if there are none. ``fields`` are the required fields of a claim in the references. Raises
+    InputError for anything in another format; the message names its position.
     """
     check_pairs(references, predictions)
     rows = []
-    for i, (row, prediction) in enumerate(zip(references, predictions, strict=True)):
-        answers = _answers(row, f"references[{i}]")
-        verdicts = iter(_verdicts(prediction, answers, verdict, i))
-        checked = []
-        for j, answer in enumerate(answers):
-            where = f"references[{i}]['answers'][{j}]['claims']"
-            claims = [_checked(claim, fields, f"{where}[{k}]") for k, claim in enumerate(answer["claims"] or ())]
-            judged = tuple(Claim(claim, next(verdicts)) for claim in claims)
-            checked.append(Answer(answer["system"], abstains(answer["answer_string"]), judged))
-        rows.append(checked)
+    try:
+        for i, (row, prediction) in enumerate(zip(references, predictions, strict=True)):
+            answers = _answers(row, f"references[{i}]")
+            verdicts = iter(_verdicts(prediction, answers, verdict, i))
+            rows.append([_answer(*answer, fields, verdicts) for answer in answers])
+    except DataError as error:
+        raise InputError(f"{error}; references are rows of the dataset, as load_dataset returns them") from None
     all_claims = [claim for row in rows for answer in row for claim in answer.claims]
     if all_claims and all(claim.verdict is None for claim in all_claims):
         raise InputError(
-            f"no claim has a verdict: the claims of predictions need the field {verdict} ({VERDICTS[verdict][0]}), as "
-            "in the configs that have it"
+            f"no claim has a verdict: claims of predictions need the field {verdict}, as in the configs that have it"
         )
     return rows
 
@@ -115,28 +95,18 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     ]
 
 
-def _answers(row: Any, where: str) -> list[Mapping[str, Any]]:
-    answers = row.get("answers") if isinstance(row, Mapping) else None
-    if not isinstance(answers, list):
-        raise InputError(
-            f"{where} is {row!r:.80}; allowed: a row of the dataset, a dict whose 'answers' is a list (in the source "
-            "files it is a dict by system, which load_dataset converts to a list)"
-        )
-    for j, answer in enumerate(answers):
-        texts = answer if isinstance(answer, Mapping) else {}
-        if not (
-            isinstance(texts.get("system"), str)
-            and isinstance(texts.get("answer_string"), str)
-            and isinstance(texts.get("claims", False), list | None)
-        ):
-            raise InputError(
-                f"{where}['answers'][{j}] is {answer!r:.80}; allowed: a dict with system, answer_string (strings) and "
-                "claims (a list or None)"
-            )
-    return answers
+def _answers(row: Any, where: str) -> list[tuple[Row, list[Row]]]:
+    """Return each answer of a row with its claims."""
+    answers = Row.of(row, where).rows("answers")
+    return [(answer, list(answer.rows("claims")) if answer.get("claims", list, None) else []) for answer in answers]
 
 
-def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: int) -> list[Any]:
+def _answer(answer: Row, claims: Sequence[Row], fields: Sequence[str], verdicts: Iterator[Any]) -> Answer:
+    judged = tuple(Claim({name: parse_field(claim, name) for name in fields}, next(verdicts)) for claim in claims)
+    return Answer(answer.get("system", str), abstains(answer.get("answer_string", str)), judged)
+
+
+def _verdicts(prediction: Any, answers: Sequence[tuple[Row, list[Row]]], field: str, i: int) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
     where, shape = f"predictions[{i}]", _shape(answers)
     n_claims = sum(n for _, n in shape)
@@ -149,39 +119,16 @@ def _verdicts(prediction: Any, answers: list[Mapping[str, Any]], field: str, i: 
             raise InputError(
                 f"{where} has systems and numbers of claims {_shape(judged)!r:.80}, but references[{i}] {shape!r:.80}"
             )
-        claims = [claim for answer in judged for claim in answer["claims"] or ()]
-        verdicts = [claim.get(field) if isinstance(claim, Mapping) else claim for claim in claims]
+        verdicts = [claim.fields.get(field) for _, claims in judged for claim in claims]
     elif not isinstance(prediction, list | tuple):
         raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
     if len(verdicts) != n_claims:
         raise InputError(f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]")
-    allowed, is_allowed = VERDICTS[field]
-    for k, value in enumerate(verdicts):
-        if value is not None and not is_allowed(value):
-            raise InputError(f"{where}, claim {k}: {field} is {value!r:.60}; allowed: {allowed}, None")
-    return list(verdicts)
+    return [parse_field(Row({field: value}, f"{where}, claim {k}"), field) for k, value in enumerate(verdicts)]
 
 
-def _shape(answers: list[Mapping[str, Any]]) -> list[tuple[str, int]]:
-    return [(answer["system"], len(answer["claims"] or ())) for answer in answers]
-
-
-def _checked(claim: Any, fields: Sequence[str], where: str) -> Mapping[str, Any]:
-    if not isinstance(claim, Mapping):
-        raise InputError(f"{where} is {claim!r:.80}; allowed: a dict with {', '.join(fields)}")
-    for name in fields:
-        if name not in claim:
-            raise InputError(f"{where} has no {name!r}; use rows as in the dataset")
-        value = claim[name]
-        if name in LABELS:
-            fits, allowed = value in (*LABELS[name], None), f"{', '.join(LABELS[name])}, or None"
-        elif name == "evidence":
-            fits, allowed = value is None or is_texts(value), "a list of strings, or None"
-        else:
-            fits, allowed = isinstance(value, str), "text"
-        if not fits:
-            raise InputError(f"{where}[{name!r}] is {value!r:.60}; allowed: {allowed}")
-    return claim
+def _shape(answers: Sequence[tuple[Row, list[Row]]]) -> list[tuple[str, int]]:
+    return [(answer.get("system", str), len(claims)) for answer, claims in answers]
 
 
 @dataclass(frozen=True, slots=True)

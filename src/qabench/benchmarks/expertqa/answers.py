@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import starmap
 from typing import Any
 
-from qabench.benchmarks.expertqa import prompts
+from qabench.benchmarks.expertqa import BENCHMARK, prompts
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, passage_sources, split_claims
 from qabench.benchmarks.expertqa.passages import (
     BM25,
@@ -28,7 +28,6 @@ from qabench.retrieval.documents import Document
 from qabench.tasks.common import named_in_this_call
 from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
 
-METHODS = ("closed", "retrieve-read", "retrieve-read-web", "post-hoc", "post-hoc-web")
 K = 5
 
 
@@ -147,8 +146,7 @@ def answering(
     are the rows of the corpus. Otherwise sources are also found below a heading, and long texts of the corpus are
     split. ``with_fields`` tells whether the questions have fields, which two of the authors' prompts name.
     """
-    if method not in METHODS:
-        raise InputError(f"unknown method {method!r}; allowed: {', '.join(METHODS)}")
+    BENCHMARK.setting(method)  # checks the name
     options = options or Options()
     if options.k < 1:
         raise InputError(f"k is {options.k}; it must be at least 1")

@@ -20,7 +20,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.expertqa.agreement import is_fraction, is_texts
 from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.benchmarks.expertqa.questions import Questions
@@ -257,6 +256,16 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
 def _annotated(claim: Mapping[str, Any]) -> dict[str, Any]:
     atomic = {name: claim[name] for name in ("atomic_claims", "atomic_evidences") if claim.get(name) is not None}
     return {"claim": claim["claim_string"], "evidence": claim["evidence"] or []} | atomic
+
+
+def is_fraction(value: Any) -> bool:
+    """Tell whether a value is a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+def is_texts(value: Any) -> bool:
+    """Tell whether a value is a list of strings."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def problem_of(claims: Any, *, with_text: bool = False) -> str | None:

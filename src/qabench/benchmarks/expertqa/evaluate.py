@@ -37,7 +37,7 @@ from qabench.benchmarks.expertqa.agreement import (
     score_answer,
     unjudged_answer,
 )
-from qabench.benchmarks.expertqa.claims import faithfulness_labels, problem_of, sentence_splitter
+from qabench.benchmarks.expertqa.claims import faithfulness_labels, is_texts, problem_of, sentence_splitter
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
 from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions, page_key
@@ -171,20 +171,16 @@ def evaluate(
 def _read(question: Question, prediction: Prediction | None) -> ScoredQuestion:
     if prediction is None:
         return ScoredQuestion(question, None, problem=NO_PREDICTION)
-    answer, claims = prediction.fields.get("answer"), prediction.fields.get("claims")
+    answer, claims, pages = (prediction.fields.get(name) for name in ("answer", "claims", "pages"))
+    problem = None if claims is None else problem_of(claims)
+    if pages is not None and not is_texts(pages):
+        problem = f"the pages are {pages!r:.60}; allowed: a list of URLs"
     if answer is not None and not isinstance(answer, str):
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
+    if problem:
         return ScoredQuestion(question, prediction, problem=problem)
-    pages = prediction.fields.get("pages")
-    if pages is not None and not (isinstance(pages, list) and all(isinstance(url, str) for url in pages)):
-        problem = f"the pages are {pages!r:.60}; allowed: a list of URLs"
-        return ScoredQuestion(question, prediction, problem=problem)
-    if claims is None:
-        return ScoredQuestion(question, prediction, answer, pages=pages)
-    if problem_of_claims := problem_of(claims):
-        return ScoredQuestion(question, prediction, problem=problem_of_claims)
     names = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
-    read = [{name: claim.get(key) for name, key in names.items()} for claim in claims]
+    read = claims and [{name: claim.get(key) for name, key in names.items()} for claim in claims]
     return ScoredQuestion(question, prediction, answer, read, pages=pages)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 from qabench.benchmarks.expertqa import agreement, factscore
 from qabench.benchmarks.expertqa.agreement import scored_part
@@ -21,6 +21,7 @@ LABELER = "google/t5_xxl_true_nli_mixture"
 FACT_JUDGE, ATOMIC_MODEL = "gpt-3.5-turbo", "text-davinci-003"
 LFQA_CONFIGS = ("lfqa_random", "lfqa_domain")
 ANNOTATED_CONFIGS = ("main", "all_evidences", "autoais", "factscores")
+_optional = partial(Field, absent=True)  # a field that only some signatures have
 
 
 def _starts_with(*prefixes: str) -> Callable[[str], bool]:
@@ -71,49 +72,44 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
         compare = f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)" if unknown else ""
         return f"references: not those of all questions of {' or '.join(configs)}{compare}"
 
-    return Field(accepts, sentence, absent=True)
+    return _optional(accepts, sentence)
 
 
 _DATA: dict[str, Field] = {
-    "data": Field(_is_pinned, "data: not a file of the dataset (digest {value})", absent=True),
+    "data": _optional(_is_pinned, "data: not a file of the dataset (digest {value})"),
     "benchmark": IRRELEVANT,
 }
 _SYSTEM: dict[str, Field] = {
     "model": IRRELEVANT,
     "method": IRRELEVANT,
-    "prompt": Field(_starts_with("official-"), "prompt: {value}, not the authors'", absent=True),
-    "protocol": Field(("official",), "protocol: {value}, not the authors'", absent=True),
-    "temperature": Field(("default", "1", "1.0"), "temperature: {value}; the authors sent none", absent=True),
-    "max_tokens": Field(("2048",), "max tokens: {value} instead of {official}", absent=True),
-    "k": Field(("5",), "{value} passages instead of {official}", absent=True),
-    "ranker": Field(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25", absent=True),
-    "corpus": Field(("sphere",), "corpus: {value}; the authors' is Sphere", absent=True),
+    "prompt": _optional(_starts_with("official-"), "prompt: {value}, not the authors'"),
+    "protocol": _optional(("official",), "protocol: {value}, not the authors'"),
+    "temperature": _optional(("default", "1", "1.0"), "temperature: {value}; the authors sent none"),
+    "max_tokens": _optional(("2048",)),
+    "k": _optional(("5",), "{value} passages instead of {official}"),
+    "ranker": _optional(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25"),
+    "corpus": _optional(("sphere",), "corpus: {value}; the authors' is Sphere"),
     "passages": IRRELEVANT,
-    "sentences": Field(
-        _starts_with("spacy-"),
-        "sentences split by {value} instead of spaCy's sentencizer",
-        absent=True,
-    ),
-    "web": Field(("google",), "web search: {value} instead of Google", absent=True),
-    "results": Field(("10",), "{value} search results instead of {official}", absent=True),
-    "pages": Field(_starts_with("newspaper3k"), "web pages read with {value} instead of newspaper3k", absent=True),
-    "chunks": Field(("1000/200",), "web pages split into {value} characters instead of {official}", absent=True),
-    "page_ranker": Field(
-        ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}", absent=True
+    "sentences": _optional(_starts_with("spacy-"), "sentences split by {value} instead of spaCy's sentencizer"),
+    "web": _optional(("google",), "web search: {value} instead of Google"),
+    "results": _optional(("10",), "{value} search results instead of {official}"),
+    "pages": _optional(_starts_with("newspaper3k"), "web pages read with {value} instead of newspaper3k"),
+    "chunks": _optional(("1000/200",), "web pages split into {value} characters instead of {official}"),
+    "page_ranker": _optional(
+        ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}"
     ),
 }
 _ANNOTATED = _DATA | {
-    "config": Field(
-        ANNOTATED_CONFIGS, "config: {value}; the authors score all annotated answers (main or autoais)", absent=True
+    "config": _optional(
+        ANNOTATED_CONFIGS, "config: {value}; the authors score all annotated answers (main or autoais)"
     ),
-    "split": Field(("train",), "split: {value}, a part of the annotated answers", absent=True),
+    "split": _optional(("train",), "split: {value}, a part of the annotated answers"),
 }
-_LABELS = Field(_is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32", absent=True)
-_FACT_SCORES = Field(
+_LABELS = _optional(_is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32")
+_FACT_SCORES = _optional(
     _are_official_fact_scores,
     f"fact scores: {{value}}; the authors' verdicts are by {FACT_JUDGE} with their prompt, and their atomic claims by "
     f"{ATOMIC_MODEL} (withdrawn) with post-processing by en_core_web_sm",
-    absent=True,
 )
 _UNLABELED = Field(("N",), "claims without a label are left out")
 
@@ -122,10 +118,10 @@ DECLARATIONS: Mapping[str, Declaration] = {
     | _SYSTEM
     | {
         "references": _references(LFQA_CONFIGS),
-        "config": Field(LFQA_CONFIGS, "config: {value} instead of {official}", absent=True),
-        "split": Field(("test",), "split: {value} instead of {official}", absent=True),
+        "config": _optional(LFQA_CONFIGS),
+        "split": _optional(("test",)),
         "rouge": Field(_starts_with("rouge-score-"), "ROUGE: {value} instead of the package rouge-score"),
-        "stemmer": Field(("none",), "stemmer: {value} instead of {official}"),
+        "stemmer": Field(("none",)),
         "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
         "seed": IRRELEVANT,  # the authors do not set it, so every seed gives one of their possible results
     },
@@ -134,11 +130,10 @@ DECLARATIONS: Mapping[str, Declaration] = {
     | {
         "references": _references(ANNOTATED_CONFIGS, agreement.FIELDS),
         "unlabeled": _UNLABELED,
-        "counted": Field(
+        "counted": _optional(
             ("annotated",),
             "claims counted: {value}; the authors count those that experts found completely supported and worth a "
             "citation",
-            absent=True,
         ),
         "labels": _LABELS,
     },
@@ -158,7 +153,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "expertqa_factscore_agreement": _ANNOTATED
     | {
         "references": _references(ANNOTATED_CONFIGS, factscore.FIELDS),
-        "threshold": Field(("0.5",), "threshold: {value} instead of {official}"),
+        "threshold": Field(("0.5",)),
         "fact_scores": _FACT_SCORES,
     },
 }

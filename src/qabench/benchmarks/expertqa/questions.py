@@ -14,7 +14,7 @@ from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.data.rows import Row, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
-from qabench.loading_scripts.expertqa.parse import parse_annotated, parse_collected, parse_lfqa, parse_question
+from qabench.loading_scripts.expertqa.parse import parse_collected, parse_lfqa, parse_question, parser_of
 
 # At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the text of a page.
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
@@ -136,15 +136,11 @@ def _fields() -> dict[str, str]:
 
 
 def _parsed(row: Row, config: str | None) -> dict[str, Any]:
-    if config is None:  # a custom file
-        if "example_id" in row.fields:
-            return parse_lfqa(row)
-        return parse_collected(row) if row.fields.get("answers") else parse_question(row)
-    if config.startswith("lfqa_"):
+    if config is not None:
+        return parser_of(config)(row)
+    if "example_id" in row.fields:  # a custom file
         return parse_lfqa(row)
-    if config == "questions":
-        return parse_question(row)
-    return parse_collected(row) if config.startswith("answers_") else parse_annotated(row)
+    return parse_collected(row) if row.fields.get("answers") else parse_question(row)
 
 
 def _reference(row: Mapping[str, Any]) -> str | None:
