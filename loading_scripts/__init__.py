@@ -25,7 +25,6 @@ SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, n
 class Config:
     """One configuration of a benchmark: its splits, each with its files."""
 
-    benchmark: str
     name: str
     description: str
     splits: dict[str, tuple[str, ...]]
@@ -71,9 +70,7 @@ def dataset_table(name: str) -> DatasetTable:
         raise unknown_name("unknown benchmark", name, benchmark_names())
     table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
     configs = {
-        config: Config(
-            name, config, row["description"], {split: tuple(files) for split, files in row["splits"].items()}
-        )
+        config: Config(config, row["description"], {split: tuple(files) for split, files in row["splits"].items()})
         for config, row in table["configs"].items()
     }
     return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
@@ -94,8 +91,7 @@ def source_table(name: str) -> SourceTable:
 def open_path(name: str, path: str) -> Path:
     """Return a verified local path of a file of ``configs.json``.
 
-    Raises:
-        SourceError: an upstream file is not available, or is not the pinned one.
+    Raises SourceError if an upstream file is not available, or is not the pinned one.
     """
     if path.startswith(SHIPPED):
         return FOLDER / name / path

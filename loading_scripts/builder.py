@@ -54,13 +54,9 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         only_splits: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Make a ``datasets.DatasetBuilder``.
+        """Make a ``datasets.DatasetBuilder`` that prepares ``only_splits`` (None: all) of the pinned files.
 
-        Args:
-            *args: passed on.
-            own_files: a user's files by split, instead of the pinned ones.
-            only_splits: the splits to prepare; None for all.
-            **kwargs: passed on.
+        ``own_files`` are a user's files by split, instead of the pinned ones.
         """
         self._own_files = own_files
         self._only_splits = only_splits

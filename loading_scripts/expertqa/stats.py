@@ -46,12 +46,7 @@ NOTES = {
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
-    """Return the statistics of a config.
-
-    Returns:
-        Rows by split; questions by field and by type (not for the ``lfqa`` configs); for configs with answers, answers
-        and claims by system, and labels of claims.
-    """
+    """Count rows by split, and whatever the rows have of fields, types, answers by system, and labels of claims."""
     counts: dict[str, Counter[tuple[str, str]]] = {}
     sizes = dict.fromkeys(splits, 0)
     for split, rows in splits.items():

@@ -37,9 +37,9 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 def parse_row(row: Row) -> dict[str, Any]:
     """Return a response with its annotation: a row of ``eval/all.jsonl``. DataError names file, line and field.
 
-    The fields are the source's: ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual) and
-    ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents`` are
-    lists, not always of one length.
+    The fields are the source's: ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual)
+    and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents``
+    are lists, not always of one length.
     """
     row.only(*FIELDS)
     segments = row.texts("segmented_response")
@@ -55,7 +55,7 @@ def parse_row(row: Row) -> dict[str, Any]:
         "segmented_response": segments,
         "labels": _aligned(row, "labels", _labels(row), segments),
         "comment": _aligned(row, "comment", row.texts("comment"), segments),
-        "type": _types(row, segments, empty_text=no_lists),
+        "type": _no_list(row, "type") if no_lists else _types(row, segments),
         "ref": ref,
         "ref_contents": row.texts("ref_contents") if ref else _no_list(row, "ref_contents"),
     }
@@ -90,9 +90,7 @@ def _labels(row: Row) -> list[bool]:
     return list(labels)
 
 
-def _types(row: Row, segments: list[str], *, empty_text: bool) -> list[str | None]:
-    if empty_text:
-        return _no_list(row, "type")
+def _types(row: Row, segments: list[str]) -> list[str | None]:
     types = row.get("type", list)
     for i, name in enumerate(types):
         # A list or an object cannot be compared with the allowed values.

@@ -21,14 +21,10 @@ QABENCH = """@software{{qabench,
 
 
 def bibtex(names: Iterable[str] = ()) -> str:
-    """Return BibTeX entries without duplicates, followed by that of this version of qabench.
+    """Return the BibTeX entries of benchmarks and metrics without duplicates, and that of this version of qabench.
 
-    Args:
-        names: benchmarks and metrics, such as "felm" or "fanout_bleurt"; empty for all benchmarks. A metric has the
-            entry of its benchmark and those of its additional sources.
-
-    Raises:
-        InputError: unknown name.
+    Without ``names``, all benchmarks are cited. A metric has the entry of its benchmark and those of its additional
+    sources. Raises InputError for an unknown name.
     """
     entries = dict.fromkeys(entry for name in (list(names) or benchmark_names()) for entry in _entries(name))
     return "\n".join([*entries, QABENCH.format(version=version())])

@@ -94,39 +94,12 @@ def test_the_sample_equals_its_files(load: Load) -> None:
 # Oddities, by small rows
 
 
-def component(**changes: Any) -> dict[str, Any]:
-    return {
-        "answer_component": "An answer.",
-        "scoring_type": "simple",
-        "context": ["a passage"],
-        "explicit_context": "true",
-        "extraneous_answer": "false",
-    } | changes
-
-
-def question(**changes: Any) -> dict[str, Any]:
-    return {
-        "chapter": 7,
-        "question_number": 12,
-        "question_text": '"Why?"',
-        "gold_standard_answer": '"So."',
-        "answer_context": [component()],
-        "question_context": [],
-    } | changes
-
-
-def parsed(**changes: Any) -> dict[str, Any]:
-    return parse_question(Row.of(question(**changes), "file.json, row 3"))
-
-
-def test_a_component_is_a_string_or_a_list() -> None:
-    row = parsed(answer_context=[component(), component(answer_component=["one", "two"])])
-    assert [item["answer_component"] for item in row["answer_context"]] == [["An answer."], ["one", "two"]]
-    for texts in ([], ["one"]):  # could not be distinguished from a string
-        with pytest.raises(
-            DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"
-        ):
-            parsed(answer_context=[component(answer_component=texts)])
+@pytest.mark.parametrize("texts", [[], ["one"]])
+def test_a_component_is_a_string_or_at_least_two(texts: list[str]) -> None:
+    question = json.loads((SAMPLE / "questions.json").read_bytes())["questions"][0]
+    question["answer_context"][0]["answer_component"] = texts  # could not be distinguished from a string
+    with pytest.raises(DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"):
+        parse_question(Row.of(question, "file.json, row 3"))
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:

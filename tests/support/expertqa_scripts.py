@@ -105,11 +105,11 @@ class Splitter:
         self.space = executed(mirror, "modeling/response_collection/split_ans_to_claims.py", modules)
         self.prompt = script(mirror, "prompts/claims_prompt.txt")
 
-    def answers(self, examples: Sequence[dict[str, Any]], file: str = "r1.jsonl", **flags: Any) -> list[Any]:
+    def answers(self, examples: Sequence[dict[str, Any]], file: str = "r1.jsonl") -> list[Any]:
         """The answers of examples {"question", "answers": {system: answer}} after the script's main."""
         self.flags.__dict__.update(
             {"input_file": file, "output_file": "", "granularity": "sentence", "limit": None}
-            | {"prompt_config": str(self.prompt), "split_model_name": "model"} | flags
+            | {"prompt_config": str(self.prompt), "split_model_name": "model"}
         )  # fmt: skip
         utils = SimpleNamespace(**vars(self.space["example_utils"]))
         utils.read_examples = lambda path: [SimpleNamespace(**example) for example in examples]

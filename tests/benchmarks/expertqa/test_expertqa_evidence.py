@@ -10,7 +10,6 @@ import pytest
 import qabench
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions, page_key
-from qabench.errors import InputError
 
 
 def claim(evidence: list[str] | None, revised: list[str] | None, support: str | None = "Complete") -> dict[str, Any]:
@@ -79,14 +78,6 @@ def test_scores_computed_by_hand() -> None:
     first = next(record for record in evaluation.records if record.id == light)
     assert first.detail["evidence_missing"] == named[light][1:]
     assert benchmark("expertqa").prediction(first)["pages"] == read
-
-
-def test_evidence_that_cannot_be_scored() -> None:
-    (row, *_) = load_questions("sample").rows
-    without = qabench.evaluate_predictions("expertqa", "sample", [{"id": row.id, "answer": "x"}])
-    assert "evidence" not in without.signatures
-    with pytest.raises(InputError, match='evidence cannot be computed: predictions need "pages"'):
-        qabench.evaluate_predictions("expertqa", "sample", [{"id": row.id, "answer": "x"}], ["evidence"])
 
 
 def test_the_real_claims_name_urls(mirror: Path) -> None:

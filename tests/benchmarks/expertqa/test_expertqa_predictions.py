@@ -151,6 +151,12 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
         ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "autoais cannot be computed"),
+        (
+            "sample",
+            [{"answer": "A"}],
+            {"families": ["evidence"]},
+            'evidence cannot be computed: .* "pages"',
+        ),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
     ],
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -35,7 +35,7 @@ SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The passages for a query, best first, and for the web a record of each search; see ``web.record``."""
+    """The passages for a query, best first, and for the web a record of each search."""
 
     passages: Sequence[Document]
     searches: tuple[Mapping[str, Any], ...] = ()
@@ -254,12 +254,6 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
         words.append(word)
     passages.append(" ".join(words))
     return [passage for passage in map(str.strip, passages) if passage]
-
-
-def record(searches: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the record of a question's searches for logs: the number of pages by outcome, and every page."""
-    counts = Counter(page["outcome"] for search in searches for page in search["pages"])
-    return {"outcomes": dict(counts.most_common()), "searches": list(searches)}
 
 
 def _checked(page: WebPage) -> WebPage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -26,7 +27,7 @@ from qabench.benchmarks.expertqa.evaluate import (
     unjudged_signature,
 )
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
-from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult, record
+from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
 from qabench.benchmarks.expertqa.questions import Question, load_questions
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import scores_of
@@ -159,9 +160,10 @@ def _answer_not_known(state: TaskState, question: str) -> None:
 
 
 def _note_searches(state: TaskState, result: SearchResult) -> None:
-    """Record the result of every search and page in the sample's metadata, which are logged even if it fails."""
+    """Record every search and page in the sample's metadata, which are logged even if it fails, and count outcomes."""
     if result.searches:
-        state.metadata["web"] = record(result.searches)
+        counts = Counter(page["outcome"] for search in result.searches for page in search["pages"])
+        state.metadata["web"] = {"outcomes": dict(counts.most_common()), "searches": list(result.searches)}
 
 
 @metric(scores="unreduced")
