@@ -112,14 +112,14 @@ def test_a_quadratic_pattern_is_noticed() -> None:
 
 def long_texts(size: int) -> Iterator[tuple[str, Call]]:
     """Yield calls of the parsers that once took quadratic time, with the texts that slowed them down."""
-    from qabench.benchmarks.expertqa.claims import sentences, split_claims
+    from qabench.benchmarks.expertqa.claims import split_claims
     from qabench.benchmarks.expertqa.factscore import entities_of, first_sentence, post_processed
     from qabench.benchmarks.expertqa.prompts import split_answer
     from qabench.benchmarks.fastbook.retrieval import cut_spans
 
     yield "cut_spans", lambda _: list(cut_spans("Dr. B\n" * (size // 6), 20))
     yield "split_answer", lambda _: split_answer("So.\n[1] a\n" + "b\n" * (size // 2))
-    yield "split_claims", lambda _: split_claims("".join(f"S{i}? " for i in range(size // 7)), [], sentences)
+    yield "split_claims", lambda _: split_claims("".join(f"S{i}? " for i in range(size // 7)), [])
     yield "entities_of", lambda _: entities_of(" ".join(map(str, range(size // 7))), lambda text: [])
     facts = [f"{i} was born." for i in range(size // 16)]
     yield "post_processed", lambda _: post_processed("He was born.", facts, lambda text: [])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from operator import truediv
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -44,28 +45,15 @@ _SETTINGS = {  # name -> what the model is given, what is required, and the argu
 }
 
 
-def _share(part: Any, whole: Any) -> Any:
-    return part / whole
-
-
-def _whole(part: float, whole: float) -> float:
-    return whole
+_MEASURES: dict[str, Callable[..., Any]] = {
+    "precision": lambda tp, tn, fp, fn: tp / (tp + fp),
+    "recall": lambda tp, tn, fp, fn: tp / (tp + fn),
+    "F1": lambda tp, tn, fp, fn: 2 * tp / (2 * tp + fp + fn),
+}
 
 
 def _accuracy(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
     return (tp + tn) / _total(tp, tn, fp, fn)
-
-
-def _precision(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    return tp / (tp + fp)
-
-
-def _recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    return tp / (tp + fn)
-
-
-def _f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    return 2 * tp / (2 * tp + fp + fn)
 
 
 def _total(tp: float, tn: float, fp: float, fn: float) -> float:
@@ -79,7 +67,7 @@ def _numpy_mean(values: Sequence[float]) -> float:
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    functions: dict[str, Any] = {"function": _share, "size": _whole, "item": _share}
+    functions: dict[str, Any] = {"function": truediv, "size": lambda part, whole: whole, "item": truediv}
     return Metric(name, title, about, columns=columns, unit="claims", partial=True, **functions, **options)
 
 
@@ -134,7 +122,6 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
     title = f"Agreement of {name}: accuracy"
     about = f"Share of claims for which {model_says} if and only if the experts chose {positive}."
     metrics = [Metric(f"{family}.accuracy", title, about, columns=columns, function=_accuracy, graded=True, **options)]
-    measures = {"precision": _precision, "recall": _recall, "F1": _f1}
     for key, label, counts in ((positive, positive, columns), (f"not_{positive}", f"not {positive}", inverse)):
         metrics += [
             Metric(
@@ -146,7 +133,7 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
                 main=measure == "F1",
                 **options,
             )
-            for measure, function in measures.items()
+            for measure, function in _MEASURES.items()
         ]
     return metrics
 

@@ -58,24 +58,20 @@ class ClaimedAnswer:
     attribution: list[str]
 
 
-def split_claims(
-    answer: str, sources: Sequence[str], split: Splitter | None = None, *, bing: bool = False
-) -> ClaimedAnswer:
+def split_claims(answer: str, sources: Sequence[str], *, bing: bool = False) -> ClaimedAnswer:
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed, from the answer,
-    too. A mark [2] refers to the second one of ``sources``; marks without a source are ignored. ``split`` splits a text
-    into sentences, by default as ``sentence_splitter()``. ``bing`` tells that Bing Chat wrote the answer, which has
-    special rules. Raises InputError for an answer of more than ``LONGEST_ANSWER`` characters.
+    too. A mark [2] refers to the second one of ``sources``; marks without a source are ignored. With ``bing``, the
+    special rules for answers by Bing Chat apply. Raises InputError for more than ``LONGEST_ANSWER`` characters.
     """
     if len(answer) > LONGEST_ANSWER:
         raise InputError(f"the answer has {len(answer):,} characters; allowed: {LONGEST_ANSWER:,}")
     text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()  # without the marks of Bing Chat
     if bing:
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
-    split = split or sentence_splitter()[1]
     claims = []
-    for sentence in split(text.replace("\n", " ")) if text else []:
+    for sentence in sentence_splitter()[1](text.replace("\n", " ")) if text else []:
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
             text = text.replace(sentence.strip(), "")
         else:
