@@ -44,30 +44,10 @@ def source_of(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def annotated(**claim: Any) -> dict[str, Any]:
-    """A row of the main file: one answer with one claim with the given fields."""
-    fields = {
-        "claim_string": "Bees dance [1].",
-        "evidence": ["[1] https://example.org/bees"],
-        "support": "Complete",
-        "reason_missing_support": "",
-        "informativeness": "Very relevant",
-        "worthiness": "Yes",
-        "correctness": "Probably correct",
-        "reliability": "Reliable",
-        "revised_claim": "Bees dance [1].",
-        "revised_evidence": "[1] https://example.org/bees",
-    }
-    answer = {
-        "answer_string": "Bees dance [1].",
-        "attribution": ["[1] https://example.org/bees"],
-        "claims": [fields | claim],
-        "revised_answer_string": "Bees dance.",
-        "usefulness": "Useful",
-        "annotation_time": 4321,
-        "annotator_id": "b",
-    }
-    metadata = {"question_type": "One type| Another type", "field": "Biology", "specific_field": "Bees"}
-    return {"question": "Do bees dance?", "annotator_id": "a", "answers": {"gpt4": answer}, "metadata": metadata}
+    """A row of the main file: an answer of gpt4 whose first claim has the given fields, and no optional ones."""
+    row = lines(SAMPLE)[6]
+    row["answers"]["gpt4"]["claims"][0] |= claim
+    return row
 
 
 def row_of(config: str) -> dict[str, Any]:

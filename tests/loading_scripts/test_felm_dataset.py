@@ -11,10 +11,11 @@ import pytest
 from qabench.data.rows import Row
 from qabench.errors import DataError
 from qabench.loading import load_dataset
-from qabench.loading_scripts import open_path
+from qabench.loading_scripts import FOLDER, open_path
 from qabench.loading_scripts.felm.parse import parse_row
 
 PATH = "eval/all.jsonl"
+SAMPLE = FOLDER / "felm" / "sample" / "all.jsonl"
 ROWS = {"all": 847, "wk": 184, "science": 125, "math": 194, "reasoning": 208, "writing_rec": 136}
 
 
@@ -30,21 +31,8 @@ def expected(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def raw_row(**changes: Any) -> dict[str, Any]:
-    """A valid row of the source's schema, with changes."""
-    row = {
-        "index": "7",
-        "domain": "wk",
-        "source": "qabench",
-        "prompt": "Where is Lumenoë?",
-        "response": "In the west. Or east.",
-        "segmented_response": ["In the west.", "Or east."],
-        "labels": [True, False],
-        "comment": ["", "In the west."],
-        "type": [None, "knowledge_error"],
-        "ref": ["https://example.org/lumenoe"],
-        "ref_contents": ["Lumenoë lies in the west."],
-    }
-    return row | changes
+    """A valid row of the domain wk with two segments and a reference, with changes."""
+    return raw_lines(SAMPLE)[10] | changes
 
 
 def reasoning_row(**changes: Any) -> dict[str, Any]:

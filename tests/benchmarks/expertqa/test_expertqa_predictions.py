@@ -20,7 +20,6 @@ from qabench.evaluation.evaluation import Score
 
 Row = dict[str, Any]
 EXPERTQA = benchmark("expertqa")
-ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 MEANS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions")
 
 

@@ -34,8 +34,6 @@ PASSAGES = [
     {"id": "bread", "title": "Bread", "text": "Bread dough rises because yeast makes gas of sugar."},
     {"id": "tower", "title": "Towers", "text": "Iron towers are painted against rust."},
 ]
-NO_ANSWER = "I don't know."
-ROUGES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 
 
 @pytest.fixture
