@@ -65,8 +65,8 @@ def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
 def parse_annotated(row: Row) -> dict[str, Any]:
     """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
-    ``answers`` becomes a list; in the source it is a dict with the answer of one system. DataError names file, line and
-    field.
+    ``answers`` becomes a list; in the source it is a dict with the answer of one system. Raises DataError that names
+    file, line and field.
     """
     for system in row.get("answers", dict):
         if system not in SYSTEMS:

@@ -21,7 +21,7 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per setting of the system in the file, in the order of the settings. DataError names the field."""
+    """Yield one row per setting of the system in the file. Raises DataError that names file and field."""
     file = Row.of(read_json(path), str(path)).only("_submission_hash", "_results_hash", "metadata", *SETTINGS)
     about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
         "name", "authors", "url", "citation", "type", "context", "is_trained_for_function_calling", "details"

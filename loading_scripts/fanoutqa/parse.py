@@ -24,9 +24,10 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_dev(row: Row) -> dict[str, Any]:
-    """Return a development question: a row of ``fanout-final-dev.json``. DataError names file, row and field.
+    """Return a development question: a row of ``fanout-final-dev.json``.
 
-    Answer and decomposition are JSON text, and necessary_evidence are the pages of the decomposition.
+    Answer and decomposition are JSON text, and necessary_evidence are the pages of the decomposition. Raises DataError
+    that names file, row and field.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))

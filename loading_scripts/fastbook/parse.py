@@ -29,10 +29,10 @@ _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
 
 def parse_question(row: Row) -> dict[str, Any]:
-    """Return a question: an object of the list in ``fastbook-benchmark.json``. DataError names file, row and field.
+    """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
     The id is "chapter-question_number"; the other fields are the source's. In answer_context, the flags are booleans
-    and answer_component is a list of strings.
+    and answer_component is a list of strings. Raises DataError that names file, row and field.
     """
     row.only(
         "chapter", "question_number", "question_text", "gold_standard_answer", "answer_context", "question_context"
@@ -64,8 +64,9 @@ def parse_qrels(row: Row) -> list[dict[str, Any]]:
 def read_chapter(path: Path) -> dict[str, Any]:
     """Return a chapter: a notebook of nbformat 4; the leading digits of its file name are the chapter's number.
 
-    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text. There are all cells,
-    including the questionnaire, each with position (from 0), cell_type and source. DataError names file and field.
+    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text. ``cells`` are all
+    cells, including the questionnaire, with position (from 0), cell_type and source. Raises DataError that names file
+    and field.
     """
     notebook = Row.of(read_json(path), str(path)).only("cells", "metadata", "nbformat", "nbformat_minor")
     name = _FILE_NAME.fullmatch(path.name)
@@ -151,7 +152,7 @@ def _keywords(row: Row) -> dict[str, Any]:
 
 
 def read_questions(path: Path) -> Iterator[Row]:
-    """Yield the questions of a ``fastbook-benchmark.json``, in order; ``where`` counts them from 0. Or DataError."""
+    """Yield the questions of a ``fastbook-benchmark.json``; ``where`` counts them from 0. Raises DataError."""
     for i, value in enumerate(Row.of(read_json(path), str(path)).only("questions").get("questions", list)):
         yield Row.of(value, f"{path}, row {i}")
 
@@ -159,7 +160,7 @@ def read_questions(path: Path) -> Iterator[Row]:
 def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``; blank lines are skipped.
 
-    DataError names file and line.
+    Raises DataError that names file and line.
     """
     try:
         text = path.read_bytes().decode("utf-8-sig")

@@ -35,11 +35,11 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_row(row: Row) -> dict[str, Any]:
-    """Return a response with its annotation: a row of ``eval/all.jsonl``. DataError names file, line and field.
+    """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
     The fields are the source's: ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual)
     and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents``
-    are lists, not always of one length.
+    are lists, not always of one length. Raises DataError that names file, line and field.
     """
     row.only(*FIELDS)
     segments = row.texts("segmented_response")
