@@ -18,7 +18,7 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Outcome, limited_replies, max_reply_bytes
-from qabench.runs.probe import models_at
+from qabench.runs.plan import models_at
 
 pytest.importorskip("openai", reason="needs the extra judge")
 

@@ -36,9 +36,9 @@ from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.cache import stored_replies
-from qabench.runs import probe
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
+from qabench.runs.plan import make_model
 from qabench.runs.running import resume
 from qabench.runs.sources import read_evaluations
 
@@ -390,7 +390,7 @@ def test_a_folder_of_logs_gives_those_of_the_benchmark(log: Path, tmp_path: Path
 def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
-        probe.make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
+        make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
 
 
 def test_a_broken_benchmark_does_not_break_the_others() -> None:

@@ -25,7 +25,6 @@ from qabench.runs.running import start
 from qabench.runs.trust import NAMES, SELECTIONS, arguments_to_repeat, checked_log, resume_command
 
 PASSAGES = [{"_id": "a", "text": "The planets orbit the sun"}]
-Edit = Callable[[Callable[[EvalLog], None]], Path]
 
 
 def run_of(task: str, folder: Path, **task_args: Any) -> Path:

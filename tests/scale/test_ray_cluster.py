@@ -24,8 +24,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.workers import cluster
 from qabench.loading_scripts import fanoutqa
 from qabench.scale import Cluster
-from qabench.scale.jobs import label
-from qabench.scale.parts import open_source, run
+from qabench.scale.jobs import label, open_source, run
 
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")

@@ -15,6 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from expertqa_scripts import module
 
 
 class PageError(Exception):
@@ -54,12 +55,6 @@ class Searching:
             yield type("Message", (), {"role": "function", "content": result, "__repr__": lambda self: self.content})()
 
 
-def _module(name: str, **members: Any) -> ModuleType:
-    module = ModuleType(name)
-    vars(module).update(members)
-    return module
-
-
 class _Anything:
     """A stand-in base class, and a decorator that returns its function."""
 
@@ -82,34 +77,30 @@ def load(
     """
     message = SimpleNamespace(user=lambda text: SimpleNamespace(text=text))
     stand_ins = {
-        "bench": _module("bench"),
-        "bench.runner": runner
-        or _module(
-            "bench.runner", Runner=_Anything, GenerationResult=dict, TOKEN_RESERVE=520, argstokwargs=None, parser=None
-        ),
-        "fanout": _module("fanout"),
-        "fanout.retrieval": _module("fanout.retrieval", Corpus=corpus),
-        "fanout.wiki": _module(
+        "bench": module("bench"),
+        "bench.runner": runner or module("bench.runner", Runner=_Anything, GenerationResult=dict, TOKEN_RESERVE=520),
+        "fanout": module("fanout"),
+        "fanout.retrieval": module("fanout.retrieval", Corpus=corpus),
+        "fanout.wiki": module(
             "fanout.wiki", DatedPage=lambda _, title, redirect, preload: wiki.page(title), wikipedia=wiki
         ),
-        "kani": _module(
+        "kani": module(
             "kani",
             ChatMessage=message,
             ChatRole=SimpleNamespace(ASSISTANT="assistant"),
             Kani=chat,
-            ToolCall=None,
             ai_function=lambda: lambda function: function,
         ),
-        "kani.engines": _module("kani.engines"),
-        "kani.engines.base": _module("kani.engines.base", BaseEngine=_Anything, Completion=None),
-        "mediawiki": _module("mediawiki", PageError=PageError, DisambiguationError=DisambiguationError),
+        "kani.engines": module("kani.engines"),
+        "kani.engines.base": module("kani.engines.base", BaseEngine=_Anything),
+        "mediawiki": module("mediawiki", PageError=PageError, DisambiguationError=DisambiguationError),
     }
     for name, stand_in in stand_ins.items():
         monkeypatch.setitem(sys.modules, name, stand_in)
     path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / file
-    module = _module(f"authors_{path.stem}")
-    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
-    return module
+    script = module(f"authors_{path.stem}")
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(script))
+    return script
 
 
 def run_openbook(
@@ -122,20 +113,20 @@ def run_openbook(
     (folder / "results").mkdir(parents=True)
     (folder / "fanout-final-test.json").write_text(questions, encoding="utf-8")
     load(mirror, "run_openbook.py", monkeypatch)  # the stand-ins
-    engines = _module("bench.engines", can_parallel=lambda _: False, get_engine=lambda name, ctx_size: engine)
+    engines = module("bench.engines", can_parallel=lambda _: False, get_engine=lambda name, ctx_size: engine)
     monkeypatch.setitem(sys.modules, "bench.engines", engines)
-    monkeypatch.setitem(sys.modules, "fanout.utils", _module("fanout.utils", batched=None))
+    monkeypatch.setitem(sys.modules, "fanout.utils", module("fanout.utils"))
     for name in ("bench.utils", "bench.runner"):
         path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / f"{name.replace('.', '/')}.py"
-        bench = _module(name, __file__=str(folder / "bench" / path.name))
+        bench = module(name, __file__=str(folder / "bench" / path.name))
         exec(compile(path.read_bytes(), str(path), "exec"), vars(bench))
         monkeypatch.setitem(sys.modules, name, bench)
-    module = load(mirror, "run_openbook.py", monkeypatch, corpus, wiki, Searching, sys.modules["bench.runner"])
-    runner = module.OpenAIOpenBookRunner(bench_setting="openbook", model_name="gpt-4")
+    script = load(mirror, "run_openbook.py", monkeypatch, corpus, wiki, Searching, sys.modules["bench.runner"])
+    runner = script.OpenAIOpenBookRunner(bench_setting="openbook", model_name="gpt-4")
 
     async def run() -> None:
         runner.load()
-        await runner.run(kani_cls=module.WikipediaKani)
+        await runner.run(kani_cls=script.WikipediaKani)
         await runner.close()
 
     asyncio.run(run())

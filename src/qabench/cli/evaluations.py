@@ -107,9 +107,7 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
     scores = evaluation.scores()
-    sentences = problems(evaluation)
-    if (more := len(sentences) - LISTED_PROBLEMS) > 0:
-        sentences = [*sentences[:LISTED_PROBLEMS], f"and {more} more problem{'s' if more > 1 else ''}"]
+    sentences = problems(evaluation, LISTED_PROBLEMS)
     undefined = undefined_note({name: score.interval for name, score in scores.items()})
     notes = [(sentence, "yellow") for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])]
     notes += [(note, "") for note in evaluation.notes]

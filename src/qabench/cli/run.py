@@ -416,6 +416,7 @@ def _print_plans(
 
 def _list_options(name: str, setting_name: str | None, output_format: str) -> None:
     """Print the options for -T, for one setting of a benchmark or for all."""
+    _check_inspect()
     from qabench.runs.plan import task_options
 
     benchmark = benchmark_of(name)

@@ -181,16 +181,18 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     return document
 
 
-def problems(evaluation: Evaluation) -> list[str]:
-    """Return the problems of an evaluation, one sentence per kind, with the first ids."""
+def problems(evaluation: Evaluation, most: int | None = None) -> list[str]:
+    """Return the problems of an evaluation, one sentence per kind, with the first ids; after ``most``, their number."""
     kinds: dict[str, list[str]] = {}
     missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in evaluation.problems)
     for record in evaluation.records:
         if record.problem and not (missing_named and record.problem == NO_PREDICTION):
             kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
     sentences = list(evaluation.problems)
-    for kind, ids in kinds.items():
+    for kind, ids in sorted(kinds.items(), key=lambda item: -len(item[1])):
         sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
+    if most is not None and (more := len(sentences) - most) > 0:
+        sentences[most:] = [f"and {more} more problem{'s' if more > 1 else ''}"]
     return sentences
 
 

@@ -111,13 +111,11 @@ def clean_url(base_url: str) -> str:
     """Return a base URL without a trailing slash, or raise InputError; "huggingface" is Hugging Face's router."""
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
-        parts = urlsplit(url)
+        parts, problem = urlsplit(url), ""
     except ValueError as error:
-        raise InputError(
-            f"the base URL is {base_url!r} ({error}); it must be such as {OPENAI}, or huggingface"
-        ) from None
+        parts, problem = urlsplit(""), f" ({error})"
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface")
+        raise InputError(f"the base URL is {base_url!r}{problem}; it must be such as {OPENAI}, or huggingface")
     if parts.username or parts.password:
         raise InputError("the base URL contains a user name or password; pass the secret as the API key instead")
     if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):

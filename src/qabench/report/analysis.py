@@ -173,9 +173,11 @@ def analyze(section: Section) -> Analysis:
     scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
     replaced = {part.replaces for part in extra}
+    scored = {label: run for label, run in section.runs.items() if scores[label]}
+    comparisons = [compare(scored, metric) for metric in section.metrics]
     return Analysis(
         scores=scores,
-        comparisons=_comparisons(section, scores),
+        comparisons={comparison.metric.name: comparison for comparison in comparisons if comparison.pairs},
         breakdowns=[
             breakdown for name in section.groupings if name not in replaced and (breakdown := _breakdown(section, name))
         ],
@@ -226,12 +228,6 @@ def _leaderboard(section: Section) -> list[Entry]:
         for entry in own_entries(run, [name])
     ]
     return ranked([*published, *own], section.benchmark) if published and own else []
-
-
-def _comparisons(section: Section, scores: Mapping[str, Mapping[str, Score]]) -> dict[str, Comparison]:
-    scored = {label: run for label, run in section.runs.items() if scores[label]}
-    comparisons = {metric.name: compare(scored, metric) for metric in section.metrics}
-    return {name: comparison for name, comparison in comparisons.items() if comparison.pairs}
 
 
 def _outcomes(section: Section) -> dict[str, dict[str, int]]:

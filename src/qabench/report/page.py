@@ -47,32 +47,26 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
         MissingExtra: jinja2 is not installed (extra ``report``).
         QabenchError: the folder cannot be written.
     """
-    sections = sections_of(runs)
-    analyses = [analyze(section) for section in sections]
-    *names, last = dict.fromkeys(section.benchmark.title for section in sections)
+    sections = [(section, analyze(section)) for section in sections_of(runs)]
+    *names, last = dict.fromkeys(section.benchmark.title for section, _ in sections)
     title = title or f"{', '.join(names)}{' and ' if names else ''}{last} report"
     page = out / PAGE
-    numbers = _numbers(title, sections, analyses)
-    text = _page(title, sections, analyses, numbers)
+    numbers = _numbers(title, sections)
+    text = _page(title, sections, numbers)
     write_json(out / NUMBERS, numbers)
     write_text(page, text)
     return page
 
 
-def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis], numbers: dict[str, Any]) -> str:
-    shown = [_shown(section, analysis) for section, analysis in zip(sections, analyses, strict=True)]
-    data = {
-        "title": title,
-        "outcomes": OUTCOMES,
-        "sections": [view.section_data(*pair) for pair in zip(sections, analyses, strict=True)],
-    }
+def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: dict[str, Any]) -> str:
+    data = {"title": title, "outcomes": OUTCOMES, "sections": [view.section_data(*pair) for pair in sections]}
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
     app = f'(() => {{\n"use strict";\n{parts}}})();'
     text: str = _template().render(
         title=title,
         version=version(),
-        sections=shown,
-        overview=view.overview(sections, analyses),
+        sections=[_shown(*pair) for pair in sections],
+        overview=view.overview(sections),
         data=_json(data),
         numbers=_packed(numbers),
         style=_static("page.css"),
@@ -85,6 +79,7 @@ def _page(title: str, sections: Sequence[Section], analyses: Sequence[Analysis],
 def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
     """Return the data of a section for the template; the page's script adds the rest."""
     metrics = view.scored_metrics(section, analysis)
+    main = section.headline.name if section.headline else ""
     return {
         "section": section,
         "finding": next(iter(view.findings(section, analysis).values())),
@@ -92,7 +87,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "scores": view.score_table(section, analysis) if metrics else [],
         "sizes": {label: view.sizes(scores) for label, scores in analysis.scores.items()},
         "deviations": view.deviations_of(section, analysis),
-        "ranks": view.ranks_of(section, analysis),
+        "ranks": [(label, sentences[main]) for label, sentences in analysis.ranks.items() if main in sentences],
         "problems": view.problems_of(section),
         "differing": view.differing_fields(section),
         "runs": view.run_rows(section),
@@ -109,7 +104,7 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
 _UNFIT = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
 
 
-def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any]:
+def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any]:
     """Return report.json: for each section its runs and its numbers."""
     return {
         "title": title,
@@ -124,7 +119,7 @@ def _numbers(title: str, sections: Sequence[Section], analyses: Sequence[Analysi
                 "runs": [_run(label, run, analysis) for label, run in section.runs.items()],
                 **analysis.as_dict(),
             }
-            for section, analysis in zip(sections, analyses, strict=True)
+            for section, analysis in sections
         ],
     }
 

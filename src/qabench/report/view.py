@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from qabench.errors import InputError
@@ -51,7 +51,10 @@ def section_data(section: Section, analysis: Analysis) -> Row:
         ],
         "columns": {metric.name: metric.title for metric in section.metrics},
         "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
-        "questions": questions_of(section),
+        "questions": [
+            {"id": id, "question": shortened(record.question), "groups": dict(record.groups)}
+            for id, record in _questions(section).items()
+        ],
         "statuses": statuses_of(section),
         "byMetric": _by_metric(section, analysis, metrics[:1] or [""]),
     }
@@ -67,11 +70,14 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     """Return by metric: comparisons of runs, scores of groups, and each record's own score."""
     labels = list(section.runs)
     metrics = {metric.name: metric for metric in section.metrics}
+    by_run = [run.by_id() for run in section.runs.values()]
     return {
         name: {
             "pairs": _pairs(analysis.comparisons[name], labels) if name in analysis.comparisons else None,
             "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
-            "marks": marks_of(section, metrics.get(name)),
+            "marks": [
+                [_mark(metrics.get(name), records.get(id, ())) for records in by_run] for id in _questions(section)
+            ],
         }
         for name in names
     }
@@ -90,13 +96,9 @@ def metric_data(section: Section, name: str) -> Row:
     metric = section.benchmark.metric(name)
     return {
         "key": name,
-        "title": metric.title,
-        "about": metric.about,
-        "unit": metric.unit,
-        "official": metric.official,
+        **{field: getattr(metric, field) for field in ("title", "about", "unit", "official", "graded")},
         "higher": metric.higher_is_better,
         "item": metric.item_title or metric.title,
-        "graded": metric.graded,
     }
 
 
@@ -117,25 +119,26 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
 
 def score_table(section: Section, analysis: Analysis) -> list[Row]:
     """Return one row per run, the best by the headline metric first; a cell per metric, the best ones marked."""
-    metrics = scored_metrics(section, analysis)
-    best = {}
-    for name in metrics:
-        sign = 1 if section.benchmark.metric(name).higher_is_better else -1
-        means = {label: sign * run[name].interval.mean for label, run in analysis.scores.items() if name in run}
-        best[name] = {label for label, mean in means.items() if len(means) > 1 and mean == max(means.values())}
+    gains = {name: _gains(section, analysis, name) for name in scored_metrics(section, analysis)}
     rows = []
     for place, (label, run) in enumerate(section.runs.items()):
-        scores = analysis.scores[label]
-        cells = [{"metric": name, "score": scores.get(name), "best": label in best[name]} for name in metrics]
+        cells = [
+            {"metric": name, "score": analysis.scores[label].get(name), "best": _is_best(label, gains[name])}
+            for name in gains
+        ]
         rows.append({"place": place, "label": label, "run": run, "cells": cells})
+    by_first: Mapping[str, float] = next(iter(gains.values()), {})
+    return sorted(rows, key=lambda row: -by_first.get(row["label"], -inf))
 
-    def order(row: Row) -> float:
-        score = row["cells"][0]["score"] if row["cells"] else None
-        if score is None:
-            return float("inf")
-        return -score.interval.mean if score.metric.higher_is_better else float(score.interval.mean)
 
-    return sorted(rows, key=order)
+def _gains(section: Section, analysis: Analysis, name: str) -> dict[str, float]:
+    """Return the runs' scores by a metric, negative if lower ones are better."""
+    sign = 1 if section.benchmark.metric(name).higher_is_better else -1
+    return {label: sign * scores[name].interval.mean for label, scores in analysis.scores.items() if name in scores}
+
+
+def _is_best(label: str, gains: Mapping[str, float]) -> bool:
+    return label in gains and len(gains) > 1 and gains[label] == max(gains.values())
 
 
 def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
@@ -179,17 +182,11 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     return rows
 
 
-def ranks_of(section: Section, analysis: Analysis) -> list[tuple[str, str]]:
-    """Return (run, sentence) on the rank of the main metric among published scores, for the runs that have one."""
-    name = section.headline.name if section.headline else ""
-    return [(label, ranks[name]) for label, ranks in analysis.ranks.items() if name in ranks]
-
-
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """Return the distinct problems, with the runs that have them."""
     runs_by_problem: dict[str, list[str]] = {}
     for label, run in section.runs.items():
-        for problem in [*_run_problems(run), *problems(run)[:SHOWN_PROBLEMS]]:
+        for problem in [*_run_problems(run), *problems(run, SHOWN_PROBLEMS)]:
             runs_by_problem.setdefault(problem, []).append(label)
     return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
@@ -213,8 +210,7 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
             declared = section.benchmark.declaration(signature_name(lines[0]))
         except InputError:
             continue
-        relevant = [name for name in dict.fromkeys(name for line in fields for name in line) if name in declared]
-        names = [name for name in relevant if declared[name].official is not None]
+        names = [name for name, field in declared.items() if field.official is not None]
         if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
             differing_by_family[family] = differing
     return differing_by_family
@@ -264,57 +260,34 @@ def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> l
     return [[_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups] for scores in by_run]
 
 
-def overview(sections: Sequence[Section], analyses: Sequence[Analysis]) -> dict[str, Any] | None:
+def overview(sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any] | None:
     """Return headline scores by model and config, a list of the model's runs per cell; None for one section."""
     if len(sections) < 2:
         return None
-    models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
+    models = dict.fromkeys(run.model for section, _ in sections for run in section.runs.values())
     short = {model: model.rstrip("/").rpartition("/")[2] for model in models}
     # Without provider and organization, if no other model has the same name.
     names = {model: name if list(short.values()).count(name) == 1 else model for model, name in short.items()}
     columns = [
         {"key": section.key, "title": section.benchmark.title, "config": section.config}
         | {"metric": section.headline.title if section.headline else ""}
-        for section in sections
+        for section, _ in sections
     ]
-    pairs = list(zip(sections, analyses, strict=True))
     rows = [
-        {"model": model, "name": names[model], "cells": [_overview_cell(*pair, model) for pair in pairs]}
+        {"model": model, "name": names[model], "cells": [_overview_cell(*pair, model) for pair in sections]}
         for model in models
     ]
     return {"columns": columns, "rows": rows}
 
 
 def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dict[str, Any]]:
-    headline = section.headline
-    name = headline.name if headline else ""
-    values = [scores[name].interval.mean for scores in analysis.scores.values() if name in scores]
-    best = max(values, default=None) if headline and headline.higher_is_better else min(values, default=None)
-    cell = []
-    for label, run in section.runs.items():
-        if run.model == model:
-            score = analysis.scores[label].get(name)
-            is_best = score is not None and len(values) > 1 and score.interval.mean == best
-            cell.append({"setting": run.setting, "score": score, "best": is_best})
-    return cell
-
-
-def questions_of(section: Section) -> list[dict[str, Any]]:
-    """Return the questions of all runs in order: id, question and groups."""
+    name = section.headline.name if section.headline else ""
+    gains = _gains(section, analysis, name) if name else {}
     return [
-        {
-            "id": id,
-            "question": shortened(record.question),
-            "groups": {name: list(groups) for name, groups in record.groups.items()},
-        }
-        for id, record in _questions(section).items()
+        {"setting": run.setting, "score": analysis.scores[label].get(name), "best": _is_best(label, gains)}
+        for label, run in section.runs.items()
+        if run.model == model
     ]
-
-
-def marks_of(section: Section, metric: Metric | None) -> list[list[Any]]:
-    """Return for each question and run the record's own score by a metric: None if there is none, a list for epochs."""
-    by_run = [run.by_id() for run in section.runs.values()]
-    return [[_mark(metric, records.get(id, ())) for records in by_run] for id in _questions(section)]
 
 
 def statuses_of(section: Section) -> list[dict[int, Any]]:
@@ -337,6 +310,7 @@ def _questions(section: Section) -> dict[str, Record]:
 
 
 def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
+    """Return a question's own score by a metric: None if there is none, a list for epochs."""
     scores = [item_score(metric, record) if metric else None for record in records]
     marks = [score if score is None else round(score, 4) for score in scores] or [None]
     return marks if len(marks) > 1 else marks[0]
@@ -355,16 +329,10 @@ def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
 def _record(record: Record, share: int) -> dict[str, Any]:
     longest = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
     return {
-        "epoch": record.epoch,
-        "answer": None if record.answer is None else shortened(record.answer),
-        "status": record.status,
-        "problem": record.problem,
-        "scores": bounded(record.scores),
+        **{name: getattr(record, name) for name in ("epoch", "status", "problem", "seconds", "cost")},
+        **{name: bounded(getattr(record, name)) for name in ("answer", "scores", "detail")},
         "messages": [[message.role, shortened(message.text, longest)] for message in record.messages],
-        "detail": bounded(record.detail),
         "tokens": [record.input_tokens, record.output_tokens],
-        "seconds": record.seconds,
-        "cost": record.cost,
     }
 
 

@@ -63,6 +63,7 @@ def run(
     """
     if (answer is None) == (model is None):
         raise InputError("give a function, qabench.run(NAME, answer), or a model, qabench.run(NAME, model=...)")
+    show = progress or (lambda done, total: None)
     if answer is None:
         if output is not None:
             raise InputError("output is for the answers of a function; a model's are in its log: give log_dir")
@@ -70,7 +71,7 @@ def run(
 
         log_dir = Path(options.pop("log_dir", "logs"))
         options["task_args"] = {**options.get("task_args", {}), **({"config": config} if config else {})}
-        options |= {"log_dir": log_dir, "watch": Watch(log_dir, on_progress=progress or _ignore), "limit": limit}
+        options |= {"log_dir": log_dir, "watch": Watch(log_dir, on_progress=show), "limit": limit}
         log = start(name, options.pop("setting", None), str(model), max_connections=concurrency, **options)
         return read_run(log)
     scorer = benchmark(name)
@@ -80,7 +81,7 @@ def run(
     before = _answered_before(path, questions) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
     field = "answer" if "answer" in scorer.prediction_fields else scorer.prediction_fields[0]
-    run_sync(_ask(answer, field, asked, predictions, path, concurrency, progress or _ignore))
+    run_sync(_ask(answer, field, asked, predictions, path, concurrency, show))
     errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
     if len(errors) == len(asked):
         raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'no question was asked')}")
@@ -103,10 +104,6 @@ def run(
         problems=[problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)],
     )
     return with_solver(evaluation, solver)
-
-
-def _ignore(done: int, total: int) -> None:
-    pass
 
 
 async def _ask(

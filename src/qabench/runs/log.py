@@ -1,8 +1,7 @@
-"""Reads Inspect AI's logs of qabench tasks, finished or not."""
+"""Reads Inspect AI's logs of qabench tasks, finished or not, and scores their answers again with today's code."""
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 import tempfile
@@ -10,15 +9,16 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import Benchmark, benchmark
+from qabench.data.predictions import Prediction, Predictions, some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
-from qabench.evaluation.signature import Field
+from qabench.evaluation.signature import Field, parse, signature
 from qabench.io.tables import printable
-from qabench.runs.rescoring import rescored
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -30,7 +30,8 @@ _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
 STOPPED = "the run was stopped before the answer"
 NO_MODEL = "none/none"  # Inspect's name
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
-NEEDS_RUN = 'pip install "qabench[run]"'
+UNSTATED, NONE = "unstated", "none"
+TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
 
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
@@ -98,10 +99,7 @@ def check_archive(path: Path) -> None:
     Inspect's reader does not compare them, so a flipped bit could change an answer or a score.
     """
     if sys.version_info < (3, 14):
-        try:
-            import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
-        except ImportError:
-            raise MissingExtra(f"reading logs of runs needs zipfile-zstd: {NEEDS_RUN}") from None
+        import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
     name = "its table of contents"
     try:
         with zipfile.ZipFile(path) as archive:
@@ -137,7 +135,7 @@ def _inspect_log() -> Any:
     try:
         import inspect_ai.log
     except ImportError:
-        raise MissingExtra(f"reading logs of runs needs inspect_ai: {NEEDS_RUN}") from None
+        raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
     return inspect_ai.log
 
 
@@ -225,6 +223,8 @@ def _record(sample: Any) -> Record:
         status, problem = EMPTY, "the conversation ended without an answer"
     details = [about.get("detail", {}) for about in _metadata(sample)]
     usages = list(sample.model_usage.values())
+    # Providers count cached tokens separately.
+    prompts = [u.input_tokens + (u.input_tokens_cache_read or 0) + (u.input_tokens_cache_write or 0) for u in usages]
     costs = [usage.total_cost for usage in usages]
     replies = metadata.get("replies", {})
     return Record(
@@ -240,22 +240,17 @@ def _record(sample: Any) -> Record:
             name: float(number)
             for score in scores
             for name, number in (score.value if isinstance(score.value, dict) else {}).items()
-            if isinstance(number, int | float) and math.isfinite(number)
+            if isinstance(number, int | float) and isfinite(number)
         },
         groups=metadata.get("groups", {}),
         detail={name: value for detail in details for name, value in detail.items()},
-        input_tokens=sum(map(_input_tokens, usages)) if usages else None,
+        input_tokens=sum(prompts) if usages else None,
         output_tokens=sum(usage.output_tokens for usage in usages) if usages else None,
         seconds=sample.working_time,
         cost=sum(costs) if costs and None not in costs else None,
         replies=replies.get("all"),
         cached=replies.get("cached", 0),
     )
-
-
-def _input_tokens(usage: Any) -> int:
-    # Providers count cached tokens separately.
-    return int(usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0))
 
 
 def _status(sample: Any) -> tuple[str, str | None]:
@@ -287,3 +282,106 @@ def _messages(messages: Sequence[Any]) -> list[Message]:
         calls = [f"{call.function}({call.arguments})" for call in getattr(message, "tool_calls", None) or ()]
         shown.append(Message(message.role, "\n".join(filter(None, [message.text, *calls]))))
     return shown
+
+
+def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluation:
+    """Return the evaluation of a log with scores of its answers by today's code.
+
+    Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed again are those of
+    the log, and ``Evaluation.recorded`` says so, which is a deviation. The fields of a signature that describe how the
+    model was asked are those of the log. ``questions`` is the file of questions of a run with custom questions;
+    ``options`` of the benchmark replace those of the run.
+    """
+    scorer = benchmark(run.benchmark)
+    families = [family for family in run.signatures if family in {metric.family for metric in scorer.metrics}]
+    if run.unscored or not run.answered or not families:
+        return run
+    of_run = scorer.rescoring_options(run)
+    options = of_run | {name: value for name, value in options.items() if name in of_run}
+    config = run.config if questions is None else None
+    try:
+        epochs = {
+            epoch: scorer.evaluate(config, predictions, questions=questions, **options)
+            for epoch, predictions in _predictions(run, scorer).items()
+        }
+    except (QabenchError, ImportError) as error:
+        return replace(run, recorded=dict.fromkeys(families, f"not computed again: {error}"))
+    today = next(iter(epochs.values()))
+    by_key = {(epoch, record.id): record for epoch, evaluation in epochs.items() for record in evaluation.records}
+    absent = {family for family in families if not _is_computed(scorer, run, today, by_key, family)}
+    recorded_columns = {name for metric in scorer.metrics if metric.family in absent for name in metric.needs}
+    records, differing = [], []
+    for record in run.records:
+        computed = by_key.get((record.epoch, record.id), replace(record, scores={}, detail={}))
+        scores = {name: value for name, value in record.scores.items() if name in recorded_columns}
+        scores |= {name: value for name, value in computed.scores.items() if name not in recorded_columns}
+        detail, both = dict(record.detail), record.scores.keys() & scores.keys()
+        if not all(isclose(record.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
+            differing.append(record.id)
+            detail |= {name: value for name, value in computed.detail.items() if value}
+        records.append(replace(record, scores=scores, detail=detail))
+    problems = list(run.problems)
+    if differing:
+        problems.append(
+            f"scores in the log that differ from those of its answers: {len(differing)} ({some(differing)}); "
+            "the answers were scored again"
+        )
+    lines = {
+        family: line if family in absent else _signed(line, today.signatures.get(family, ""))
+        for family, line in run.signatures.items()
+    }
+    recorded = dict.fromkeys(absent, "") | _labeled(scorer, today, run)
+    fields: dict[str, Any] = {"signatures": lines, "problems": problems, "recorded": recorded}
+    return replace(run, records=records, available=today.available, **fields)
+
+
+def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
+    """Return the predictions of each epoch that would get the scores of the answers."""
+    rows: dict[int, list[Prediction]] = {}
+    for number, record in enumerate(run.records, start=1):
+        fields = {"id": record.id} | scorer.rescored_prediction(record)
+        rows.setdefault(record.epoch, []).append(Prediction(number, record.id, fields))
+    return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
+
+
+def _is_computed(
+    scorer: Benchmark, run: Evaluation, today: Evaluation, by_key: Mapping[tuple[int, str], Record], family: str
+) -> bool:
+    """Return whether today's code has all of the family's scores that the log has, by the same model."""
+    if family not in today.signatures:
+        return False
+    columns = {name for metric in scorer.metrics if metric.family == family for name in metric.needs}
+    lacking = any(
+        (columns & record.scores.keys()) - by_key.get((record.epoch, record.id), record).scores.keys()
+        for record in run.records
+    )
+    ours, theirs = _fields(today.signatures[family]), _fields(run.signatures[family])
+    same_model = all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
+    return not lacking and same_model
+
+
+def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
+    """Return the families that are computed from labels in the log, which a model made."""
+    return {
+        family: f"{name} by {label}"
+        for family, line in run.signatures.items()
+        for name in scorer.model_fields
+        if (label := _fields(line).get(name, NONE)) not in (NONE, UNSTATED)
+        and _fields(today.signatures.get(family, "")).get(name) == UNSTATED
+    }
+
+
+def _fields(line: str) -> dict[str, str]:
+    try:
+        return parse(line)[1]
+    except InputError:
+        return {}
+
+
+def _signed(recorded: str, today: str) -> str:
+    """Return the log's signature with the fields that today's scores have."""
+    if not today or not _fields(recorded):
+        return recorded
+    name, fields = parse(today)
+    merged = _fields(recorded) | {key: value for key, value in fields.items() if value != UNSTATED}
+    return signature(name, **{key: value for key, value in merged.items() if key != "qabench"})

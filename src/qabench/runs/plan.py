@@ -1,21 +1,46 @@
-"""The options of a benchmark's tasks (``-T NAME=VALUE``), and the estimated cost of a run."""
+"""What comes before a run: the options of its task (``-T NAME=VALUE``), its estimated cost, and a first call.
+
+The model is called before the first question: a wrong URL, key, name or option costs seconds, not a run.
+"""
 
 from __future__ import annotations
 
 import inspect
 import io
+import logging
+import os
 import re
 import tempfile
+import traceback
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
-from qabench.errors import InputError, QabenchError, unknown_name
-from qabench.llm.client import BYTES_PER_TOKEN, EXPECTED_REPLY_TOKENS, TOKENS_PER_MESSAGE, Plan, Prices
+from qabench.data.predictions import some
+from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
+from qabench.io.http import HttpClient, HttpError
+from qabench.io.limits import json_of
+from qabench.io.tables import printable
+from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
+from qabench.llm.endpoint import clean_url
+from qabench.llm.exchange import ChatRequest, limited_replies, max_reply_bytes
+from qabench.tasks.common import own_tasks_only
+from qabench.tasks.replies import ADDRESSED, IN_PROCESS, adapted
 
+SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
+KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
+NO_KEY = "none"  # sent to servers that need no key
+SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
+SECONDS = 30
+TOKENS = 16
+# Providers that start a server or load weights when they are made, which is not done twice, and those for tests.
+MADE_ONLY = (
+    *("vllm", "vllm-completions", "sglang", "llama-cpp-python"),
+    *("transformer_lens", "nnterp", "mockllm", "none"),
+)
 _SAME_AS = re.compile(r"see ``(\w+)``")
 _POINTER = re.compile(r"[;.]? see ``[\w.]+``")  # of use to readers of the code only
 
@@ -49,27 +74,16 @@ def check_task_options(benchmark: Benchmark, setting: Setting, arguments: Mappin
 
 def _arguments(function: Any) -> dict[str, str]:
     """Return the arguments' descriptions for the command line; "see ``task``" is replaced by that task's text."""
-    about = _documented(function.__doc__ or "")
-    for name, text in about.items():
-        if (same := _SAME_AS.match(text)) and same[1] in function.__globals__:
-            other = _arguments(inspect.unwrap(function.__globals__[same[1]]))[name]
-            text = other.removesuffix(".") + text[same.end() :]
-        about[name] = _POINTER.sub("", text).replace("``", "")
-    return about
+    from docstring_parser import parse
 
-
-def _documented(docstring: str) -> dict[str, str]:
-    """Return the descriptions in the section "Args:" of a docstring; "a, b: text" describes both."""
-    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(docstring), re.S | re.M)
-    about: dict[str, str] = {}
-    names: list[str] = []
-    for line in section[1].splitlines() if section else ():
-        head = re.match(r"    (\w+(?:, \w+)*): (.*)", line)
-        if head:
-            names = head[1].split(", ")
-            about |= dict.fromkeys(names, head[2])
-        elif line.strip():
-            about |= {name: f"{about[name]} {line.strip()}" for name in names}
+    about = {}
+    for parameter in parse(function.__doc__ or "").params:
+        for name in parameter.arg_name.split(", "):
+            text = " ".join((parameter.description or "").split())
+            if (same := _SAME_AS.match(text)) and same[1] in function.__globals__:
+                other = _arguments(inspect.unwrap(function.__globals__[same[1]]))[name]
+                text = other.removesuffix(".") + text[same.end() :]
+            about[name] = _POINTER.sub("", text).replace("``", "")
     return about
 
 
@@ -88,10 +102,6 @@ def plan_run(
     """
     import inspect_ai
     from inspect_ai.model import get_model, get_model_info
-
-    from qabench.runs.probe import plain
-    from qabench.tasks.common import own_tasks_only
-    from qabench.tasks.replies import IN_PROCESS
 
     scorer = benchmark(name)
     chosen = scorer.setting(setting)
@@ -135,12 +145,158 @@ def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, 
     """Count a call and its tokens; the answer "0" ends every conversation."""
     from inspect_ai.model import ModelOutput, ModelUsage
 
-    sizes = [len(message.text.encode("utf-8", "replace")) for message in messages]
-    prompt = sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
-    reply = min(EXPECTED_REPLY_TOKENS, config.max_tokens or EXPECTED_REPLY_TOKENS)
+    texts = tuple((message.role, message.text) for message in messages)
+    request = ChatRequest("", texts, {"max_tokens": config.max_tokens})
+    prompt = prompt_tokens(request)
     counts["calls"] += 1
     counts["prompt_tokens"] += prompt
-    counts["completion_tokens"] += reply * (config.num_choices or 1)
+    counts["completion_tokens"] += reply_tokens(request) * (config.num_choices or 1)
     output = ModelOutput.from_content("counting", "0")
     output.usage = ModelUsage(input_tokens=prompt, output_tokens=1, total_tokens=prompt + 1)
     return output
+
+
+def at_address(model: str) -> str:
+    """Return Inspect's name of a model at an address: a chat model, unless the name says plain completion."""
+    return model if model.startswith(ADDRESSED) else f"{ADDRESSED[0]}{SERVICE}/{model}"
+
+
+def probe(
+    model: str,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | None = None,
+    model_config: Any = None,
+    task_config: Any = None,
+) -> Any:
+    """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
+
+    It is the name, or the model itself if its weights are loaded in this process, so that this is done once. Of the
+    two ``GenerateConfig``, that of the run overrides the task's. Raises QabenchError with the cause, the address, and
+    the models at the server.
+    """
+    from inspect_ai.model import GenerateConfig
+
+    os.environ.setdefault(KEY_VARIABLE, NO_KEY)
+    models = models_at(clean_url(base_url)) if base_url else []
+    made_with = model_config or GenerateConfig()
+    called_with = (task_config or GenerateConfig()).merge(made_with)
+    called_with.max_tokens = min(TOKENS, called_with.max_tokens or TOKENS)
+    provider = model.partition("/")[0]
+    try:
+        with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
+            if provider in MADE_ONLY:
+                # vLLM's server, which all objects of a model share, starts now and not with each question again.
+                started = {"lazy_init": False} if provider.startswith("vllm") else {}
+                make_model(model, base_url, {**started, **(model_args or {})}, config=made_with)
+            elif model.startswith(IN_PROCESS):
+                loaded = make_model(model, base_url, model_args, config=made_with)
+                run_sync(_call(loaded, called_with))
+                return loaded
+            else:
+                run_sync(_call_once(model, base_url, model_args, made_with, called_with))
+    except QabenchError:
+        raise
+    except Exception as error:
+        place = f" at {printable(base_url)}" if base_url else ""
+        hint = f"; models there: {some(models)}" if models else ""
+        reason = reason_of(error)
+        text = reason.cause if place else reason.text
+        detail = plain(error) if text == "HTTP" else text
+        raise QabenchError(f"the model {model}{place} does not answer: {detail}{hint}") from error
+    return model
+
+
+async def _call(model: Any, config: Any) -> None:
+    output = await adapted(model).generate("Reply with the word ready.", config=config, cache=False)
+    if output.error:
+        raise QabenchError(f"the model {model} rejects calls: {printable(output.error)}")
+
+
+async def _call_once(
+    model: str, base_url: str | None, model_args: Mapping[str, Any] | None, made_with: Any, called_with: Any
+) -> None:
+    # Not the run's own object: its connections would belong to this event loop.
+    instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
+    called_with.max_retries, called_with.attempt_timeout, called_with.timeout = 1, SECONDS, SECONDS
+    try:
+        with limited_replies():
+            await _call(instance, called_with)
+    finally:
+        await instance.api.aclose()
+
+
+def make_model(
+    model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any
+) -> Any:
+    """Return Inspect's model. Raises InputError or MissingExtra with Inspect's reason in one line."""
+    from inspect_ai.model import get_model
+
+    try:
+        if model.startswith(IN_PROCESS):
+            _quiet_transformers()
+        return get_model(model, base_url=base_url, **options, **(model_args or {}))
+    except ImportError as error:
+        raise MissingExtra(f"the model {model} needs a package that is not installed: {plain(error)}") from error
+    except TypeError as error:
+        names = _accepted(error)
+        allowed = f"; allowed: {', '.join(names)}" if names else ""
+        raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}") from error
+    except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
+        if "pip install" in plain(error):
+            raise MissingExtra(f"the model {model} cannot be used: {plain(error)}") from error
+        raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+
+
+def _quiet_transformers() -> None:
+    """Keep transformers from reporting its own work: shards of weights, optional kernels, generation flags."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    from huggingface_hub.utils.tqdm import enable_progress_bars
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.set_verbosity_error()
+    transformers_logging.disable_progress_bar()
+    enable_progress_bars()  # of downloads
+
+
+def _accepted(error: TypeError) -> list[str]:
+    """Return the arguments of the provider's class and of the client that it makes, which refused one of -M."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    names = frames[-1].f_globals | frames[-1].f_locals
+    refusing = str(error).partition(".__init__()")[0]
+    classes = [value for value in names.values() if isinstance(value, type) and value.__name__ == refusing]
+    classes += [type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"]
+    parameters = [parameter for kind in classes for parameter in inspect.signature(kind).parameters.values()]
+    accepted = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name[0] != "_"}
+    return sorted(accepted - SET_BY_OPTIONS)
+
+
+def plain(error: object) -> str:
+    """Return the message of an error in one line; Inspect writes its messages with markup."""
+    from rich.errors import MarkupError
+    from rich.text import Text
+
+    message = str(getattr(error, "message", "") or error)
+    with suppress(MarkupError):  # a message that contains brackets
+        message = Text.from_markup(message).plain
+    return printable(" ".join(message.split()).removeprefix("ERROR: ")) or type(error).__name__
+
+
+def models_at(url: str) -> list[str]:
+    """Return the models that a server lists. Raises QabenchError if it does not answer, or rejects the key."""
+    options: dict[str, Any] = {"seconds": SECONDS, "max_bytes": max_reply_bytes(), "redirects": "none"}
+    options["headers"] = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
+    try:
+        with closing(HttpClient(**options)) as client:
+            response = client.once(f"{url}/models")
+    except HttpError as error:
+        if error.reason == "too large":
+            return []
+        raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).cause}") from error
+    if response.status in (401, 403):
+        raise QabenchError(
+            f"the server at {printable(url)} rejects the key (HTTP {response.status}): set {KEY_VARIABLE}"
+        )
+    try:
+        return [str(model["id"]) for model in json_of(response.content)["data"]]
+    except (ValueError, KeyError, TypeError):
+        return []

@@ -21,8 +21,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import limited_replies
-from qabench.runs.plan import check_task_options
-from qabench.runs.probe import KEY_VARIABLE, NO_KEY, at_address, plain, probe
+from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
 from qabench.runs.trust import checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.predictions import STDIN, Predictions
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.evaluation import without_superseded
+from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
 
 LOG = ".eval"
 Progress = Callable[[int, int], None]
@@ -32,7 +33,7 @@ def evaluate_predictions(
     metrics: Sequence[str] | None = None,
     *,
     questions: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Evaluation:
     """Score predictions with the official metrics of a benchmark.
@@ -118,7 +119,8 @@ def read_evaluations(
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [f"{old.path} is left out, because {newer[old.origin]} resumed this run" for old in superseded]
     notes += filter(None, map(incomplete, latest))
-    return Found(_named_apart(latest), notes)
+    names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
+    return Found([replace(each, model=each.path) if names[each.model] > 1 else each for each in latest], notes)
 
 
 def _read_run(path: str | Path, questions: Path | None, **options: Any) -> Evaluation:
@@ -134,7 +136,7 @@ def is_log(path: str | Path) -> bool:
 
 def incomplete(evaluation: Evaluation) -> str | None:
     """Return a note about a run without all answers, with the command to resume it; None for a complete run."""
-    if evaluation.setting == "predictions":
+    if evaluation.setting == PREDICTIONS:
         return None
     counts = evaluation.counts()
     lacking = counts[FAILED] + counts["missing"]
@@ -170,14 +172,3 @@ def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) ->
         raise InputError(f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}")
     if config and evaluation.config != config:
         raise InputError(f"{evaluation.path} is the log of a run of the config {evaluation.config}, not of {config}")
-
-
-def _named_apart(evaluations: list[Evaluation]) -> list[Evaluation]:
-    """Give files of predictions with the same name their paths as names."""
-    names = [evaluation.model for evaluation in evaluations if evaluation.setting == "predictions"]
-    return [
-        replace(evaluation, model=evaluation.path)
-        if evaluation.setting == "predictions" and names.count(evaluation.model) > 1
-        else evaluation
-        for evaluation in evaluations
-    ]

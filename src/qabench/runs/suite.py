@@ -17,8 +17,7 @@ from qabench.errors import InputError, unknown_name
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url
 from qabench.runs.log import read_header
-from qabench.runs.plan import check_task_options
-from qabench.runs.probe import at_address, probe
+from qabench.runs.plan import at_address, check_task_options, probe
 from qabench.runs.running import QUIET, Watch, watching
 from qabench.runs.trust import task_of
 from qabench.tasks.common import naming_arguments
@@ -70,7 +69,14 @@ class Suite(_Strict):
     @property
     def entries(self) -> list[Entry]:
         """Return the settings of all benchmarks. Raises InputError for an unknown benchmark, setting or option."""
-        return [entry for part in self.benchmarks for entry in _entries(part)]
+        entries = []
+        for part in self.benchmarks:
+            scorer = benchmark(part.benchmark)
+            arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
+            for setting in [scorer.setting(name) for name in part.settings or [scorer.settings[0].name]]:
+                check_task_options(scorer, setting, arguments)
+                entries.append(Entry(scorer.name, setting.name, arguments))
+        return entries
 
     def with_options(
         self,
@@ -130,31 +136,27 @@ def run_suite(
     config = GenerateConfig(**{name: passed[name] for name in GenerateConfig.model_fields if name in passed})
     models = [probe(model, suite.base_url, model_args, config, tasks[0].config) for model in suite.models]
     passed |= {"model": models, "model_args": dict(model_args or {})}
+    watch.repeat = "repeat the command to continue the suite"
     logs: list[Path] = []
     for seed in seeds:
-        folder = log_dir if seed is None else log_dir / f"seed-{seed}"
-        logs += sorted(_run_seed(suite, seed, folder, watch, passed), key=partial(_place, suite))
+        with watching(watch, passed["cache"], "the suite cannot run"):
+            _, headers = inspect_ai.eval_set(
+                list(map(_task, suite.entries)),
+                log_dir=str(log_dir if seed is None else log_dir / f"seed-{seed}"),
+                model_base_url=suite.base_url,
+                limit=suite.limit,
+                seed=seed,
+                retry_attempts=1,
+                max_tasks=len(suite.models),
+                log_dir_allow_dirty=True,
+                **passed,
+                **QUIET,
+            )
+            if watch.stopped:
+                raise watch.interrupted()
+        paths = [Path(header.location.removeprefix("file://")) for header in headers]
+        logs += sorted(paths, key=partial(_place, suite))
     return logs, [str(path) for path in logs if read_header(path).status != "success"]
-
-
-def _run_seed(suite: Suite, seed: int | None, folder: Path, watch: Watch, options: Mapping[str, Any]) -> list[Path]:
-    watch.repeat = "repeat the command to continue the suite"
-    with watching(watch, options["cache"], "the suite cannot run"):
-        _, logs = inspect_ai.eval_set(
-            list(map(_task, suite.entries)),
-            log_dir=str(folder),
-            model_base_url=suite.base_url,
-            limit=suite.limit,
-            seed=seed,
-            retry_attempts=1,
-            max_tasks=len(suite.models),
-            log_dir_allow_dirty=True,
-            **options,
-            **QUIET,
-        )
-        if watch.stopped:
-            raise watch.interrupted()
-    return [Path(log.location.removeprefix("file://")) for log in logs]
 
 
 def _place(suite: Suite, log: Path) -> tuple[int, int]:
@@ -187,12 +189,3 @@ def _wrong(path: Path, error: ValidationError) -> InputError:
     else:
         problem = f"{key} is {first['input']!r}; {message[0].lower()}{message[1:]}"
     return InputError(f"the suite {path}: {problem}; an example of a suite:\n{EXAMPLE}")
-
-
-def _entries(part: _Benchmark) -> list[Entry]:
-    scorer = benchmark(part.benchmark)
-    arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
-    settings = [scorer.setting(name) for name in part.settings or [scorer.settings[0].name]]
-    for setting in settings:
-        check_task_options(scorer, setting, arguments)
-    return [Entry(scorer.name, setting.name, arguments) for setting in settings]

@@ -1,9 +1,15 @@
-"""Normalizing, scoring and labeling columns of a dataset or a file of any size."""
+"""Normalizing, scoring and labeling columns of a dataset or a file of any size, worked on in parts.
+
+The results of each part are a Parquet file. A part has the same rows on any number of machines, so results that depend
+on which rows are computed together (the last digits of a network's output) are the same, too. A part's file is complete
+or does not exist, so a repeated part changes nothing, and an interrupted job continues with the missing parts.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,9 +18,12 @@ from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.errors import InputError
 from qabench.io.environment import package_version
+from qabench.io.files import replacing, sweep, write_json
+from qabench.io.limits import json_of
+from qabench.io.workers import Load, map_loaded
 from qabench.models import bleurt, entailment
 from qabench.models.loader import ModelSource, locate
-from qabench.scale.parts import ROWS_PER_PART, Columns, Progress, Rows, cells, open_source, run
+from qabench.retrieval.corpus_file import CorpusFile
 from qabench.text import Lemmatizer, Normalizer
 from qabench.text.normalize import check_key
 from qabench.text.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
@@ -26,7 +35,13 @@ FAMILIES = {
     "rouge": {f"{kind}.{part}": "double" for kind in ROUGE_TYPES for part in PARTS},
     "bleurt": {"bleurt": "double"},
 }
+ROWS_PER_PART = 1000
+JOB = "job.json"
 
+Rows = list[dict[str, Any]]
+Columns = Mapping[str, Sequence[Any]]
+Progress = Callable[[int, int], None]
+Task = tuple[Path, int, int]  # the file of a part, and its first row and the one after its last
 Formula = Callable[[list[Any], list[Any]], Columns]  # of references and predictions
 
 
@@ -43,7 +58,7 @@ def normalize(
 
     Args:
         source: a ``datasets.Dataset``, or the path of a .jsonl or .parquet file.
-        output: the folder of the Parquet files; see ``qabench.scale.parts.run``.
+        output: the folder of the Parquet files; an interrupted job continues in it.
         column: the column of the texts; other objects are converted by ``str``.
         lemmatizer: see ``qabench.text.resolve_lemmatizer``.
         rows_per_part: the rows of one file.
@@ -64,13 +79,14 @@ def normalize(
 
 def _load_normalizer(column: str, lemmatizer: Lemmatizer, key: str) -> Callable[[Rows], Columns]:
     check_key(lemmatizer, key)
-    return partial(_normalized, column, Normalizer(lemmatizer))
+    normalizer = Normalizer(lemmatizer)
 
+    def normalized(rows: Rows) -> Columns:
+        texts = list(map(str, _cells(rows, column)))
+        forms = normalizer.batch(texts)
+        return {"normalized": [forms[text] for text in texts]}
 
-def _normalized(column: str, normalizer: Normalizer, rows: Rows) -> Columns:
-    texts = [str(cell) for cell in cells(rows, column)]
-    forms = normalizer.batch(texts)
-    return {"normalized": [forms[text] for text in texts]}
+    return normalized
 
 
 def score(
@@ -145,8 +161,8 @@ def _load_scorer(
         formulas.append(partial(_bleurt, bleurt.load_bleurt(model.name, model.commit, device=model.device)))
 
     def scores(rows: Rows) -> Columns:
-        references = list(map(loads, cells(rows, reference)) if json else cells(rows, reference))
-        predictions = [UNANSWERED if cell is None else cell for cell in cells(rows, prediction)]
+        references = list(map(loads, _cells(rows, reference)) if json else _cells(rows, reference))
+        predictions = [UNANSWERED if cell is None else cell for cell in _cells(rows, prediction)]
         return {name: values for formula in formulas for name, values in formula(references, predictions).items()}
 
     return scores
@@ -207,15 +223,130 @@ def label(
 
 def _load_labels(source: ModelSource, claim: str, evidence: str) -> Callable[[Rows], Columns]:
     network = entailment.load_entailment(source.name, source.commit, device=source.device)
-    return partial(_labels, network, claim, evidence)
 
+    def labels(rows: Rows) -> Columns:
+        claims = list(zip(_cells(rows, claim), map(_pieces, _cells(rows, evidence)), strict=True))
+        return {"label": entailment.label_claims(claims, network, entailment.punkt)}
 
-def _labels(network: entailment.Entailment, claim: str, evidence: str, rows: Rows) -> Columns:
-    claims = list(zip(cells(rows, claim), map(_pieces, cells(rows, evidence)), strict=True))
-    return {"label": entailment.label_claims(claims, network, entailment.punkt)}
+    return labels
 
 
 def _pieces(evidence: Any) -> list[str] | None:
     if evidence is None or (isinstance(evidence, list) and all(isinstance(piece, str) for piece in evidence)):
         return evidence
     raise InputError(f"the evidence of a claim is {evidence!r:.60}; allowed: a list of strings, or null")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows that every machine can read.
+
+    Attributes:
+        name: what error messages call it.
+        size: the number of rows.
+        stamp: changes when the rows do.
+        read: the rows from a position (included) to another one (excluded).
+    """
+
+    name: str
+    size: int
+    stamp: str
+    read: Callable[[int, int], Iterable[dict[str, Any]]]
+
+
+def open_source(source: Any, columns: Sequence[str]) -> Source:
+    """Return the columns of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
+
+    On a cluster, all machines must see the file, or the dataset's Arrow files, at the same path. Raises InputError: the
+    file cannot be read, has another format or no rows, or lacks a column.
+    """
+    if isinstance(source, str | Path):
+        path = Path(source).absolute()
+        file = CorpusFile.open(path, columns[0])
+        stamp, read = "-".join(map(str, file.stamp)), partial(file.rows, columns=tuple(columns))
+        return Source(str(path), file.size, stamp, read)
+    if missing := [name for name in columns if name not in source.column_names]:
+        raise InputError(f"the dataset has no column {missing[0]!r}; the columns are {', '.join(source.column_names)}")
+    if not len(source):
+        raise InputError("the dataset has no rows")
+    rows = source.select_columns(list(columns))
+    return Source("the dataset", len(rows), source._fingerprint, lambda start, end: rows.select(range(start, end)))
+
+
+def run(
+    source: Source,
+    output: str | Path,
+    load: Load[Rows, Columns],
+    types: Mapping[str, str],
+    job: Mapping[str, Any],
+    rows_per_part: int = ROWS_PER_PART,
+    progress: Progress | None = None,
+    gpu: bool = False,
+) -> list[Path]:
+    """Compute columns for all rows, and return the Parquet files in the order of the rows.
+
+    Arguments that are not listed here are those of ``normalize``.
+
+    Args:
+        load: returns the function from a part's rows to its columns; called once in each process.
+        types: column -> its Arrow type, such as "string".
+        job: everything that the columns depend on except the rows.
+        gpu: whether the function runs on a GPU, if the cluster has one.
+    """
+    folder = Path(output).absolute()
+    identity = {"source": source.name, "stamp": source.stamp, "rows": source.size, "rows_per_part": rows_per_part}
+    _begin(folder, {**identity, **job})
+    bounds = [(start, min(start + rows_per_part, source.size)) for start in range(0, source.size, rows_per_part)]
+    paths = {bound: folder / f"part-{number:06}.parquet" for number, bound in enumerate(bounds)}
+    left = [bound for bound in bounds if not paths[bound].exists()]
+    done = source.size - sum(end - start for start, end in left)
+    tasks = ((paths[bound], *bound) for bound in left)
+    for rows in map_loaded(partial(_load_writer, source, load, types), tasks, gpu):
+        done += rows
+        if progress:
+            progress(done, source.size)
+    return list(paths.values())
+
+
+def _begin(folder: Path, job: Mapping[str, Any]) -> None:
+    path = folder / JOB
+    if not path.exists():
+        write_json(path, job)
+        return
+    try:
+        state = dict(json_of(path.read_bytes()))
+    except (TypeError, ValueError):
+        raise InputError(f"{path} is damaged: use another folder, or delete this one") from None
+    if differing := [name for name in {**job, **state} if job.get(name) != state.get(name)]:
+        raise InputError(
+            f"{folder} has the results of another job, which differs in {', '.join(differing)}: use another folder, or "
+            "delete this one"
+        )
+    sweep(folder, "*.parquet")
+
+
+def _load_writer(source: Source, load: Load[Rows, Columns], types: Mapping[str, str]) -> Callable[[Task], int]:
+    """Return the function that writes the file of a part, and returns the number of its rows."""
+    import pyarrow
+    import pyarrow.parquet
+
+    function = load()
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
+
+    def write(task: Task) -> int:
+        path, start, end = task
+        columns = function(list(source.read(start, end)))
+        table = pyarrow.table({name: list(columns[name]) for name in types}, schema=schema)
+        with replacing(path) as file:
+            pyarrow.parquet.write_table(table, file)
+        return end - start
+
+    return write
+
+
+def _cells(rows: Rows, column: str) -> Iterator[Any]:
+    """Yield a column of rows. Raises InputError for a row without it."""
+    for row in rows:
+        if column not in row:
+            raise InputError(f"a row has no field {column!r}; its fields are {', '.join(row) or '(none)'}")
+        yield row[column]
