@@ -91,6 +91,9 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     assert "; it is not significantly better than " in finding(compare(two, metric))
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
     assert finding(compare(equal, metric)) == "a and b have the same loose accuracy (n = 2)."
+    equal["c"] = scored("c", [0.0, 0.5])
+    ahead = "a and b have the best loose accuracy (n = 2)"
+    assert finding(compare(equal, metric)) == f"{ahead}; a is not significantly better than c."
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

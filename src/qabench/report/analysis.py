@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
@@ -312,15 +313,20 @@ def finding(comparison: Comparison) -> str:
         for pair in comparison.pairs
         if leader in (pair.first, pair.second)
     }
-    best = f"{leader} has the best {_lowered(comparison.metric.title)}"
+    title = _lowered(comparison.metric.title)
     rivals = [label for label in others if label in pairs]
     if not rivals:
-        return f"{best}; it shares no questions with the other systems."
-    tied = [label for label in rivals if not (pairs[label].significant and pairs[label].first == leader)]
+        return f"{leader} has the best {title}; it shares no questions with the other systems."
     second = pairs[rivals[0]]
-    if len(rivals) == 1 and second.difference.interval.mean == 0:
-        return f"{leader} and {rivals[0]} have the same {_lowered(comparison.metric.title)} (n = {second.n:,})."
-    ahead = f"{best}, {_test(second, comparison)} ahead of {rivals[0]}"
+    equal = list(takewhile(lambda label: abs(pairs[label].difference.interval.mean) < 1e-9, rivals))
+    behind = rivals[len(equal) :]
+    if not behind:
+        return f"{_named([leader, *equal])} have the same {title} (n = {second.n:,})."
+    tied = [label for label in behind if not (pairs[label].significant and pairs[label].first == leader)]
+    if equal:
+        best = f"{_named([leader, *equal])} have the best {title} (n = {second.n:,})"
+        return f"{best}; {leader} is {'not ' if tied else ''}significantly better than {_named(tied or behind)}."
+    ahead = f"{leader} has the best {title}, {_test(second, comparison)} ahead of {rivals[0]}"
     if tied:
         return f"{ahead}; it is not significantly better than {_named(tied)}."
     return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."
