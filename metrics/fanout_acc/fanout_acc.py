@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import evaluate
@@ -66,5 +65,8 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         result: dict[str, Any] = {"loose": score.loose, "strict": score.strict}
         result |= self.provenance(answers, **normalizer.signature())
         if per_question:
-            result["per_question"] = [asdict(question) for question in score.per_question]
+            result["per_question"] = [
+                {"loose": question.loose, "strict": question.strict, "missing": question.missing}
+                for question in score.per_question
+            ]
         return result

@@ -6,7 +6,6 @@ from typing import Any
 
 import evaluate
 
-from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
 from qabench.metric_module import MetricModule, decoded
 
@@ -57,7 +56,7 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         references_format: str = "auto",
     ) -> dict[str, Any]:
         pages, necessary = decoded(predictions, references, references_format)
-        scores = evidence_scores(necessary, [None if read is UNANSWERED else read for read in pages], k)
+        scores = evidence_scores(necessary, pages, k)
         precisions = [score.precision for score in scores if score.precision is not None]
         result: dict[str, Any] = {
             "recall": sum(score.recall for score in scores) / len(scores),

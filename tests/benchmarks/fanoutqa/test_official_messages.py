@@ -107,11 +107,11 @@ def our_wiki(monkeypatch: pytest.MonkeyPatch) -> Wiki:
 
 def test_prompts_are_the_declared_ones(mirror: Path) -> None:
     found = {
-        "closed-book": prompts.official_closed_book(),
-        "open-book": prompts.official_open_book().tools,
-        "open-book-gpt-3.5": prompts.official_open_book().tools_gpt_35,
-        "open-book-text": prompts.official_open_book().text,
-        "evidence-provided": prompts.official_evidence_provided()[0],
+        "closed-book": prompts.closed_book("official"),
+        "open-book": prompts.open_book("official").tools,
+        "open-book-gpt-3.5": prompts.open_book("official").tools_gpt_35,
+        "open-book-text": prompts.open_book("official").text,
+        "evidence-provided": prompts.evidence_provided("official")[0],
     }
     assert {name: prompt.label for name, prompt in found.items()} == PROMPTS
     assert prompts.judge_prompt("official").label == JUDGE_PROMPT
@@ -136,7 +136,7 @@ def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config
     tools.model_name = "gpt-4o"
     gpt_35 = module.OpenAIOpenBookRunner()
     gpt_35.model_name = "gpt-3.5-turbo-1106"
-    ours = prompts.official_open_book()
+    ours = prompts.open_book("official")
     for row in read_questions(config).rows:
         assert ours.tools_gpt_35.filled(question=row["question"]) == gpt_35.get_prompt(row)
         assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
@@ -169,7 +169,7 @@ def test_evidence_provided(
     pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
     corpus = authors_runners.their_corpus(pages, monkeypatch)
     module = authors_runners.load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
-    strings = prompts.official_evidence_provided()
+    strings = prompts.evidence_provided("official")
     normalizer: Any = LowerCase()
     cut = 0
     for row in rows:
@@ -213,11 +213,10 @@ def test_search_results(
     theirs = authors_runners.run_openbook(mirror, monkeypatch, tmp_path, json.dumps(rows), engine, corpus, Wiki())
     samples = {sample.id: sample for sample in fanoutqa_open_book("test", context_length=window).dataset}
     normalizer: Any = LowerCase()
+    strings = prompts.open_book("official")
     for row in rows:
         query = samples[row["id"]].metadata["query"]
-        ours = open_book.Search(
-            query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, prompts.official_open_book()
-        )
+        ours = open_book.Search(query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings)
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
 
@@ -260,7 +259,7 @@ def test_a_whole_run_in_text(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> No
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="text", context_length=3000)
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
-    strings = prompts.official_open_book()
+    strings = prompts.open_book("official")
     assert seen[0] == [strings.text.filled(question=sample.metadata["question"])]
     assert seen[1][1] == "<search>paris</search>" and seen[1][2].startswith(
         "<document>\n<title>Paris</title>\n<fragment>"
@@ -281,7 +280,7 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: Wiki, t
     def script(messages: Any, tools: Any) -> Any:
         seen.append(len(messages))
         assert [tool.name for tool in tools] == ["search"]
-        assert tools[0].description == prompts.official_open_book().tool
+        assert tools[0].description == prompts.open_book("official").tool
         assert tools[0].parameters.model_dump(exclude_none=True) == {
             "type": "object",
             "properties": {"query": {"type": "string"}},
@@ -366,7 +365,7 @@ def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: Wiki, tmp_path: Path
     task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=9000)
     (log,) = evaluate(task, model=model, log_dir=str(tmp_path), display="none", log_realtime=False)
     (sample,) = log.samples or []
-    assert seen == [prompts.official_open_book().tools_gpt_35.filled(question=sample.metadata["question"])]
+    assert seen == [prompts.open_book("official").tools_gpt_35.filled(question=sample.metadata["question"])]
     line = (sample.scores or {})["fanoutqa"].metadata["signatures"]["acc"]
     assert f"|prompt:{PROMPTS['open-book-gpt-3.5']}|" in line
     # Words are not counted as kani counts tokens.
@@ -386,7 +385,7 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
     assert (counter.name, asyncio.run(counter.message("a b c"))) == ("the tokenizer of openai/gpt-4-0613" + AS_KANI, 10)
     another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
-    strings = prompts.official_open_book()
+    strings = prompts.open_book("official")
     search: Any = open_book.Search("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
     # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16

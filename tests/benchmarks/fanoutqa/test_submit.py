@@ -275,4 +275,4 @@ def test_other_prompts_and_protocols_are_rejected(test_run: Callable[..., Path],
     details = json.loads((tmp_path / "metadata/x.json").read_text())["details"]
     assert all(said in details for said in sentences)
     wrong = invoke(*options[:3], "--open-book", log)
-    assert isinstance(wrong.exception, InputError) and "not of fanoutqa openbook" in str(wrong.exception)
+    assert wrong.exit_code == 2 and "not of fanoutqa openbook" in wrong.stderr

@@ -216,7 +216,7 @@ def test_tokens_are_counted_by_the_available_tokenizer(tmp_path: Path) -> None:
     model = get_model("mockllm/model")
     for counted_by in (str(tmp_path), str(tmp_path / "tokenizer.json")):
         counter = asyncio.run(token_counter(model, counted_by))
-        assert (counter.name, asyncio.run(counter("a b, a"))) == (f"the tokenizer {counted_by}", 4)
+        assert (counter.name, asyncio.run(counter.count("a b, a"))) == (f"the tokenizer {counted_by}", 4)
     assert asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}"))).name == f"the tokenizer {tmp_path}"
     (tmp_path / "tokenizer.json").write_text("{}")
     assert asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}", memoize=False))).name == ESTIMATE

@@ -10,7 +10,7 @@ import pytest
 from felm_oracle import Call, Script
 
 from qabench.benchmarks.felm.evaluate import load_responses
-from qabench.benchmarks.felm.method import FelmMethod, felm_method
+from qabench.benchmarks.felm.method import FelmMethod
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_messages(method: str, model: str, script: Script, rows: list[Any], comp
     sampled = [row for row in rows if row["domain"] == "science"] if method == "cot-cons" else rows
     script.run(sampled, model, method, num_cons=2)
     reply_format = "vicuna" if model == "vicuna_30B" else "answer"
-    ours = felm_method(method, prompt="official", num_cons=2, official_quirks=True, reply_format=reply_format)
+    ours = FelmMethod(method, prompt="official", num_cons=2, official_quirks=True, reply_format=reply_format)
     assert calls_of(ours, sampled, model) == script.calls
     assert model == "gpt-4" or ours.parameters["temperature"] == 0
     compared(f"{method} of {model}: {len(script.calls)} calls")
@@ -52,5 +52,5 @@ def test_messages(method: str, model: str, script: Script, rows: list[Any], comp
 
 @pytest.mark.parametrize("method", ["raw", "cot"])
 def test_without_quirks_only_references_differ(method: str, rows: list[Any], mirror: Path) -> None:
-    quirks, ours = (felm_method(method, prompt="official", official_quirks=on) for on in (True, False))
+    quirks, ours = (FelmMethod(method, prompt="official", official_quirks=on) for on in (True, False))
     assert [quirks.messages(row) for row in rows] == [ours.messages(row) for row in rows]

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from qabench.benchmarks.felm.evaluate import load_responses
-from qabench.benchmarks.felm.method import felm_method
+from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
-from qabench.benchmarks.felm.prompts import felm_prompts
 from qabench.evaluation.signature import deviations, digest, parse
 
 DECLARED = DECLARATIONS[SCORE]
@@ -24,7 +23,7 @@ def said(line: str) -> list[str]:
 
 def asked(method: str = "raw", **options: Any) -> dict[str, Any]:
     """The fields of a run's signature."""
-    made = felm_method(method, prompt=options.pop("prompt", "official"), **options)
+    made = FelmMethod(method, prompt=options.pop("prompt", "official"), **options)
     parameters = made.generated_with({**made.parameters})
     return {**RUN, **made.fields(), **{name: parameters.get(name) for name in ("temperature", *parameters)}}
 
@@ -87,9 +86,9 @@ def test_prompts_are_those_of_the_files(mirror: Path) -> None:
     labels = set()
     for method in ("raw", "cot", "link", "content"):
         for claims in (False, True):
-            for shows, vicuna in ((True, False), (False, False), (False, True)):
-                made = felm_prompts(method, claims, "official", shows_references=shows, for_vicuna=vicuna)
-                labels.add(made.label)
+            for quirks, replies in ((False, "answer"), (True, "answer"), (True, "vicuna")):
+                options = {"claims": claims, "official_quirks": quirks, "reply_format": replies}
+                labels.add(FelmMethod(method, prompt="official", **options).prompts.label)
     assert labels == set(PROMPTS)
 
 

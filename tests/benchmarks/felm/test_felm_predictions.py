@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 
-FELM = benchmark("felm")
 ROWS = load_responses("sample").rows
 
 
@@ -87,7 +85,7 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
     path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))
     questions = Path(__file__).parents[3] / "loading_scripts/felm/sample/all.jsonl"
-    found = BENCHMARK.evaluate("math", FELM.read(path), questions=questions)
+    found = BENCHMARK.evaluate("math", BENCHMARK.read(path), questions=questions)
     math = [row["index"] for row in ROWS if row["domain"] == "math"]
     assert [record.id for record in found.records] == math and found.model == "mine-3.5"
     assert any("is not the authors' file" in said for said in found.deviations(found.scores()["f1"]))

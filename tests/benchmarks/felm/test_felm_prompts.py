@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qabench.benchmarks.felm.method import FelmMethod, claims_in, felm_method, judged
-from qabench.benchmarks.felm.prompts import CLAIMS, EXTRACTION, felm_prompts, prompt_file
+from qabench.benchmarks.felm.method import CLAIMS, EXTRACTION, FelmMethod, claims_in, judged, prompt_file
 from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
@@ -48,27 +47,27 @@ def user_message(method: FelmMethod, one: dict[str, Any], claims: Any = None) ->
 
 
 def ours(method: str = "raw", **options: Any) -> FelmMethod:
-    return felm_method(method, prompt="qabench", **options)
+    return FelmMethod(method, prompt="qabench", **options)
 
 
 def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
     with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/wk/prompt_wk_raw\.txt(.|\n)*prompt=qabench"):
-        felm_prompts("raw", prompt="official")
+        FelmMethod("raw", prompt="official")
 
 
 def test_a_users_template(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('system = "s"\nuser = "{question}|{segments}|{references}"\n')
-    method = felm_method("link", prompt=path)
+    method = FelmMethod("link", prompt=path)
     wanted = f"How far is the {{Moon}}?|1. It is near.\n2. very near\n3. |{LINKS}"
     assert method.messages(row("science")) == (("system", "s"), ("user", wanted))
     assert user_message(method, row("math", ref=[])).endswith("|(none)")
     assert method.prompts.label.startswith("file:mine.toml-")
     with pytest.raises(InputError, match=r"unknown \{references\}"):
-        felm_prompts("raw", prompt=path)
+        FelmMethod("raw", prompt=path)
     with pytest.raises(InputError, match="allowed: official, qabench, auto, or a file"):
-        felm_prompts("raw", prompt="own")
+        FelmMethod("raw", prompt="own")
 
 
 def test_claims_are_read() -> None:
@@ -84,7 +83,7 @@ def test_claims_are_read() -> None:
 
 @pytest.mark.parametrize("method", ["raw", "cot", "link", "content"])
 def test_messages_about_claims(method: str, mirror: Path) -> None:
-    asking = felm_method(method, claims=True, prompt="official")
+    asking = FelmMethod(method, claims=True, prompt="official")
     folder = mirror / "hkust-nlp/felm/eval/prompt"
     segments = "1. It is near.\n2. very near\n3. \n"
     question = "\n\nQuestion: How far is the {Moon}?\n"

@@ -14,9 +14,8 @@ from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, EvalSample
 from scripted_model import Reply, in_order, run, text
 
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.evaluate import load_responses
-from qabench.benchmarks.felm.method import felm_method
+from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.tasks import felm, felm_scorer
 from qabench.errors import InputError
 from qabench.runs.log import read_run
@@ -25,7 +24,6 @@ from qabench.tasks.replies import caching_replies
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
 COUNTS = ("tp", "tn", "fp", "fn")
 FAILURE = RuntimeError("the server is down")
-FELM = benchmark("felm")
 
 
 def felm_own(config: str = "sample", method: str = "raw", **arguments: Any) -> Any:
@@ -182,7 +180,7 @@ def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: p
         server.fault = lambda number, body: Fault(body=reply)
         where = {"model": "openai-api-completions/qabench/vicuna", "model_base_url": server.base_url}
         (log,) = inspect_ai.eval(task, **where, log_dir=str(tmp_path), display="none", limit=2)
-    asked = felm_method("raw", prompt="official", official_quirks=True, reply_format="vicuna")
+    asked = FelmMethod("raw", prompt="official", official_quirks=True, reply_format="vicuna")
     wanted = {asked.messages(row)[0][1] for row in load_responses("math").rows[:2]}
     assert {call.body["prompt"] for call in server.calls} == wanted
     assert {(call.body["max_tokens"], call.body["temperature"]) for call in server.calls} == {(100, 0)}

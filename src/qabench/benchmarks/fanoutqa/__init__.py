@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,19 +19,15 @@ if TYPE_CHECKING:
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 _PARTS = {"fscore": ("F", "F-measure"), "precision": ("precision", "Precision"), "recall": ("recall", "Recall")}
+_average = partial(Metric, mean=mean_in_order)
+_graded = partial(_average, graded=True)
 
 
 def _rouge(part: str) -> list[Metric]:
     short, name = _PARTS[part]
+    about = f"{name} of {{}} between answer and reference."
     return [
-        Metric(
-            f"{kind}.{part}",
-            f"{title} {short}",
-            f"{name} of {title} between answer and reference.",
-            "rouge",
-            mean=mean_in_order,
-            main=part == "fscore",
-        )
+        _average(f"{kind}.{part}", f"{title} {short}", about.format(title), "rouge", main=part == "fscore")
         for kind, title in _KINDS.items()
     ]
 
@@ -47,40 +44,22 @@ class FanOutQA(Benchmark):
     )
     part = "category"
     metrics = (
-        Metric(
-            "acc.loose",
-            "Loose accuracy",
-            "Mean share of the reference's strings found in the answer.",
-            "acc",
-            mean=mean_in_order,
-            graded=True,
-        ),
-        Metric(
-            "acc.strict",
-            "Strict accuracy",
-            "Share of answers that contain all strings of the reference.",
-            "acc",
-            mean=mean_in_order,
-            graded=True,
-        ),
+        _graded("acc.loose", "Loose accuracy", "Mean share of the reference's strings found in the answer.", "acc"),
+        _graded("acc.strict", "Strict accuracy", "Share of answers that contain all strings of the reference.", "acc"),
         *_rouge("fscore"),
-        Metric("bleurt", "BLEURT", "Learned similarity between answer and reference.", "bleurt", mean=mean_in_order),
-        Metric(
+        _average("bleurt", "BLEURT", "Learned similarity between answer and reference.", "bleurt"),
+        _graded(
             "gpt",
             "LLM judge",
             "Share of answers that agree with the reference according to a model.",
             "judge",
-            mean=mean_in_order,
-            graded=True,
             readable="gpt_readable",
         ),
-        Metric(
+        _graded(
             "gpt_readable",
             "LLM judge, readable",
             "The same share over the questions with a readable verdict.",
             "judge",
-            mean=mean_in_order,
-            graded=True,
             official=False,
         ),
         *_rouge("precision"),

@@ -5,12 +5,11 @@ Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fan
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import UNANSWERED, check_pairs, parts_of, strings_of, text_of
+from qabench.answers import UNANSWERED, check_pairs, parts_of, strings_of
 from qabench.errors import InputError
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
@@ -24,11 +23,12 @@ class QuestionAccuracy:
     Attributes:
         loose: the share of the reference's strings that were found; at most 1, below 0 only for nested references.
         strict: whether all strings were found.
-        missing: the normalized strings that were not found, in the reference's order.
+        matches, missing: the normalized strings that were found and those that were not, in the reference's order.
     """
 
     loose: float
     strict: bool
+    matches: tuple[str, ...]
     missing: tuple[str, ...]
 
 
@@ -63,43 +63,31 @@ def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: N
     forms = normalize([s for reference in references for s in strings_of(reference)] + list(map(str, answered)))
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        try:
-            scores.append(_question(reference, prediction, forms))
-        except ZeroDivisionError:
-            raise InputError(f"reference {i} is or contains an empty list or dict: its accuracy is undefined") from None
+        if prediction is not UNANSWERED and _is_undefined(reference):
+            raise InputError(f"reference {i} is or contains an empty list or dict: its accuracy is undefined")
+        scores.append(_question(reference, prediction, forms))
     n = len(scores)
     # The built-in sum in order, with integer zeros, equals the official sum to the last digit.
     return AccuracyScore(sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores))
 
 
-def found_strings(reference: Any, forms: Mapping[str, str], missing: Iterable[str]) -> list[str]:
-    """Return the normal forms of a reference's strings that were found, in its order: all except ``missing``."""
-    remaining = Counter(missing)
-    matches = []
-    for text in strings_of(reference):
-        if remaining[forms[text]] > 0:
-            remaining[forms[text]] -= 1
-        else:
-            matches.append(forms[text])
-    return matches
+def _is_undefined(reference: Any) -> bool:
+    """Tell whether a reference is or contains an empty container, by whose length the official scorer divides."""
+    return isinstance(reference, dict | list) and (not reference or any(map(_is_undefined, parts_of(reference))))
 
 
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
+    strings = [forms[text] for text in strings_of(reference)]
     if prediction is UNANSWERED:
-        return QuestionAccuracy(0, False, tuple(forms[text] for text in strings_of(reference)))
-    loose, strict, missing = _searched(reference, forms[str(prediction)], forms)
-    return QuestionAccuracy(loose, strict, tuple(missing))
-
-
-def _searched(reference: Any, candidate: str, forms: Mapping[str, str]) -> tuple[float, bool, list[str]]:
+        return QuestionAccuracy(0, False, (), tuple(strings))
+    candidate = forms[str(prediction)]
+    contained = {string for string in strings if contains_word(string, candidate)}
+    matches = tuple(string for string in strings if string in contained)
+    missing = tuple(string for string in strings if string not in contained)
     if not isinstance(reference, dict | list):
-        form = forms[text_of(reference) if isinstance(reference, bool) else str(reference)]
-        contained = contains_word(form, candidate)
-        return int(contained), contained, [] if contained else [form]
-    parts = parts_of(reference)
-    missing = [text for part in parts for text in _searched(part, candidate, forms)[2]]
-    n_found = len(parts) - len(missing)
-    return n_found / len(parts), n_found == len(parts), missing
+        return QuestionAccuracy(len(matches), not missing, matches, missing)
+    n = len(parts_of(reference))
+    return QuestionAccuracy((n - len(missing)) / n, not missing, matches, missing)
 
 
 def contains_word(string: str, text: str) -> bool:

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-
-from qabench.errors import InputError
-
-if TYPE_CHECKING:
-    from qabench.benchmarks.fanoutqa.submission import Problem
-    from qabench.evaluation import Evaluation
 
 SHOWN = 10  # problems of each kind that are printed; the others are counted
 FOLDER = "leaderboard-submissions"
@@ -47,47 +39,13 @@ def submit(
     """
     from qabench.benchmarks.fanoutqa import submission
     from qabench.cli.output import say, say_on_stderr
-    from qabench.data.predictions import read_predictions
-
-    files = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
-    answers: dict[str, Any] = {setting: path for setting, path in files.items() if path}
-    deviations = {}
-    for setting, path in answers.items():
-        if path.suffix == ".eval":
-            run = _read_run(path, setting)
-            deviations[setting] = submission.run_deviations(run)
-            # A failed question has no answer: the leaderboard counts it as unanswered.
-            rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]
-            answers[setting] = replace(read_predictions(rows, ("answer",)), path=run.path)
-    checked = submission.check(name, metadata, answers, submission.leaderboard_ids(), deviations, allow_unofficial)
-    _print_problems(checked.problems)
-    if errors := sum(problem.error for problem in checked.problems):
-        warnings = len(checked.problems) - errors
-        say_on_stderr(f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red")
-        raise typer.Exit(2)
-    for file in submission.write(checked, out):
-        say(file)
-    say(
-        f"Open a pull request to https://github.com/zhudotexe/fanoutqa with these files in its folder {FOLDER}/. The "
-        "authors' check scores the answers against the test answers, which are not public, and comments on it."
-    )
-
-
-def _read_run(path: Path, setting: str) -> Evaluation:
     from qabench.runs.log import read_run
 
-    run = read_run(path)
-    if run.benchmark != "fanoutqa" or run.setting.replace("-", "") != setting:
-        raise InputError(f"{path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {setting}")
-    return run
-
-
-def _print_problems(problems: Sequence[Problem]) -> None:
-    """Print the first few problems of each kind in each file, and the number of the others."""
-    from qabench.cli.output import say_on_stderr
-
+    files = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
+    answers = {setting: read_run(path) if path.suffix == ".eval" else path for setting, path in files.items() if path}
+    checked = submission.check(name, metadata, answers, submission.leaderboard_ids(), allow_unofficial)
     counts: Counter[tuple[str, str]] = Counter()
-    for problem in problems:
+    for problem in checked.problems:
         counts[problem.file, problem.kind] += 1
         if counts[problem.file, problem.kind] <= SHOWN:
             where = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
@@ -96,3 +54,13 @@ def _print_problems(problems: Sequence[Problem]) -> None:
     for (file, kind), count in counts.items():
         if count > SHOWN:
             say_on_stderr(f"{file}: and {count - SHOWN} more of this kind: {kind}")
+    if errors := sum(problem.error for problem in checked.problems):
+        warnings = len(checked.problems) - errors
+        say_on_stderr(f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red")
+        raise typer.Exit(2)
+    for path in submission.write(checked, out):
+        say(path)
+    say(
+        f"Open a pull request to https://github.com/zhudotexe/fanoutqa with these files in its folder {FOLDER}/. The "
+        "authors' check scores the answers against the test answers, which are not public, and comments on it."
+    )

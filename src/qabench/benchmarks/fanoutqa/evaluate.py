@@ -5,14 +5,15 @@ Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.fanoutqa.accuracy import accuracy, found_strings
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.questions import Questions, read_questions, with_answers
 from qabench.data.predictions import NO_PREDICTION, BadLine, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
@@ -25,7 +26,6 @@ from qabench.text.normalize import NormalizedTextCache, shared_normalizer
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
-    from qabench.llm.client import Prices
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "acc": ("acc.loose", "acc.strict"),
@@ -74,8 +74,7 @@ def scorers_of(
         judging = judge_from(judge)
     normalizer = None
     if "acc" in families:
-        cached = Normalizer(lemmatizer, NormalizedTextCache.default())
-        normalizer = shared_normalizer(lemmatizer) if threads else cached
+        normalizer = shared_normalizer(lemmatizer) if threads else Normalizer(lemmatizer, NormalizedTextCache.default())
     return Scorers(normalizer, "rouge" in families, bleurt, judging)
 
 
@@ -101,11 +100,6 @@ class Scores:
         """Map each missing score to the reason."""
         return {"gpt": self.judged.absent} if self.judged and self.judged.absent else {}
 
-    def add(self, column: str, values: Iterable[float]) -> None:
-        """Add a column."""
-        for row, value in zip(self.rows, values, strict=True):
-            row[column] = float(value)
-
 
 def score_answers(
     questions: Sequence[str],
@@ -124,29 +118,39 @@ def score_answers(
     check_pairs(references, predictions)
     scores = Scores([{} for _ in references], [{} for _ in references])
     if scorers.normalizer:
-        _add_accuracy(scores, references, predictions, scorers.normalizer, progress)
+        normalize = partial(scorers.normalizer.batch, progress=progress)
+        accuracies = accuracy(references, predictions, normalize).per_question
+        for row, detail, question in zip(scores.rows, scores.details, accuracies, strict=True):
+            row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
+            detail |= {"found": list(question.matches), "missing": list(question.missing)}
         scores.signatures["acc"] = signature("fanout_acc", **fields, **scorers.normalizer.signature())
     if scorers.rouge:
         from qabench.text.rouge import rouge
 
         rouge_score = rouge(references, predictions)
-        for column in COLUMNS["rouge"]:
-            kind, part = column.split(".")
-            scores.add(column, (getattr(row[kind], part) for row in rouge_score.per_question))
+        for row, kinds in zip(scores.rows, rouge_score.per_question, strict=True):
+            for column in COLUMNS["rouge"]:
+                kind, part = column.split(".")
+                row[column] = float(getattr(kinds[kind], part))
         scores.signatures["rouge"] = signature("fanout_rouge", **fields, rouge=rouge_score.backend, stemmer="porter")
     if bleurt := scorers.bleurt:
         # An unanswered question is the empty string, as upstream.
         values = list(bleurt(list(map(text_of, references)), list(map(text_of, predictions))))
         if len(values) != len(references):
             raise InputError(f"the BLEURT function returned {len(values)} scores for {len(references)} questions")
-        scores.add("bleurt", values)
+        for row, value in zip(scores.rows, values, strict=True):
+            row["bleurt"] = float(value)
         name = getattr(bleurt, "name", None) or getattr(bleurt, "__name__", type(bleurt).__name__)
         scores.signatures["bleurt"] = signature("fanout_bleurt", **fields, bleurt=name)
     if scorers.judge:
         from qabench.benchmarks.fanoutqa.judge import judge_answers
 
-        judged = scores.judged = judge_answers(questions, references, predictions, scorers.judge, progress=progress)
-        _add_verdicts(scores, judged)
+        judged = scores.judged = judge_answers(questions, references, predictions, scorers.judge, progress)
+        if not judged.absent:
+            for row, detail, judgment in zip(scores.rows, scores.details, judged.per_question, strict=True):
+                row |= {} if judgment.score is None else {"gpt": float(judgment.score)}
+                row |= {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
+                detail |= {"verdict": judgment.verdict, "judge": judgment.reply, "judge_problem": judgment.reason}
         scores.signatures["judge"] = signature("fanout_judge", **fields, **scorers.judge.signature())
     return scores
 
@@ -189,35 +193,6 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
             kind, part = column.split(".")
             shape.setdefault("rouge", {}).setdefault(kind, {})[part] = means[column]
     return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
-
-
-def _add_accuracy(
-    scores: Scores,
-    references: Sequence[Any],
-    predictions: Sequence[Any],
-    normalizer: Normalizer,
-    progress: Progress | None,
-) -> None:
-    forms: dict[str, str] = {}
-
-    def normalize(strings: Iterable[Any]) -> Mapping[str, str]:
-        forms.update(normalizer.batch(strings, progress))
-        return forms
-
-    questions = accuracy(references, predictions, normalize).per_question
-    scores.add("acc.loose", (question.loose for question in questions))
-    scores.add("acc.strict", (question.strict for question in questions))
-    for reference, question, detail in zip(references, questions, scores.details, strict=True):
-        detail |= {"found": found_strings(reference, forms, question.missing), "missing": list(question.missing)}
-
-
-def _add_verdicts(scores: Scores, judged: Judged) -> None:
-    if judged.absent:
-        return
-    for row, detail, judgment in zip(scores.rows, scores.details, judged.per_question, strict=True):
-        row |= {} if judgment.score is None else {"gpt": float(judgment.score)}
-        row |= {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
-        detail |= {"verdict": judgment.verdict, "judge": judgment.reply, "judge_problem": judgment.reason}
 
 
 def evaluate(
@@ -301,18 +276,16 @@ def evaluate(
     )
 
 
-def _prices(text: str | None) -> Prices | None:
+def _prices(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
-    from qabench.llm.client import Prices
-
     try:
         of_prompts, of_replies = map(float, text.split(","))
     except ValueError:
         raise InputError(
             f"judge_prices is {text!r}; allowed: the prices per million prompt tokens and reply tokens, such as 2.5,10"
         ) from None
-    return Prices(of_prompts, of_replies)
+    return of_prompts, of_replies
 
 
 def _judge_options(judge: str | Mapping[str, Any] | None) -> dict[str, Any]:

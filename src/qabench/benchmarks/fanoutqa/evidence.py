@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -12,7 +12,6 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
-from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, context_window, counters, how_many_fit, prompt_tokens
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
@@ -90,7 +89,7 @@ def evidence_provided(
 def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]) -> str:
     """Return the user message with these fragments, each a title and a text."""
     if document is None:
-        documents = prompts.fragments(fragments)
+        documents = "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in fragments)
     else:
         documents = "".join(document.filled(title=title, content=text) for title, text in fragments)
     return prompt.filled(documents=documents, question=question)
@@ -130,13 +129,13 @@ def rank_evidence(
             if official:
                 contents[page.key] = ""
     chosen = pages if official else list({page.key: page for page in pages if page.key in contents}.values())
-    return rank(question, chosen, contents, normalizer, official), missing
+    return rank(question, chosen, lambda page: contents[page.key], normalizer, official), missing
 
 
 def rank(
     question: str,
     pages: Sequence[WikiPage],
-    contents: Mapping[int | str, str],
+    content: Callable[[WikiPage], str],
     normalizer: Normalizer,
     official: bool = False,
 ) -> list[tuple[str, str]]:
@@ -146,7 +145,5 @@ def rank(
     """
     if not pages:
         return []
-    corpus = Corpus(
-        pages, FRAGMENT_CHARACTERS, normalizer=normalizer, content=lambda page: contents[WikiPage.of(page).key]
-    )
+    corpus = Corpus(pages, FRAGMENT_CHARACTERS, normalizer=normalizer, content=content)
     return [(fragment.title, fragment.content) for fragment in corpus.best(question, official_ties=official)]

@@ -90,15 +90,11 @@ def evidence_scores(
         raise InputError(f"k is {k}; allowed: 1 or more, or None for all pages")
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        if not _is_list(reference) or not reference:
+        pages = () if prediction is None or prediction is UNANSWERED else prediction
+        if not isinstance(reference, list | tuple) or not reference:
             raise InputError(f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page")
-        if prediction is not None and prediction is not UNANSWERED and not _is_list(prediction):
-            raise InputError(f"predictions[{i}] is {prediction!r:.80}; allowed: a list of pages, or None")
-        pages = prediction if _is_list(prediction) else []
+        if not isinstance(pages, list | tuple):
+            raise InputError(f"predictions[{i}] is {pages!r:.80}; allowed: a list of pages, or None")
         read = list(distinct_pages(pages).values())[:k]
         scores.append(compare_pages(distinct_pages(reference), read))
     return scores
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)

@@ -15,7 +15,6 @@ from typing import Any
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.errors import InputError
-from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
@@ -260,7 +259,6 @@ def judge_answers(
     references: Sequence[Any],
     predictions: Sequence[Any],
     judge: Judge,
-    cache: ReplyCache | None = None,
     progress: Progress | None = None,
 ) -> Judged:
     """Let a model judge answers.
@@ -274,7 +272,7 @@ def judge_answers(
     """
     requests = judge.requests(questions, references, predictions)
     asked = list(requests.values())
-    client = judge.caller.client(cache)
+    client = judge.caller.client()
     unusable = judge.caller.endpoint.why_unusable
     if unusable and (needed := client.plan(asked)).calls:
         return Judged(judge, (), unusable, 0, client.usage([]), needed)

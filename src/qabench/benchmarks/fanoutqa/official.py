@@ -48,11 +48,6 @@ def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Call
     return accepts
 
 
-def _is_lemmatizer(value: str) -> bool:
-    in_range = _versions(r"en_core_web_sm-3[\d.]*\+spacy-([\d.]+)\+[0-9a-f]+", (3, 7, 2), (4,))
-    return in_range(value)
-
-
 def _is_official_data(value: str) -> bool:
     table = dataset_table("fanoutqa")
     files = [file for name in _CONFIGS for (file,) in table.config(name).splits.values()]
@@ -67,13 +62,10 @@ def _prompt_sentence(what: str) -> Callable[[str], str]:
     return says
 
 
-def _optional(declaration: Declaration) -> Declaration:
-    return {name: replace(field, absent=True) for name, field in declaration.items()}
-
-
 _CONFIGS = ("dev", "dev_nov23", "test", "test_nov23")
 _ZERO = ("0", "0.0")
 _NO_EFFECT = ("top_p", "top_k", "seed")  # at temperature 0
+_is_lemmatizer = _versions(r"en_core_web_sm-3[\d.]*\+spacy-([\d.]+)\+[0-9a-f]+", (3, 7, 2), (4,))
 _MODEL = ("reasoning_effort", "reasoning_tokens", "effort", "context_length")  # part of what is evaluated
 
 _COMMON: Declaration = {
@@ -157,5 +149,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "k": Field((), "evidence: only the first {value} pages count", absent=True),
     },
     # The metric fanoutqa has all of them; BLEURT and the judge are optional.
-    "fanoutqa": {**_COMMON, **_ACCURACY, **_ROUGE, **_optional({**_BLEURT, **_JUDGE})},
+    "fanoutqa": {
+        **{**_COMMON, **_ACCURACY, **_ROUGE},
+        **{name: replace(field, absent=True) for name, field in {**_BLEURT, **_JUDGE}.items()},
+    },
 }

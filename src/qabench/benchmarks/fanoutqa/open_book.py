@@ -147,7 +147,7 @@ class Search:
     async def tool_tokens(self) -> int:
         """Return the tokens that kani reserves for the tool, which OpenAI shows to its models as TypeScript."""
         shown = f"// {self.strings.tool}\ntype search = (_: {{\nquery: string,\n}}) => any;\n\n"
-        return await self.counter(shown) + TOOL_MARKUP_TOKENS
+        return await self.counter.count(shown) + TOOL_MARKUP_TOKENS
 
     async def search(self, query: str) -> str:
         """Return as many fragments of the page with this title as fit, best first; or the titles of similar pages."""
@@ -180,8 +180,8 @@ class Search:
             text = self.wiki.content(page)
         except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
             text = ""
-        ranked = rank(self.query, [page], {WikiPage.of(page).key: text}, self.normalizer, official=True)
-        return WikiPage.of(page), [content for _, content in ranked]
+        ranked = rank(self.query, [page], lambda _: text, self.normalizer, official=True)
+        return page, [content for _, content in ranked]
 
     def _titles(self, titles: Sequence[str]) -> str:
         return "\n".join(self.strings.title.filled(title=title) for title in titles)
@@ -195,18 +195,24 @@ async def converse(state: TaskState, search: Search, room: int, in_text: bool) -
     """
     room -= 0 if in_text else await search.tool_tokens()
     history = _History(list(state.messages), room, search.counter)
-    calls = _Calls([] if in_text else [search.tool()])
+    tools = offered = [] if in_text else [search.tool()]
+    errors = 0
     try:
         with anyio.fail_after(SECONDS_PER_QUESTION):
             while True:
                 state.messages = await history.newest()
                 # Unlike a solver's ``generate``, this accepts parameters without a description.
-                state.output = await ask_model(get_model(), state.messages, state, calls.tools)
+                state.output = await ask_model(get_model(), state.messages, state, offered)
                 reply = state.output.message
                 history.messages.append(reply)
                 if not in_text and state.output.usage:  # kani uses the server's count of a reply, if there is one
                     history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
-                results = await (_search_in_text(search, reply) if in_text else calls.run(reply))
+                if in_text:
+                    results = await _search_in_text(search, reply)
+                else:
+                    results, failed = await _run_calls(reply, tools)
+                    errors = errors + 1 if failed else 0
+                    offered = [] if errors == ERRORS_IN_A_ROW else offered
                 if not results:
                     break
                 history.messages += results
@@ -265,7 +271,7 @@ class _History:
             message = self.messages[position]
             tokens = await self.counter.message(message.text)
             for part in _counted_with(message):
-                tokens += await self.counter(part)
+                tokens += await self.counter.count(part)
             self.tokens[position] = tokens
         return tokens
 
@@ -278,35 +284,19 @@ def _counted_with(message: ChatMessage) -> list[str]:
     return [part for call in calls for part in (call.function, json.dumps(call.arguments))]
 
 
-@dataclass
-class _Calls:
-    """Runs the tool calls of replies, with kani's words for calls that it cannot run.
-
-    ``tools`` are sent to the model; none after two turns in a row with a call that could not be run.
-    """
-
-    defined: Sequence[ToolDef]
-    errors: int = 0
-
-    def __post_init__(self) -> None:
-        self.tools = self.defined
-
-    async def run(self, reply: ChatMessageAssistant) -> list[ChatMessage]:
-        """Return the results of a reply's calls."""
-        results: list[ChatMessage] = []
-        failed = False
-        for call in reply.tool_calls or []:
-            if problem := _problem(call):
-                failed = True
-                name = call.function if call.function == "search" else None
-                results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
-            else:
-                alone = reply.model_copy(update={"tool_calls": [call]})
-                results += (await execute_tools([alone], self.defined)).messages
-        self.errors = self.errors + 1 if failed else 0
-        if self.errors == ERRORS_IN_A_ROW:
-            self.tools = []
-        return results
+async def _run_calls(reply: ChatMessageAssistant, tools: Sequence[ToolDef]) -> tuple[list[ChatMessage], bool]:
+    """Return the results of a reply's calls, and whether one cannot be run; its result is in kani's words."""
+    results: list[ChatMessage] = []
+    failed = False
+    for call in reply.tool_calls or []:
+        if problem := _problem(call):
+            failed = True
+            name = call.function if call.function == "search" else None
+            results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
+        else:
+            alone = reply.model_copy(update={"tool_calls": [call]})
+            results += (await execute_tools([alone], tools)).messages
+    return results, failed
 
 
 def _search_arguments(query: str) -> None:

@@ -9,8 +9,6 @@ Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (t
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,19 +78,10 @@ when you have checked all of them. The last line of your reply must be the lette
 )
 
 
-def fragments(parts: Iterable[tuple[str, str]]) -> str:
-    """Join fragments, each a title and a text, for the prompt."""
-    return "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in parts)
-
-
-def open_book(prompt: str) -> SearchPrompts:
-    """Return the strings of the open-book setting for an argument, see ``chosen_prompt``."""
-    return official_open_book() if _is_official(prompt, OPEN_BOOK_FILE) else OPEN_BOOK
-
-
 def closed_book(prompt: str) -> Prompt:
     """Return the closed-book prompt for an argument, see ``chosen_prompt``; its field is question."""
-    return official_closed_book() if _is_official(prompt, CLOSED_BOOK_FILE) else CLOSED_BOOK
+    source = _authors_file(prompt, CLOSED_BOOK_FILE)
+    return Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt")) if source else CLOSED_BOOK
 
 
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
@@ -100,7 +89,12 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
 
     The fields are documents and question, and title and content. None means this project's format of a fragment.
     """
-    return official_evidence_provided() if _is_official(prompt, EVIDENCE_PROVIDED_FILE) else (EVIDENCE_PROVIDED, None)
+    source, function = _authors_file(prompt, EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt"
+    if source is None:
+        return EVIDENCE_PROVIDED, None
+    template = source.assigned("prompt", function, fields={"question_text": "question"}).replace("{}", "{documents}")
+    document = source.assigned("formatted", function, fields={"doc.title": "title", "doc.content": "content"})
+    return Prompt(OFFICIAL, template), Prompt(OFFICIAL, document)
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
@@ -109,30 +103,15 @@ def judge_prompt(prompt: str | Path) -> Prompt:
     Its fields are question, reference and answer. Raises InputError for neither a name nor a usable file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
-        official = _is_official(str(prompt), JUDGE_FILE)
-        return _judge_prompt_in(open_path("fanoutqa", JUDGE_FILE)) if official else JUDGE_PROMPT
+        source = _authors_file(str(prompt), JUDGE_FILE)
+        return _judge_prompt_in(source) if source else JUDGE_PROMPT
     path = Path(prompt)
     if not path.is_file():
         raise InputError(f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file")
     if path.suffix != ".py":
         return check_fields(read_prompt(path), JUDGE_FIELDS)
-    version = _judge_prompt_in(path)
+    version = _judge_prompt_in(PromptSource(path))
     return version if version.label == OFFICIAL_JUDGE_PROMPT else replace(version, name=f"file:{path.name}")
-
-
-@functools.cache
-def official_closed_book() -> Prompt:
-    """Return the authors' closed-book prompt."""
-    return _prompt(_source(CLOSED_BOOK_FILE).assigned("prompt", "ClosedBookRunner.get_prompt"), {"question"})
-
-
-@functools.cache
-def official_evidence_provided() -> tuple[Prompt, Prompt]:
-    """Return the authors' evidence-provided prompt, and the prompt of one fragment."""
-    source, function = _source(EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt"
-    prompt = source.assigned("prompt", function, fields={"question_text": "question"}).replace("{}", "{documents}")
-    document = source.assigned("formatted", function, fields={"doc.title": "title", "doc.content": "content"})
-    return _prompt(prompt, {"documents", "question"}), _prompt(document, {"title", "content"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,40 +166,34 @@ OPEN_BOOK = SearchPrompts(
 )
 
 
-@functools.cache
-def official_open_book() -> SearchPrompts:
-    """Return the authors' strings of the open-book setting."""
-    source = _source(OPEN_BOOK_FILE)
+def open_book(prompt: str) -> SearchPrompts:
+    """Return the strings of the open-book setting for an argument, see ``chosen_prompt``."""
+    source = _authors_file(prompt, OPEN_BOOK_FILE)
+    if source is None:
+        return OPEN_BOOK
     search = "WikipediaKani.search"
     page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
     titles = {"similar_searches": "titles"}
     return SearchPrompts(
-        tools=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1), {"question"}),
-        tools_gpt_35=_prompt(source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0), {"question"}),
-        text=_prompt(source.assigned("prompt", "OpenBookRunner.get_prompt"), {"question"}),
+        tools=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1)),
+        tools_gpt_35=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0)),
+        text=Prompt(OFFICIAL, source.assigned("prompt", "OpenBookRunner.get_prompt")),
         tool=source.docstring(search),
-        page=_prompt(page, {"title", "fragments"}),
-        fragment=_prompt(source.assigned("formatted", search, fields={"doc.content": "content"}), {"content"}),
-        similar=_prompt(source.returned(search, fields=titles, nth=0), {"titles"}),
-        ambiguous=_prompt(source.returned(search, fields=titles, nth=1), {"titles"}),
-        title=_prompt("<search>{title}</search>", {"title"}),
+        page=Prompt(OFFICIAL, page),
+        fragment=Prompt(OFFICIAL, source.assigned("formatted", search, fields={"doc.content": "content"})),
+        similar=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=0)),
+        ambiguous=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=1)),
+        title=Prompt(OFFICIAL, "<search>{title}</search>"),
     )
 
 
-def _judge_prompt_in(path: Path) -> Prompt:
+def _authors_file(prompt: str, file: str) -> PromptSource | None:
+    """Return the authors' file if the argument means their prompt, see ``chosen_prompt``."""
+    official = chosen_prompt("fanoutqa", prompt, file) == OFFICIAL
+    return PromptSource(open_path("fanoutqa", file)) if official else None
+
+
+def _judge_prompt_in(source: PromptSource) -> Prompt:
     """Read the judge's prompt in a version of the authors' ``llm.py``. Raises InputError for another file."""
-    source = PromptSource(path)
     prompt = Prompt(OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system"))
     return check_fields(prompt, JUDGE_FIELDS)
-
-
-def _is_official(prompt: str, file: str) -> bool:
-    return chosen_prompt("fanoutqa", prompt, file) == OFFICIAL
-
-
-def _source(path: str) -> PromptSource:
-    return PromptSource(open_path("fanoutqa", path))
-
-
-def _prompt(template: str, fields: set[str]) -> Prompt:
-    return check_fields(Prompt(OFFICIAL, template), fields)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,15 +60,6 @@ class Submission:
     answers: Mapping[str, Predictions]
     problems: Sequence[Problem]
 
-    def files(self) -> dict[str, str]:
-        """Return the content of each file by its path in the leaderboard's folder; the metadata come last."""
-        files = {}
-        for setting, answers in self.answers.items():
-            rows = ({"id": row.id, "answer": row.fields["answer"]} for row in answers.rows)
-            lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
-            files[f"{setting}-generations/{self.name}.jsonl"] = "".join(lines)
-        return files | {f"metadata/{self.name}.json": json.dumps(self.metadata, ensure_ascii=False, indent=2) + "\n"}
-
 
 def leaderboard_ids() -> list[str]:
     """Return the ids of the leaderboard's questions, the test questions. Raises SourceError without their file."""
@@ -78,20 +69,15 @@ def leaderboard_ids() -> list[str]:
 def check(
     name: str,
     metadata: Path,
-    answers: Mapping[str, Path | Predictions],
+    answers: Mapping[str, Path | Evaluation],
     question_ids: Sequence[str],
-    deviations: Mapping[str, Sequence[str]] | None = None,
     allow_unofficial: bool = False,
 ) -> Submission:
     """Check a user's files, and return them as a submission with all its problems.
 
-    Args:
-        name: the name of the submitted files.
-        metadata: a JSON file with the keys of ``KEYS``.
-        answers: for each submitted setting of ``SETTINGS``, a file of predictions, {"id", "answer"}, or its content.
-        question_ids: the ids of the leaderboard's questions.
-        deviations: for each setting, how the run differs from the authors' runs; see ``run_deviations``.
-        allow_unofficial: whether deviations are warnings, listed in the metadata's details, instead of errors.
+    ``metadata`` is a JSON file with the keys of ``KEYS``. ``answers`` has for each submitted setting of ``SETTINGS`` a
+    run or a file of predictions, {"id", "answer"}. With ``allow_unofficial``, differences from the authors' runs are
+    warnings, and listed in the metadata's details.
     """
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(
@@ -102,22 +88,35 @@ def check(
         raise InputError("a submission needs answers: use at least one of --closed-book, --open-book, ...")
     read: dict[str, Predictions] = {}
     problems: list[Problem] = []
+    differing: list[str] = []
     for setting, source in answers.items():
+        file = source.path if isinstance(source, Evaluation) else str(source)
         try:
-            read[setting] = source if isinstance(source, Predictions) else read_predictions(source, ("answer",))
+            read[setting], sentences = _read_answers(source, setting)
         except InputError as error:
-            problems.append(Problem("no answers", str(source), None, str(error)))
+            problems.append(Problem("no answers", file, None, str(error)))
             continue
         problems += _of_answers(read[setting], question_ids)
-        for sentence in (deviations or {}).get(setting, ()):
-            problems.append(Problem("not official", read[setting].path, None, sentence, error=not allow_unofficial))
+        for sentence in sentences:
+            problems.append(Problem("not official", file, None, sentence, error=not allow_unofficial))
+        differing += [f"{setting}: {'; '.join(sentences)}"] if sentences else []
     files = {f"{setting}_generations": f"{name}.jsonl" if setting in answers else None for setting in SETTINGS}
     complete, of_metadata = _read_metadata(metadata, files)
-    differing = [f"{setting}: {'; '.join(names)}" for setting, names in (deviations or {}).items() if names]
     if differing:
         notes = f"Differs from the authors' runs. {'. '.join(differing)}."
-        complete["details"] = " ".join(filter(None, [complete.get("details"), notes]))
+        complete["details"] = f"{complete.get('details') or ''} {notes}".strip()
     return Submission(name, complete, read, (*of_metadata, *problems))
+
+
+def _read_answers(run: Path | Evaluation, setting: str) -> tuple[Predictions, list[str]]:
+    """Return the answers of a run or a file, and how the run differs from the authors' runs."""
+    if isinstance(run, Path):
+        return read_predictions(run, ("answer",)), []
+    if run.benchmark != "fanoutqa" or run.setting.replace("-", "") != setting:
+        raise InputError(f"{run.path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {setting}")
+    # A failed question has no answer: the leaderboard counts it as unanswered.
+    rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]
+    return replace(read_predictions(rows, ("answer",)), path=run.path), run_deviations(run)
 
 
 def run_deviations(run: Evaluation) -> list[str]:
@@ -142,7 +141,14 @@ def write(submission: Submission, out: Path) -> list[Path]:
 
     Raises InputError if other files have these names, and QabenchError if a file cannot be written.
     """
-    files = {out / path: text for path, text in submission.files().items()}
+    files = {}
+    for setting, answers in submission.answers.items():
+        rows = ({"id": row.id, "answer": row.fields["answer"]} for row in answers.rows)
+        lines = [json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n" for row in rows]
+        files[out / f"{setting}-generations/{submission.name}.jsonl"] = "".join(lines)
+    files[out / f"metadata/{submission.name}.json"] = (
+        json.dumps(submission.metadata, ensure_ascii=False, indent=2) + "\n"
+    )
     if taken := [str(path) for path, text in files.items() if path.exists() and path.read_bytes() != text.encode()]:
         raise InputError(
             f"another submission has this name: {', '.join(taken)}. Nothing was written; use another --name or --out, "

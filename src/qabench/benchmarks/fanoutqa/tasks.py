@@ -17,7 +17,7 @@ from inspect_ai.util import concurrency
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, Scores, add_evidence, score_answers, scorers_of
+from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, add_evidence, score_answers, scorers_of
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
 from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
@@ -105,10 +105,6 @@ def fanoutqa_open_book(
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
             Hub; by default the model's tokenizer if it is available, else a documented estimate.
         wiki: a ZIM file of Wikipedia.
-
-    Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown search, an unknown window.
-        SourceError: as ``fanoutqa_closed_book``.
     """
     strings = prompts.open_book(prompt)
     protocol = chosen_protocol(protocol, strings.tools.name)
@@ -143,10 +139,6 @@ def fanoutqa_evidence_provided(
             without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
         lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
-
-    Raises:
-        InputError: as ``fanoutqa_closed_book``; an unknown window.
-        SourceError: as ``fanoutqa_closed_book``.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
     protocol = chosen_protocol(protocol, user_prompt.name)
@@ -251,22 +243,18 @@ def fanoutqa_scorer(
             pages = [entry for entry in state.metadata["searches"] if entry.get("fragments", 1)]
             pages = [{name: entry[name] for name in ("title", "url", "pageid") if entry.get(name)} for entry in pages]
             add_evidence(scores, [state.metadata["necessary_evidence"]], [pages], fields)
-        return _inspect_score(scores, answer)
+        detail = scores.details[0]
+        metadata: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
+        if scores.judged:
+            metadata["usage"] = scores.judged.usage.as_dict()
+        explanation = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
+        if not scores.rows[0]:
+            return Score.unscored(reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata)
+        # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
+        values = {column: nan for family in scores.signatures for column in COLUMNS[family]} | scores.rows[0]
+        return Score(value=values, answer=answer, explanation=explanation, metadata=metadata)
 
     return score
-
-
-def _inspect_score(scores: Scores, answer: str | None) -> Score:
-    # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
-    values = {column: nan for family in scores.signatures for column in COLUMNS[family]} | scores.rows[0]
-    detail = scores.details[0]
-    metadata: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
-    if scores.judged:
-        metadata["usage"] = scores.judged.usage.as_dict()
-    explanation = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
-    if not scores.rows[0]:
-        return Score.unscored(reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata)
-    return Score(value=values, answer=answer, explanation=explanation, metadata=metadata)
 
 
 def _generation_fields(model: str) -> dict[str, Any]:

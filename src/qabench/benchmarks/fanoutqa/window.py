@@ -88,11 +88,11 @@ async def how_many_fit(
     """
     ends = list(accumulate((len(text) for text in texts), initial=0))
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
-    tokens = tokens_of_fitting = await counter(render(0))
+    tokens = tokens_of_fitting = await counter.count(render(0))
     while tokens_of_fitting <= budget and too_many - fits > 1:
         characters = ends[fits] + (budget - tokens_of_fitting) / tokens_a_character
         guess = min(max(bisect_right(ends, characters) - 1, fits + 1), too_many - 1)
-        tokens = await counter(render(guess))
+        tokens = await counter.count(render(guess))
         if tokens <= budget:
             fits, tokens_of_fitting = guess, tokens
         else:
@@ -108,10 +108,6 @@ class TokenCounter:
     name: str
     count: Callable[[str], Awaitable[int]]
     message_tokens: int = 0
-
-    async def __call__(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        return await self.count(text)
 
     async def message(self, text: str) -> int:
         """Return the number of tokens of a message with this text."""
@@ -198,12 +194,11 @@ def _tokenizer(name: str, fetch: bool) -> Any:
 
 
 async def _works(model: Model) -> bool:
-    try:
+    with suppress(Exception):
         # Without Inspect's retries: a service that cannot be reached does not work.
         await model.api.count_tokens("one two three")
-    except Exception:
-        return False
-    return True
+        return True
+    return False
 
 
 def _is_openai(model: Model) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,7 @@ class Responses:
 def load_responses(config: str | None, questions: Path | None = None) -> Responses:
     """Return the responses of a config, also from a file in the format of the authors' ``eval/all.jsonl``.
 
-    Raises:
-        InputError: the config does not exist, or the file cannot be read.
-        SourceError: the data is not available.
+    Raises InputError if the config or the file cannot be read, and SourceError if the data is not available.
     """
     table = dataset_table("felm").config(config)
     if table.name == LEADERBOARD:
@@ -55,7 +53,7 @@ def evaluate(
     *,
     families: Sequence[str] | None = None,
     questions: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: object = None,
     reply_format: str = "answer",
 ) -> Evaluation:
     """Return the evaluation of a file of predictions.
@@ -63,7 +61,7 @@ def evaluate(
     A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
     replies, whose majority counts; with ``claims`` ({"segment", "text"}), the reply is about these claims.
     (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
-    correct", like an unreadable reply.
+    correct", like an unreadable reply. ``progress`` is not used.
 
     Raises:
         InputError: an unknown config or format, or no prediction belongs to the config.
@@ -73,13 +71,11 @@ def evaluate(
     responses = load_responses(config, questions)
     joined = join([row["index"] for row in responses.rows], predictions)
     records, unusable = [], []
-    for i, (row, prediction) in enumerate(zip(responses.rows, joined.rows, strict=True), start=1):
+    for row, prediction in zip(responses.rows, joined.rows, strict=True):
         record, problem = _record(row, prediction, reply_format)
         records.append(record)
         if problem and prediction:
             unusable.append(f"{prediction.id} (line {prediction.line}): {problem}")
-        if progress:
-            progress(i, len(responses.rows))
     problems = joined.problems()
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
@@ -218,19 +214,15 @@ def detail(
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
     """Return the recall of errors by type, the most frequent type first; see ``Benchmark.report_sections``."""
-    rows = [row for label, evaluation in evaluations.items() for row in _section_rows(label, evaluation)]
-    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
-
-
-def _section_rows(label: str, evaluation: Evaluation) -> list[SectionRow]:
-    hits_by_kind: dict[str, list[tuple[str, float]]] = {}
-    for record in evaluation.records:
-        for segment in record.detail.get("segments", ()):
-            if not segment["label"]:
-                kind = (segment["type"] or "type not given").replace("_", " ")
-                hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
     rows = []
-    for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
-        recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
-        rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
-    return rows
+    for label, evaluation in evaluations.items():
+        hits_by_kind: dict[str, list[tuple[str, float]]] = {}
+        for record in evaluation.records:
+            for segment in record.detail.get("segments", ()):
+                if not segment["label"]:
+                    kind = (segment["type"] or "type not given").replace("_", " ")
+                    hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
+        for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
+            recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
+            rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
+    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []

@@ -1,26 +1,22 @@
 """FELM's methods: how a model is prompted for the segments with errors, and how its replies are scored.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
-hkust-nlp/felm.
+The prompts are the authors', qabench's, or a user's template.
+
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` and
+``eval/prompt`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import hashlib
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.felm.prompts import (
-    AUTO,
-    CLAIM_DOMAINS,
-    DOMAINS,
-    REFERENCES,
-    FelmPrompts,
-    felm_prompts,
-    kind_of,
-    numbered,
-)
 from qabench.benchmarks.felm.scores import (
     FelmClaim,
     ResponseScore,
@@ -29,31 +25,144 @@ from qabench.benchmarks.felm.scores import (
     read_claims,
     read_replies,
 )
-from qabench.errors import InputError
+from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
+from qabench.loading_scripts import open_path
+from qabench.loading_scripts.felm.parse import DOMAINS
+from qabench.tasks.prompt_source import PromptSource
+from qabench.tasks.prompts import AUTO, DATA_NOT_INSTRUCTIONS, OFFICIAL, QABENCH, Prompt, check_fields, read_prompt
 
-PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 CONS_TEMPERATURE = 0.9
 NUM_CONS = 5
-EXTRACTION: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
+CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}  # of the call for a response's claims
 NO_REFERENCES = "(none)"  # in a user's template, if there are no references
+CLAIM_DOMAINS = ("wk", "science", "writing_rec")  # the domains with prompts for claims and with references
+METHODS = ("raw", "cot", "cot-cons", "link", "content")
+SYSTEM = "You are a helpful assistant."
+REFERENCES = {"link": "links", "content": "texts"}
+SEGMENTS, CLAIMS = "segments", "claims"
+ERRORS = {
+    "math": "an error of calculation or of reasoning",
+    "reasoning": "an error of reasoning or of fact",
+}
+MATERIAL = """<question>
+{question}
+</question>
 
+"""
+CAUTION = f"{DATA_NOT_INSTRUCTIONS}\n\n"
+EXTRACT = Prompt(
+    QABENCH,
+    system=SYSTEM,
+    user=f"""An answer to a question was cut into numbered segments. List the factual claims that each segment makes.
+
+{MATERIAL}<segments>
+{{segments}}
+</segments>
+
+{CAUTION}A claim is one short sentence that is true or false and can be understood on its own: replace pronouns by what
+they refer to. Report what the answer says, whether it is right or wrong. A segment without claims gets none. For each
+segment write the following, and nothing else:
+
+Segment 1:
+Claim 1. ...
+Claim 2. ...""",
+)
+SCRIPT = "eval/eval.py"
+_FIRST_LETTER = re.compile("[A-Za-z]")
+
+EXTRACTION = "extraction"
+PromptFor = Callable[[str, str, str], Prompt]
+"""Return the prompt for a domain, a kind ("raw", "cot", "link", "content", EXTRACTION) and a unit."""
 Messages = tuple[tuple[str, str], ...]
 """(role, text) in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
+def prompt_file(domain: str, kind: str, unit: str) -> str:
+    """Return the authors' file with a prompt, below ``eval/prompt``; writing_rec has the files of wk."""
+    domain = "wk" if domain == "writing_rec" else domain
+    short = "sci" if domain == "science" else domain
+    if unit == SEGMENTS:
+        name = f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}" if domain in CLAIM_DOMAINS else kind
+        return f"segment/{short}/{name}.txt"
+    names = {"raw": domain, "cot": f"{domain}_cot", EXTRACTION: f"extract_{short}"}
+    return f"claim/{short}/claim_{names.get(kind, f'{short}_{kind}')}.txt"
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """Return one line per text, numbered from 1; each is shown from its first ASCII letter on, if any."""
+    starts = [(text, _FIRST_LETTER.search(text)) for text in texts]
+    return "\n".join(f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1))
+
+
+@dataclass(frozen=True)
+class FelmPrompts:
+    """The prompts of one method: for verdicts by (domain, kind), for the claims (if claims are judged) by domain.
+
+    Kinds are "raw", "cot", "link", "content". The name is "official", "qabench", or the user's file.
+    """
+
+    name: str
+    verdicts: Mapping[tuple[str, str], Prompt]
+    claim_verdicts: Mapping[tuple[str, str], Prompt]
+    extraction: Mapping[str, Prompt]
+
+    @property
+    def label(self) -> str:
+        """Return the name, and twelve hex digits of the digest of all prompts, for signatures."""
+        parts = [
+            f"{part} {key} {prompt.digest}"
+            for part in ("verdicts", "claim_verdicts", "extraction")
+            for key, prompt in sorted(getattr(self, part).items())
+        ]
+        return f"{self.name}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
 class FelmMethod:
-    """How a model is prompted, and how its replies are read; see ``felm_method``."""
+    """How a model is prompted, and how its replies are read; see the task ``felm`` for the arguments.
+
+    Attributes:
+        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see ``read_prompt``) for
+            all domains, with the fields {question}, {segments} (segments or claims, numbered) and, for link and
+            content, {references}.
+        official_quirks: whether link and content prompts show no references (the authors' script has the strings for
+            it, but compares the method with wrong names, and so never shows any), and the authors' prompt for Vicuna
+            is plain text with two more lines at the end.
+
+    Raises:
+        InputError: an unknown method, or another argument that cannot be used.
+        SourceUnavailable: "official", and the authors' prompts are not available.
+    """
 
     method: str
-    prompts: FelmPrompts
-    parameters: Mapping[str, Any]
-    domains: tuple[str, ...]
+    _: KW_ONLY
     claims: bool = False
-    samples: int = 1
+    prompt: str | Path = AUTO
+    domains: Sequence[str] = DOMAINS
+    num_cons: int = NUM_CONS
     official_quirks: bool = False
     reply_format: str = "answer"
+    prompts: FelmPrompts = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"unknown method {self.method!r}; allowed: {', '.join(METHODS)}")
+        if self.num_cons < 1:
+            raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
+        check_format(self.reply_format)
+        object.__setattr__(self, "prompts", self._chosen_prompts())
+
+    @property
+    def samples(self) -> int:
+        """Return the number of replies to each prompt."""
+        return self.num_cons if self.method == "cot-cons" else 1
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the official generation parameters. The authors' script decodes Vicuna greedily in every method."""
+        sampled = self.method == "cot-cons" and self.reply_format != "vicuna"
+        return {"temperature": CONS_TEMPERATURE if sampled else 0, "max_tokens": 100}
 
     @property
     def read_as(self) -> str:
@@ -71,7 +180,7 @@ class FelmMethod:
             "prompt": self.prompts.label,
             "shown": f"reference {REFERENCES[self.method]}" if shows else None,
             "suffix": "none" if vicuna and not self.official_quirks else None,
-            "sampled_domains": self.domains if sampled else None,
+            "sampled_domains": tuple(self.domains) if sampled else None,
             "replies": self.read_as,
         }
 
@@ -96,7 +205,7 @@ class FelmMethod:
         """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
-        kind = kind_of(self.method, row["domain"], self.official_quirks or bool(references))
+        kind = self._kind(row["domain"], self.official_quirks or bool(references))
         prompts = self.prompts.verdicts if claims is None else self.prompts.claim_verdicts
         return prompts[row["domain"], kind].messages(
             question=row["prompt"],
@@ -104,35 +213,94 @@ class FelmMethod:
             references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
         )
 
+    def _kind(self, domain: str, has_references: bool) -> str:
+        """Return the kind of prompt for a response: link and content become raw if there are no references to show."""
+        if self.method in REFERENCES and not (domain in CLAIM_DOMAINS and has_references):
+            return "raw"
+        return self.method.removesuffix("-cons")
 
-def felm_method(
-    method: str,
-    *,
-    claims: bool = False,
-    prompt: str | Path = AUTO,
-    domains: Sequence[str] = DOMAINS,
-    num_cons: int = NUM_CONS,
-    official_quirks: bool = False,
-    reply_format: str = "answer",
-) -> FelmMethod:
-    """Return the method that the arguments of the task ``felm`` describe. Raises InputError for a wrong one."""
-    if num_cons < 1:
-        raise InputError(f"num_cons is {num_cons}; it must be at least 1")
-    check_format(reply_format)
-    sampled, vicuna = method == "cot-cons", reply_format == "vicuna"
-    return FelmMethod(
-        method=method,
-        prompts=felm_prompts(
-            method, claims, prompt, shows_references=not official_quirks, for_vicuna=official_quirks and vicuna
-        ),
-        # The authors' script decodes Vicuna greedily in every method.
-        parameters={**PARAMETERS, **({"temperature": CONS_TEMPERATURE} if sampled and not vicuna else {})},
-        domains=tuple(domains),
-        claims=claims,
-        samples=num_cons if sampled else 1,
-        official_quirks=official_quirks,
-        reply_format=reply_format,
-    )
+    def _chosen_prompts(self) -> FelmPrompts:
+        if self.prompt in (AUTO, OFFICIAL):
+            try:
+                return self._prompts(OFFICIAL, self._official_prompt)
+            except SourceUnavailable as error:
+                if self.prompt == OFFICIAL:
+                    raise SourceUnavailable(
+                        f"a prompt of FELM's authors is not available: {error}\nprompt=qabench uses qabench's prompts, "
+                        "whose scores are not official"
+                    ) from error
+                warnings.warn(
+                    "the prompts of FELM's authors are not available (`qabench fetch felm`); using qabench's prompts, "
+                    "whose scores are not official",
+                    stacklevel=2,
+                )
+        if self.prompt in (AUTO, QABENCH):
+            return self._prompts(QABENCH, self._own_prompt)
+        path = Path(str(self.prompt))
+        if not path.is_file():
+            raise InputError(f"the prompt is {str(self.prompt)!r}; allowed: official, qabench, auto, or a file")
+        fields = {"question", "segments"} | ({"references"} if self.method in REFERENCES else set())
+        template = check_fields(read_prompt(path), fields)
+        template = replace(template, system=template.system or SYSTEM)
+        return self._prompts(template.name, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template)
+
+    def _prompts(self, name: str, prompt_for: PromptFor) -> FelmPrompts:
+        """Return the prompts for all domains, so that the label of a method is the same in all configs."""
+        keys = [(domain, kind) for domain in DOMAINS for kind in {self._kind(domain, shown) for shown in (True, False)}]
+        claim_keys = [key for key in keys if self.claims and key[0] in CLAIM_DOMAINS]
+        return FelmPrompts(
+            name,
+            {key: prompt_for(*key, SEGMENTS) for key in keys},
+            {key: prompt_for(*key, CLAIMS) for key in claim_keys},
+            {domain: prompt_for(domain, EXTRACTION, CLAIMS) for domain, _ in claim_keys},
+        )
+
+    def _own_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
+        """Return qabench's prompt."""
+        if kind == EXTRACTION:
+            return EXTRACT
+        error = ERRORS.get(domain, "a factual error")
+        how = f"was cut into numbered {unit}" if unit == SEGMENTS else "was broken down into numbered claims"
+        parts = [
+            f"An answer to a question {how}. Find those that contain {error}.\n\n{MATERIAL}",
+            f"<{unit}>\n{{segments}}\n</{unit}>\n\n",
+        ]
+        if not self.official_quirks and kind in REFERENCES:
+            parts.append(f"<references>\n{{references}}\n</references>\n\nUse the references ({REFERENCES[kind]}). ")
+        parts.append(CAUTION)
+        if kind == "cot":
+            parts.append(
+                f'Begin with "Thought: " and say in a few words what is wrong in which of the {unit}; do not comment '
+                "on those that are right. The last line is "
+            )
+        else:
+            parts.append("Reply with one line and no more: ")
+        parts.append(
+            f'"Answer: " and the numbers of the {unit} with an error, such as "Answer: 2, 5"; or "Answer: ALL_CORRECT" '
+            "if none has one."
+        )
+        return Prompt(QABENCH, "".join(parts), SYSTEM)
+
+    def _official_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
+        """Return the authors' prompt: the text of a file, then question and segments in the format of their script."""
+        text = open_path("felm", f"eval/prompt/{prompt_file(domain, kind, unit)}").read_text(encoding="utf-8")
+        for_vicuna = self.official_quirks and self.reply_format == "vicuna"
+        (question, segments, links, documents), end, system = _strings(open_path("felm", SCRIPT), for_vicuna)
+        if unit == CLAIMS and kind != EXTRACTION:  # the script asks only about segments
+            segments = segments.replace("Segments", "Claims")
+        references = {"link": links, "content": documents}.get(kind) if not self.official_quirks else None
+        tail = f"{references}{{references}}\n" if references else ""
+        return Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
+
+
+@cache
+def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None]:
+    """Return the script's strings before question, segments, links and documents, its end and system message."""
+    source = PromptSource(script)
+    parts = source.appended("eval_prompt", "run", fields={"prompt": "question", "b": "segments"})
+    end = "".join(source.appended("eval_prompt", "gene")) if for_vicuna else ""
+    system = None if for_vicuna else source.constants("prefix", "gene")[-1]
+    return [parts[0], parts[2], *parts[4:]], end, system
 
 
 def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:

@@ -52,11 +52,7 @@ README_DIFFERENCES = {  # the numbers of the data file
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """Return the signatures of an evaluation by family: of the official scores, and of those of readable replies only.
-
-    Args:
-        fields: everything that the scores depend on.
-    """
+    """Return the signatures of an evaluation by family: of the official scores, and of those of readable replies."""
     families = {"felm": "all_correct", "felm_readable": "left_out"}
     return {
         family: signature(SCORE, benchmark="felm", unparsed=unparsed, **fields) for family, unparsed in families.items()

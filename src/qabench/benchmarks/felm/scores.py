@@ -281,8 +281,7 @@ def response_score(
 ) -> ResponseScore:
     """Return the score of one response; see ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
 
-    Raises:
-        InputError: the prediction is of another type, or does not have one verdict per segment.
+    Raises InputError if the prediction is of another type, or does not have one verdict per segment.
     """
     if not claims and _all_of(prediction, bool):
         if len(prediction) != len(labels):

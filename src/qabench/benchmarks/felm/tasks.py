@@ -16,13 +16,13 @@ from inspect_ai.util import collect
 
 from qabench.benchmarks.felm.evaluate import detail, groups, load_responses, reference, scored_reply
 from qabench.benchmarks.felm.formulas import COUNTS, READABLE, RESPONSES
-from qabench.benchmarks.felm.method import EXTRACTION, NUM_CONS, Messages, claims_in, felm_method, judged
-from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
-from qabench.benchmarks.felm.prompts import AUTO, DOMAINS
+from qabench.benchmarks.felm.method import CLAIMS_PARAMETERS, NUM_CONS, FelmMethod, Messages, claims_in, judged
+from qabench.benchmarks.felm.official import signatures
 from qabench.benchmarks.felm.scores import Confusion, FelmClaim
-from qabench.evaluation.signature import deviations
 from qabench.llm.client import Answered
+from qabench.loading_scripts.felm.parse import DOMAINS
 from qabench.tasks.common import chosen, note_problem, sample, task_metadata
+from qabench.tasks.prompts import AUTO
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
 REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
@@ -55,7 +55,7 @@ def felm(
             are the same as raw.
         claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
             is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
-        prompt: "official", "qabench", "auto" (official if available) or a file; see ``felm_prompts``.
+        prompt: "official", "qabench", "auto" (official if available) or a file; see ``FelmMethod``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
@@ -79,7 +79,7 @@ def felm(
         "reply_format": reply_format,
         "official_quirks": official_quirks,
     }
-    asking = felm_method(**options)
+    asking = FelmMethod(**options)
     setting = f"{method} by claims" if claims else method
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/felm-{responses.config}"),
@@ -100,20 +100,16 @@ def _sample(row: Mapping[str, Any], shown: str | None) -> Sample:
 
 @solver
 def find_errors(**options: Any) -> Solver:
-    """Ask for the segments with errors, or first for the claims and then for the wrong ones.
-
-    Args:
-        **options: the options of ``qabench.benchmarks.felm.method.felm_method``.
-    """
-    asking = felm_method(**options)
+    """Ask for the segments with errors, or first for the claims and then for the wrong ones; see ``FelmMethod``."""
+    asking = FelmMethod(**options)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
         # The parameters of a call are known only after the call: a user's options override the task's.
         stored: dict[str, Any] = {"asking": asking.fields(), "claims": None, "replies": []}
+        state.store.set(STORE, stored)
         if asking.reply_format == "vicuna":  # the authors use a plain completion, without a chat template
             stored["asking"]["interface"] = "completion" if "completions/" in str(model) else "chat"
-        state.store.set(STORE, stored)
         state.messages = []
 
         async def ask(pairs: Messages, samples: int = 1, **generation: Any) -> list[Answered]:
@@ -132,18 +128,16 @@ def find_errors(**options: Any) -> Solver:
 
         claims: tuple[FelmClaim, ...] | None = None
         if asking.by_claims(row):
-            (listed,) = await ask(asking.extraction_messages(row), **EXTRACTION)
+            (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
             stored["claims"] = [asdict(claim) for claim in claims]
             if reason is not None:
                 stored["replies"] = [asdict(Answered(reason=reason))]
-                state.store.set(STORE, stored)
                 note_problem(state, reason)
                 return state
         replies = await ask(asking.messages(row, claims), asking.samples)
         stored["replies"] = [asdict(reply) for reply in replies]
         stored["asking"] |= asking.generated_with(asked_with(with_seed=asking.samples > 1))
-        state.store.set(STORE, stored)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
             for reason in judged(row, replies, asking.read_as, claims)[1]:
                 note_problem(state, reason)
@@ -202,13 +196,11 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         claims = None if stored["claims"] is None else [FelmClaim(**claim) for claim in stored["claims"]]
         row = state.metadata["row"]
         result, reasons = judged(row, replies, reply_format, claims)
-        lines = signatures({**(signed or {}), "evaluator": str(state.model), **stored["asking"]})
         texts = [reply.text for reply in replies if reply.text is not None]
         answer = scored_reply(result, texts, reply_format, claims is not None) if texts else state.output.completion
         metadata = {
             "detail": detail(row, result, [reply.text for reply in replies], reasons, claims),
-            "signatures": lines,
-            "deviations": deviations(lines["felm"], DECLARATIONS[SCORE]),
+            "signatures": signatures({**(signed or {}), "evaluator": str(state.model), **stored["asking"]}),
         }
         absent = {READABLE + name: nan for name in COUNTS}
         return Score(value=absent | result.columns(), answer=answer, metadata=metadata)

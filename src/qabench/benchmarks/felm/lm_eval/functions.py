@@ -9,7 +9,7 @@ from typing import Any
 
 from qabench.benchmarks.felm.evaluate import reference
 from qabench.benchmarks.felm.formulas import FUNCTIONS
-from qabench.benchmarks.felm.method import FelmMethod, felm_method
+from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.official import DECLARATIONS, signatures
 from qabench.benchmarks.felm.scores import Confusion, response_score
 from qabench.lm_eval.task import QabenchTask
@@ -21,7 +21,7 @@ Counts = Mapping[str, int]
 class FelmTask(QabenchTask):
     """The responses of a config; ``felm_method`` ("raw", "cot") and ``felm_prompt`` in the metadata select the prompt.
 
-    ``felm_prompt``: "official", "qabench" or a file; see ``qabench.benchmarks.felm.prompts.felm_prompts``.
+    ``felm_prompt``: "official", "qabench" or a file; see ``qabench.benchmarks.felm.method.FelmMethod``.
     ``lm_eval --metadata felm_prompt=qabench`` changes it.
     """
 
@@ -47,7 +47,7 @@ class FelmTask(QabenchTask):
     def asking(self) -> FelmMethod:
         """Return how a model is prompted."""
         about = self.config.metadata
-        return felm_method(about["felm_method"], prompt=about["felm_prompt"])
+        return FelmMethod(about["felm_method"], prompt=about["felm_prompt"])
 
 
 target = reference  # for the log: the reply that states the labels
