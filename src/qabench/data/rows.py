@@ -72,7 +72,7 @@ class Row:
     def rows(self, key: str) -> Iterator[Row]:
         """Yield the field ``key``, a list of objects, as rows."""
         for i, item in enumerate(self.get(key, list)):
-            yield Row.of(item, f"{self.where}, field {key!r}[{i}]")
+            yield self.of(item, f"{self.where}, field {key!r}[{i}]")
 
     def storable(self, key: str, value: Any) -> Any:
         """Return ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""

@@ -95,9 +95,16 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     ]
 
 
+class _Row(Row):
+    """A row of the dataset in memory, whose text may have lone surrogates: it is not stored."""
+
+    def storable(self, key: str, value: Any) -> Any:
+        return value
+
+
 def _answers(row: Any, where: str) -> list[tuple[Row, list[Row]]]:
     """Return each answer of a row with its claims."""
-    answers = Row.of(row, where).rows("answers")
+    answers = _Row.of(row, where).rows("answers")
     return [(answer, list(answer.rows("claims")) if answer.get("claims", list, None) else []) for answer in answers]
 
 
