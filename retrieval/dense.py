@@ -5,29 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from qabench.io.files import cache_dir, replacing
+from qabench.models.encoder import ApiEncoder, SentenceEncoder
 from qabench.retrieval.bm25.index import Hits
 
+Encoder = SentenceEncoder | ApiEncoder
 # The same text in another batch differs in later digits. Equal passages must tie: ties are broken by position.
 DECIMALS = 5
-
-
-class Encoder(Protocol):
-    """Encodes texts as vectors: rows of a float32 array, of length 1."""
-
-    @property
-    def name(self) -> str:
-        """Return the model and its version, for signatures."""
-
-    def queries(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of queries."""
-
-    def passages(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of passages."""
 
 
 class DenseIndex:

@@ -1,10 +1,10 @@
-"""Documents and hits of search engines, and the interface of all engines."""
+"""Documents and hits of search engines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -70,24 +70,6 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str
         last = min(np.float32(score), np.nextafter(last, np.float32(-np.inf)))
         lines.append(f"{query} Q0 {document} {rank} {last!s} {tag}\n")
     return "".join(lines)
-
-
-class SearchEngine(Protocol):
-    """A search engine: the interface of ``BM25Index``, with documents instead of positions."""
-
-    @property
-    def name(self) -> str:
-        """Return the index and its version, for signatures."""
-
-    @property
-    def ranker(self) -> str:
-        """Return what ranks the documents, for signatures."""
-
-    def __len__(self) -> int:
-        """Return the number of documents."""
-
-    def search(self, query: str, k: int = 10) -> DocumentHits:
-        """Return the k best documents for a query, best first."""
 
 
 def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from qabench.errors import InputError
-from qabench.retrieval.documents import SearchEngine
+from qabench.retrieval.lucene import LuceneIndex
+from qabench.retrieval.opensearch import OpenSearchIndex, open_server
 
 ENGINES = {"lucene": "DIR", "opensearch": "URL/INDEX", "elasticsearch": "URL/INDEX"}
 
 
-def open_engine(retriever: str, *, named_by_user: bool = True) -> SearchEngine:
+def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | OpenSearchIndex:
     """Open the search engine of ``--retriever``.
 
     Args:
@@ -24,10 +25,4 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> SearchEngine:
     if name not in ENGINES or not place:
         allowed = ", ".join(f"{engine}:{place}" for engine, place in ENGINES.items())
         raise InputError(f"the retriever is {retriever!r}; allowed: {allowed}")
-    if name == "lucene":
-        from qabench.retrieval.lucene import LuceneIndex
-
-        return LuceneIndex(place)
-    from qabench.retrieval.opensearch import open_server
-
-    return open_server(name, place, named_by_user=named_by_user)
+    return LuceneIndex(place) if name == "lucene" else open_server(name, place, named_by_user=named_by_user)

@@ -20,7 +20,7 @@ from qabench.retrieval.java import anserini_jar, java_command
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
-from qabench.retrieval.wiki.zim import ZimFile, decoded, opened
+from qabench.retrieval.wiki.zim import ZimFile, opened
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -128,7 +128,7 @@ def _zim_part(path: Path, start: int) -> tuple[list[Document], list[tuple[str, s
             failures.append(article)
         elif article is not None:
             try:
-                text = article_to_markdown(decoded(article.html))
+                text = article_to_markdown(article.html)
             except PageUnreadable as error:
                 failures.append((article.path, str(error)))
                 continue

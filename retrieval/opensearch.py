@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,6 +18,7 @@ CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elas
 PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
 # Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
 MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+LARGEST_SCORE = 1e300  # also of an integer, which JSON does not limit
 MOST_SHOWN = 200  # characters of a reply in an error
 SAME_COPIES = "qabench"  # a fixed ``preference``: the same copies of the shards answer, with the same scores
 NOT_FOUND, REFUSED = 404, (401, 403)
@@ -121,7 +121,8 @@ class OpenSearchIndex:
         if not isinstance(hits, list) or len(hits) > size:
             raise self._malformed(f"expected a list of at most {size} hits")
         for hit in hits:
-            if not isinstance(hit, dict) or not isinstance(hit.get(ID), str) or not _is_finite(hit.get("_score")):
+            score: Any = hit.get("_score") if isinstance(hit, dict) and isinstance(hit.get(ID), str) else None
+            if type(score) not in (int, float) or not abs(score) < LARGEST_SCORE:
                 raise self._malformed("a hit without a string _id and a finite number _score")
             if not isinstance(hit.get("_source"), dict | None):
                 raise self._malformed("a hit whose _source is not an object")
@@ -163,13 +164,6 @@ class OpenSearchIndex:
         if status == NOT_FOUND:
             return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
         return QabenchError(f"{self.where} failed with status {status}: {text[:MOST_SHOWN]}")
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return type(value) in (int, float) and math.isfinite(value)
-    except OverflowError:
-        return False
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:

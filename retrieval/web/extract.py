@@ -35,18 +35,15 @@ class Extractor:
     def text(self, html: bytes, charset: str | None = None) -> str | None:
         """Return ``main_text``; None if it takes longer than ``SECONDS`` or ends the worker process."""
         with self._lock:
-            if self._worker is None:
-                self._worker = _started()
+            self._worker = self._worker or _started()
+            assert self._worker.stdin is not None and self._worker.stdout is not None
             try:
-                return _exchange(self._worker, html, charset)
+                self._worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")  # a character per byte
+                self._worker.stdin.flush()
+                return str(json.loads(self._worker.stdout.readline()))
             except (OSError, ValueError):
                 self._end()
                 return None
-
-    def close(self) -> None:
-        """End the worker process."""
-        with self._lock:
-            self._end()
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None
@@ -75,13 +72,6 @@ def _started() -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, text=True
     )
-
-
-def _exchange(worker: subprocess.Popen[str], html: bytes, charset: str | None) -> str:
-    assert worker.stdin is not None and worker.stdout is not None
-    worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")  # one character per byte
-    worker.stdin.flush()
-    return str(json.loads(worker.stdout.readline()))
 
 
 def serve(seconds: float) -> None:

@@ -79,10 +79,6 @@ class PageFetcher:
             self._store(page, transient)
             return page
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
-
     def _lock_of(self, url: str) -> threading.Lock:
         with self._lock:
             return self._busy.setdefault(url, threading.Lock())

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import json
+import weakref
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.pool import ThreadPool
+from typing import Any
 
-from qabench.io.workers import DaemonPool
+from qabench.errors import QabenchError
+from qabench.io.http import HttpClient, HttpError, Response, Retry
+from qabench.io.limits import json_of
+from qabench.io.tables import printable
 from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import Extractor
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher
 from qabench.retrieval.web.provider import SearchProvider
-from qabench.retrieval.web.search import Searcher
 
 NO_TEXT = "no text"
 UNREADABLE = "unreadable"  # extraction takes too long
+RETRY = Retry(attempts=4, first_wait=1.0)
+
+
+class SearchFailed(QabenchError):
+    """A search API gave no usable response; the message never contains its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,31 +39,36 @@ class WebPage:
 
 
 class Web:
-    """Pages of the web for queries; safe for several threads."""
+    """Pages of the web for queries, with a cache of searches, pages and texts; safe for several threads."""
 
-    def __init__(self, provider: SearchProvider, cache: WebCache | None = None) -> None:
+    def __init__(self, provider: SearchProvider, cache: WebCache | None = None, retry: Retry = RETRY) -> None:
         self._extractor = Extractor()
         self.extractor = self._extractor.name
         self.provider = provider
         self.cache = cache or WebCache()
-        self._searcher = Searcher(provider, self.cache)
+        headers = {"Accept": "application/json"} | provider.request("")[1]
+        self._client = HttpClient(retry=retry, seconds=60.0, headers=headers)
         self._fetcher = PageFetcher(self.cache, provider.pages)
-        self._threads = DaemonPool(provider.pages.at_once, "qabench-web")
+        self._threads = ThreadPool(provider.pages.at_once)  # daemons: no run waits for a silent server
+        weakref.finalize(self, self._threads.terminate)
 
     def search(self, query: str) -> list[str]:
-        """Return addresses of pages, best first. Raises SearchFailed."""
-        return self._searcher.search(query)
+        """Return the addresses of the pages found for a query, best first; at most ``provider.pages.results``.
+
+        Raises:
+            SearchFailed: the API refused or failed, or its response has another form than the provider describes. A
+                failed search is never kept, and never counts as "nothing found".
+        """
+        key = self.provider.key(query)
+        if (entry := self.cache.get("searches", key)) is None:
+            entry = {"addresses": self._addresses(query)}
+            self.cache.put("searches", key, entry)
+        addresses: list[str] = entry["addresses"]
+        return addresses[: self.provider.pages.results]
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
         """Return one result per URL, in order."""
-        return self._threads.map(self._read, urls)
-
-    def close(self) -> None:
-        """Close all connections. Pages in progress fail."""
-        self._threads.close()
-        self._searcher.close()
-        self._fetcher.close()
-        self._extractor.close()
+        return self._threads.map(self._read, urls, chunksize=1)
 
     def _read(self, url: str) -> WebPage:
         fetched = self._fetcher.fetch(url)
@@ -71,3 +87,48 @@ class Web:
             self.cache.put("texts", key, entry)
         text: str | None = entry["text"]
         return text
+
+    def _addresses(self, query: str) -> list[str]:
+        provider = self.provider
+        params = provider.request(query)[0]
+        body = {"json": params} if provider.method == "POST" else {"params": params}
+        try:
+            return addresses_of(self._client.get(provider.endpoint, read=_json, **body), provider)
+        except (HttpError, SearchFailed) as error:
+            refused = isinstance(error, HttpError) and error.status is not None and not error.transient
+            hint = f" ({provider.hint})" if provider.hint and refused else ""
+            # The queries of URLs, which may contain keys, are not printable.
+            message = f"the search with {provider.name} failed: {printable(error)}{hint}"
+            raise SearchFailed(provider.redacted(message)) from None
+
+
+def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
+    """Return the addresses in a response. Raises SearchFailed if it has another form than the provider describes."""
+    results = _at(document, provider.results)
+    if results is None and not provider.results_may_be_absent:
+        raise SearchFailed(f"the response has no {provider.results!r}; it begins with {json.dumps(document)[:200]}")
+    if not isinstance(results, list | None):
+        raise SearchFailed(f"{provider.results!r} in the response is not a list: {json.dumps(results)[:200]}")
+    addresses = [_at(result, provider.address) for result in results or []]
+    if wrong := [address for address in addresses if not isinstance(address, str)]:
+        raise SearchFailed(f"a result's {provider.address!r} is {wrong[0]!r:.80}; it must be a string")
+    failed = _at(document, provider.failures) if provider.failures else None
+    if not addresses and failed:
+        raise SearchFailed(f"nothing was found, and {provider.failures} are {json.dumps(failed)[:200]}")
+    return [address for address in addresses if isinstance(address, str)]
+
+
+def _at(document: Any, path: str) -> Any:
+    """Return the value at a path such as "web.results"; None if it is absent."""
+    for name in filter(None, path.split(".")):
+        if not isinstance(document, Mapping):
+            return None
+        document = document.get(name)
+    return document
+
+
+def _json(response: Response) -> Any:
+    try:
+        return json_of(response.content)
+    except ValueError:
+        raise SearchFailed(f"the response is not JSON; it begins with {response.text[:100]!r}") from None

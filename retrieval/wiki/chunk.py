@@ -54,55 +54,23 @@ def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> li
         return [text]
     if level == len(separators):
         return [text[start : start + size] for start in range(0, len(text), size)]
-    separator = separators[level]
-    chunks = _Chunks(size)
+    separator, room = separators[level], 0
+    parts_of: list[list[str]] = []  # the parts of each chunk, which are joined once
     for piece in text.split(separator):
-        if len(piece) + len(separator) > size:
-            chunks.extend(_chunks(piece + separator, size, separators, level + 1))
+        length = len(piece) + len(separator)
+        if length > size:
+            parts_of += ([chunk] for chunk in _chunks(piece + separator, size, separators, level + 1))
+            room = size - len(parts_of[-1][0])
+        elif length <= room:
+            parts_of[-1] += (piece, separator)
+            room -= length
         else:
-            chunks.add(piece, separator)
-    return _without_last_separator(chunks.finish(), separator, size)
-
-
-def _without_last_separator(chunks: list[str], separator: str, size: int) -> list[str]:
+            parts_of.append([piece, separator])
+            room = size - length
+    chunks = ["".join(parts) for parts in parts_of]
     if chunks[-1] == separator:
         chunks.pop()
     if not chunks:
         raise InputError(f"max_chunk_size {size} is too small to split at {separator!r}: no chunk is left")
     chunks[-1] = chunks[-1][: -len(separator)]
     return chunks
-
-
-class _Chunks:
-    """Collects chunks. The parts of the last chunk are joined once, when it is full."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.full: list[str] = []
-        self.last: list[str] = []
-        self.length = 0
-
-    def add(self, *parts: str) -> None:
-        """Append a piece, given in parts, to the last chunk if it fits, and starts a new chunk with it otherwise."""
-        length = sum(map(len, parts))
-        if self.last and self.length + length <= self.size:
-            self.last += parts
-            self.length += length
-        else:
-            self._close()
-            self.last, self.length = list(parts), length
-
-    def extend(self, chunks: list[str]) -> None:
-        """Add chunks unchanged. The next piece may still be appended to the last one."""
-        self._close()
-        self.full += chunks[:-1]
-        self.last, self.length = [chunks[-1]], len(chunks[-1])
-
-    def finish(self) -> list[str]:
-        self._close()
-        return self.full
-
-    def _close(self) -> None:
-        if self.last:
-            self.full.append("".join(self.last))
-            self.last = []

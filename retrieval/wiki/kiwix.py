@@ -60,8 +60,9 @@ class Kiwix:
         raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title")
 
     def _addresses(self, page: WikiPage) -> list[str]:
-        if page.url and page.url.startswith(("/", f"{self.base}/")):
-            return [urljoin(f"{self.base}/", page.url)]
+        address = urljoin(f"{self.base}/", page.url or "")
+        if page.url and address.startswith(f"{self.base}/"):
+            return [address]
         path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
         return [self.base + place.format(book=quote(self.book), path=path) for place in PLACES] if path else []
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
-from qabench.io.limits import TooLarge, json_of
+from qabench.io.limits import json_of
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import (
@@ -148,9 +148,9 @@ class MediaWiki:
     def _html(self, asked: WikiPage, revision: WikiPage) -> str:
         try:
             answer = self._ask({"action": "parse", "oldid": revision.revid or 0, "prop": "text"})
-        except _ApiError as error:
-            if error.code in GONE:
-                raise PageMissing(asked, f"{error.info} ({error.code})") from None
+        except WikiError as error:
+            if isinstance(cause := error.__cause__, HttpError) and cause.reason in GONE:
+                raise PageMissing(asked, f"{cause.detail} ({cause.reason})") from None
             raise
         return str(_member(answer, str, "parse", "text"))
 
@@ -164,22 +164,9 @@ class MediaWiki:
             raise WikiError(f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)) from error
 
 
-class _ApiError(WikiError):
-    """The API refused a request. ``code`` is the API's error code."""
-
-    def __init__(self, where: str, code: str, info: str) -> None:
-        super().__init__(where, code, info)
-        self.where, self.code, self.info = where, code, info
-
-    def __str__(self) -> str:
-        return f"{self.where} refused the request: {self.info} ({self.code})"
-
-
 def _read_answer(response: Response) -> dict[str, Any]:
     try:
         answer = json_of(response.content)
-    except TooLarge as error:
-        raise WikiError(f"{response.url}: the response is {error}") from None
     except ValueError as error:
         raise HttpError("not JSON", f"{response.text[:80]!r}", transient=True) from error
     if not isinstance(answer, dict):
@@ -187,10 +174,8 @@ def _read_answer(response: Response) -> dict[str, Any]:
     if "error" in answer:
         fields = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))
-        if code.startswith(TRANSIENT_ERRORS):
-            wait = retry_after(response.headers.get("retry-after"))
-            raise HttpError(code, info, transient=True, wait=wait)
-        raise _ApiError(response.url, code, info)
+        wait = retry_after(response.headers.get("retry-after"))
+        raise HttpError(code, info, transient=code.startswith(TRANSIENT_ERRORS), wait=wait)
     return answer
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import lzma
 import re
 import tarfile
 import zlib
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.cache import WikiCache
@@ -21,11 +17,6 @@ PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
 LARGEST_PAGE = 64 << 20
 # Includes the exceptions that invalid numbers in headers cause.
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
-OPENERS: list[tuple[bytes, Callable[[Any], Any]]] = [
-    (b"\x1f\x8b", gzip.open),
-    (b"BZh", bz2.open),
-    (b"\xfd7zXZ\0", lzma.open),
-]
 
 
 @dataclass
@@ -76,32 +67,25 @@ def import_cache(
         file = tarball.open("rb")
     except OSError as error:
         raise InputError(f"cannot read the tarball {tarball}: {error.strerror or error}") from error
-    with file, ExitStack() as stack:
-        tar = _opened(file, tarball, stack)
+    with file:
         try:
-            for member in tar:
-                tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
-                _take(tar, member, cache, done)
-                if progress:
-                    progress(file.tell(), size)
-        except QabenchError:
-            raise
+            with tarfile.open(fileobj=file) as tar:
+                for member in tar:
+                    tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
+                    if member.size < 0:  # some versions of tarfile would read the same headers again and again
+                        raise tarfile.HeaderError(f"{member.name} has a negative size")
+                    _take(tar, member, cache, done)
+                    if progress:
+                        progress(file.tell(), size)
         except DAMAGED as error:
-            raise _damaged(tarball, error, done) from error
+            if isinstance(error, tarfile.ReadError) and done == Imported():
+                message = f"{tarball} is not a tarball (plain, gzip, bzip2 or xz), or its beginning is damaged"
+                raise InputError(message) from error
+            raise QabenchError(
+                f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which "
+                "are kept. Download the tarball again and repeat the import: it continues where it stopped."
+            ) from error
     return done
-
-
-def _opened(file: BinaryIO, tarball: Path, stack: ExitStack) -> tarfile.TarFile:
-    """Open the tarball as a stream. The decompression of tarfile itself does not detect truncated streams."""
-    begin = file.read(6)
-    file.seek(0)
-    plain = next((stack.enter_context(opener(file)) for magic, opener in OPENERS if begin.startswith(magic)), file)
-    try:
-        return stack.enter_context(tarfile.open(fileobj=plain, mode="r|"))
-    except EOFError as error:  # compressed, and truncated in its first block
-        raise _damaged(tarball, error, Imported()) from error
-    except DAMAGED as error:
-        raise InputError(f"{tarball} is not a tarball (plain, gzip, bzip2 or xz): {error}") from error
 
 
 def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done: Imported) -> None:
@@ -148,10 +132,3 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, page
     cache.write(pageid, text)
     done.written += 1
     return None
-
-
-def _damaged(tarball: Path, error: Exception, done: Imported) -> QabenchError:
-    return QabenchError(
-        f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which are kept. "
-        "Download the tarball again and repeat the import: it continues where it stopped."
-    )

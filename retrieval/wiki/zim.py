@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -15,10 +16,10 @@ from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, check_search
 
-SUFFIX = ".zim"
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
+LARGE = 4 << 30  # bytes; checking a larger file takes minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Article:
 
     title: str
     path: str
-    html: bytes
+    html: str
 
 
 class ZimFile:
@@ -68,6 +69,8 @@ class ZimFile:
         record = cache_dir() / "checked-zim-files" / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
         if not self._archive.has_checksum or record.exists():
             return
+        if size > LARGE:
+            warnings.warn(f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4)
         if not self._archive.check():
             raise InputError(f"{self.path} is damaged: its content does not match its checksum; download it again")
         with suppress(QabenchError):  # a cache that cannot be written
@@ -97,7 +100,7 @@ class ZimFile:
         """Return a page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
         page = WikiPage.of(evidence)
         article = self._page(page)
-        text = article_to_markdown(decoded(article.html))
+        text = article_to_markdown(article.html)
         if not text.strip():
             raise PageMissing(page, f"the page {article.path!r} of {self.path} is blank")
         return text
@@ -132,7 +135,7 @@ class ZimFile:
             return None
         if not self._archive.has_new_namespace_scheme and not item.path.startswith(OLD_ARTICLES):
             return None
-        return Article(item.title, item.path, bytes(item.content))
+        return Article(item.title, item.path, _decoded(bytes(item.content)))
 
     def _page(self, page: WikiPage) -> Article:
         with self._errors():
@@ -150,17 +153,14 @@ class ZimFile:
                 yield self._archive.get_entry_by_title(title)
 
 
-def decoded(html: bytes) -> str:
-    """HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest."""
+def _decoded(html: bytes) -> str:
+    """Return HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest."""
     try:
         return html.decode("utf-8")
     except UnicodeDecodeError:
         from bs4.dammit import UnicodeDammit
 
-        text = UnicodeDammit(html, is_html=True).unicode_markup
-    if text is None:
-        raise PageUnreadable("the page's encoding is unknown")
-    return str(text)
+        return UnicodeDammit(html, is_html=True).unicode_markup or html.decode("utf-8", "replace")
 
 
 @functools.lru_cache(maxsize=2)

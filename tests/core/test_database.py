@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from qabench.io import sqlite
 from qabench.io.sqlite import open_database
 
 SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
@@ -19,7 +20,7 @@ def test_a_new_file_is_opened_concurrently(tmp_path: Path) -> None:
 
     def write(path: Path, word: str) -> None:
         together.wait()
-        connection = open_database(path, SCHEMA, 30)
+        connection = open_database(path, SCHEMA)
         with connection:
             connection.execute("INSERT INTO words VALUES (?)", (word,))
         connection.close()
@@ -28,15 +29,16 @@ def test_a_new_file_is_opened_concurrently(tmp_path: Path) -> None:
         for number in range(30):
             path = tmp_path / "new" / f"{number}.sqlite"
             list(pool.map(write, [path] * 8, map(str, range(8))))
-            connection = open_database(path, SCHEMA, 30)
+            connection = open_database(path, SCHEMA)
             assert connection.execute("SELECT count(*) FROM words").fetchone() == (8,)
             connection.close()
 
 
-def test_a_locked_file_times_out(tmp_path: Path) -> None:
+def test_a_locked_file_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "SECONDS_TO_WAIT_FOR_OTHERS", 0.1)
     path = tmp_path / "locked.sqlite"
     with sqlite3.connect(path, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
-            open_database(path, SCHEMA, 0.1)
+            open_database(path, SCHEMA)
     other.close()

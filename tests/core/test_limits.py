@@ -19,7 +19,7 @@ from qabench.io.limits import MAX_DEPTH, TooLarge, check_depth, json_of, toml_of
 from qabench.llm.exchange import UnreadableReply, read_reply
 from qabench.tasks.prompts import read_prompt
 
-DEEP = ['{"a":' * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1" + "}" * 101]
+DEEP = ['{"a":' * 5000 + "1" + "}" * 5000, "[" * 100_000, "[" * 600 + "]" * 600, '{"a":' * 101 + "1" + "}" * 101]
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
 )

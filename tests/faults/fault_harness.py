@@ -90,27 +90,20 @@ class Command:
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """The data with one random damage: a flipped bit, changed, exchanged, lost or repeated bytes, or a cut-off end."""
+    """The data with one random damage: a flipped bit, changed, copied or lost bytes, or a cut-off end."""
     changed = bytearray(data)
     place = chance.randrange(len(changed))
     size = min(chance.choice((1, 4, 16, 512, 4096)), len(changed) - place)
+    other = chance.randrange(len(changed) - size + 1)
     kind = chance.randrange(10)
     if kind < 4:
         changed[place] ^= 1 << chance.randrange(8)
-    elif kind == 4:
-        changed[place : place + size] = chance.randbytes(size)
-    elif kind == 5:
-        changed[place : place + size] = bytes(size)
-    elif kind == 6:
-        del changed[place:]
+    elif kind < 7:
+        changed[place : place + size] = (chance.randbytes(size), bytes(size), changed[other : other + size])[kind - 4]
     elif kind == 7:
-        del changed[place : place + size]
+        del changed[place:]
     elif kind == 8:
-        other = chance.randrange(len(changed) - size + 1)
-        changed[place : place + size], changed[other : other + size] = (
-            changed[other : other + size],
-            changed[place : place + size],
-        )
+        del changed[place : place + size]
     else:
         page = 4096  # an old or another block of the file written in the wrong place
         first, second = (chance.randrange(0, len(changed), page) for _ in range(2))

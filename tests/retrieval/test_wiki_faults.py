@@ -52,8 +52,8 @@ def test_a_transient_fault_is_retried(server: ScriptedWiki, wiki: MediaWiki, nam
     ("fault", "message"),
     [
         (Fault(403), "status 403"),
-        (api_error("badvalue"), r"refused the request: about badvalue \(badvalue\)"),
-        (Fault(body=b'{"error": "odd"}'), r"no details \(unknown\)"),
+        (api_error("badvalue"), "api.php: badvalue: about badvalue"),
+        (Fault(body=b'{"error": "odd"}'), "unknown: no details"),
         (Fault(body=b'{"batchcomplete": true}'), "no parse.text"),
         (Fault(body=b'{"parse": {"text": ["<p>x</p>"]}}'), r"no parse\.text of type str"),
     ],

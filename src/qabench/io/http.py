@@ -80,12 +80,6 @@ class Retry:
     first_wait: float = 0.5  # doubled for each further one; a random part is subtracted
     longest_wait: float = 60.0  # a request fails at once if the server asks for a longer one
 
-    def wait(self, failures: int, wait: float | None) -> float:
-        """Return the seconds before the next attempt: the server's value, or exponential backoff."""
-        if wait is not None:
-            return max(wait, 0.0)
-        return min(self.first_wait * 2.0 ** (failures - 1), self.longest_wait) * random.uniform(0.5, 1.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Response:
@@ -221,7 +215,7 @@ class HttpClient:
         """
         failures = 0
         while True:
-            self._wait_for_permission()
+            self._sleep(max(0.0, self._not_before - time.monotonic()))
             with self._slots:
                 if self._not_before > time.monotonic():  # another thread received a Retry-After meanwhile
                     continue
@@ -310,11 +304,6 @@ class HttpClient:
                 weakref.finalize(self, pool.close)
             return self._pools[address]
 
-    def _wait_for_permission(self) -> None:
-        self._sleep(0)  # raises if the client was closed
-        while (seconds := self._not_before - time.monotonic()) > 0:
-            self._sleep(seconds)
-
     def _pause(self, error: HttpError, failures: int) -> float:
         """Return the seconds before the next attempt, or raise the error. A wait of the server is for all threads."""
         if not error.transient or error.unreachable:
@@ -325,11 +314,12 @@ class HttpClient:
         if failures >= self.retry.attempts:
             error.detail = f"{error.detail} (tries: {failures})".strip()
             raise error
-        seconds = self.retry.wait(failures, error.wait)
-        if error.wait is not None:
-            with self._lock:
-                self._not_before = max(self._not_before, time.monotonic() + seconds)
-        return seconds
+        if error.wait is None:
+            seconds = min(self.retry.first_wait * 2.0 ** (failures - 1), self.retry.longest_wait)
+            return seconds * random.uniform(0.5, 1.0)
+        with self._lock:
+            self._not_before = max(self._not_before, time.monotonic() + error.wait)
+        return error.wait
 
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):
@@ -383,37 +373,32 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
 
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks write them (RFC 6052)
-# Not public either, but ``is_global`` says so, in some versions of Python: site-local, IPv4-compatible and
-# IPv4-translated addresses, local NAT64, protocol assignments, and 6to4 relays.
-NOT_PUBLIC = [
-    ipaddress.ip_network(text)
-    for text in ("fec0::/10", "::/96", "::ffff:0:0:0/96", "64:ff9b:1::/48", "192.0.0.0/24", "192.88.99.0/24")
-]
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+UNICAST = ipaddress.ip_network("2000::/3")  # all addresses of IPv6 that are assigned for public use
+# Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of Python.
+NOT_PUBLIC = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24")]
 
 
-def is_public(address: str) -> bool:
-    """Return whether an IP address, and each IPv4 address inside it, is reachable from everywhere."""
-    return all(
-        part.is_global and not part.is_multicast and not any(part in network for network in NOT_PUBLIC)
-        for part in _with_embedded(address)
-    )
+def is_public(text: str) -> bool:
+    """Return whether an IP address is reachable from everywhere."""
+    address = _address(text)
+    if not address.is_global or address.is_multicast:
+        return False
+    return address in UNICAST or (address.version == 4 and not any(address in network for network in NOT_PUBLIC))
 
 
-def is_link_local(address: str) -> bool:
+def is_link_local(text: str) -> bool:
     """Return whether an IP address belongs to the local link, such as 169.254.169.254."""
-    return any(part.is_link_local for part in _with_embedded(address))
+    return _address(text).is_link_local
 
 
-def _with_embedded(text: str) -> list[_Address]:
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an IP address; of an IPv6 address with an IPv4 address inside it, the IPv4 address."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    parts: list[_Address] = [address]
-    if isinstance(address, ipaddress.IPv6Address):
-        parts += [part for part in (address.ipv4_mapped, address.sixtofour) if part is not None]
-        parts += address.teredo or ()
-        if any(address in network for network in (NAT64, *NOT_PUBLIC[1:3])):
-            parts.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return parts
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def _unpacked(chunks: Iterator[bytes], encoding: str, most: int) -> Iterator[bytes]:

@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Any
 
 MAX_DEPTH = 100  # of nested lists and objects
@@ -35,11 +34,6 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) ->
         value = json.loads(text, **options)
     except RecursionError:
         raise _too_deep() from None
-    except json.JSONDecodeError:
-        # Python 3.12 and later read so deep that they reach the place where a truncated document ends.
-        if _depth_of_text(text) > MAX_DEPTH:
-            raise _too_deep() from None
-        raise
     if text.count("[") + text.count("{") > MAX_DEPTH:
         check_depth(value)
     return value
@@ -129,13 +123,6 @@ def check_depth(value: Any, most_values: float = math.inf) -> None:
 
 
 _CONTAINERS = (dict, list)
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
-
-
-def _depth_of_text(text: str) -> int:
-    """Return how deep the brackets of a JSON text are nested, which need not be valid."""
-    tokens = (match[0] for match in _STRING_OR_BRACKET.finditer(text))
-    return max(accumulate((token in "[{") - (token in "]}") for token in tokens), default=0)
 
 
 def _check_length(data: str | bytes, longest: int) -> None:

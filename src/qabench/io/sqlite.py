@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 SECONDS_TO_WAIT_FOR_OTHERS = 30.0
@@ -20,14 +20,15 @@ CHECKSUM_BYTES = 8
 DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError, MemoryError)
 
 
-def open_database(path: Path | None, schema: str, timeout: float, **options: Any) -> sqlite3.Connection:
+def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
     """Open a database file (None: in memory) with a schema that is run each time. Text columns are returned as bytes.
 
-    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for ``timeout`` seconds.
+    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for too long.
     """
+    timeout = SECONDS_TO_WAIT_FOR_OTHERS
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-    connection: sqlite3.Connection = sqlite3.connect(path or ":memory:", timeout=timeout, **options)
+    connection = sqlite3.connect(path or ":memory:", timeout, isolation_level=None, check_same_thread=False)
     connection.text_factory = bytes  # decoding a damaged text would raise before its checksum is compared
     give_up = time.monotonic() + timeout
     while True:
@@ -109,9 +110,7 @@ class EntryFile:
 
     def _opened(self) -> sqlite3.Connection:
         if self._connection is None:
-            options = {"isolation_level": None, "check_same_thread": False}
-            path = self.path if self.usable else None
-            self._connection = open_database(path, self._schema, SECONDS_TO_WAIT_FOR_OTHERS, **options)
+            self._connection = open_database(self.path if self.usable else None, self._schema)
         return self._connection
 
 

@@ -1,4 +1,4 @@
-"""Parallel work: forked processes, daemon threads, and stateful functions on a cluster."""
+"""Parallel work: forked processes, and stateful functions on a cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 In = TypeVar("In")
@@ -83,40 +82,6 @@ def killed_with_parent() -> Callable[[], None] | None:
 
 def _run(item: Any) -> Any:
     return _function(item)
-
-
-_Job = tuple[Future[Any], Callable[[], Any]]
-
-
-class DaemonPool:
-    """A pool of daemon threads. What they do must be safe to abandon at any point, such as requests."""
-
-    def __init__(self, threads: int, name: str) -> None:
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True) for number in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def submit(self, function: Callable[[In], Out], item: In) -> Future[Out]:
-        """Return the future result of ``function(item)``."""
-        future: Future[Out] = Future()
-        self._jobs.put((future, lambda: function(item)))
-        return future
-
-    def map(self, function: Callable[[In], Out], items: Iterable[In]) -> list[Out]:
-        """Return the results, in the order of the items; the first exception is raised."""
-        return [future.result() for future in [self.submit(function, item) for item in items]]
-
-    def close(self) -> None:
-        """End the threads after the jobs in the queue, without waiting for them."""
-        for _ in self._threads:
-            self._jobs.put(None)
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            run_job(*job)
 
 
 def run_job(future: Future[Any], job: Callable[[], Any]) -> None:

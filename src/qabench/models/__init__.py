@@ -1,1 +1,1 @@
-"""Scores computed by neural networks on this machine. ``models`` loads them, ``batches`` feeds them."""
+"""Neural models on this machine: their loader, BLEURT, entailment models and sentence encoders."""

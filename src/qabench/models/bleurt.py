@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import metadata
@@ -128,7 +128,7 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
         pairs = [pair_ids(*pair, cls, sep) for pair in encoded]
         batches = buckets([len(ids) for ids, _ in pairs], batch_size)
-        inputs = (_padded([pairs[i] for i in batch]) for batch in batches)
+        inputs = ([pairs[i] for i in batch] for batch in batches)
         scores = [0.0] * len(pairs)
         for batch, values in zip(batches, map_loaded(partial(_scorer_of, source), inputs, gpu=True), strict=True):
             for i, value in zip(batch, values, strict=True):
@@ -159,27 +159,23 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     return limit - limit // 2, limit // 2
 
 
-def _scorer_of(source: ModelSource) -> Callable[[dict[str, list[list[int]]]], list[float]]:
-    """Return the function from a padded batch to its scores."""
+def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
+    """Return the function from a batch of ``pair_ids`` to its scores."""
     import torch
+    from torch.nn.utils.rnn import pad_sequence
 
     network = _network(source)
 
-    def score(inputs: dict[str, list[list[int]]]) -> list[float]:
-        tensors = {name: torch.tensor(rows, device=source.device) for name, rows in inputs.items()}
+    def padded(rows: Iterable[list[int]]) -> torch.Tensor:
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(source.device)
+
+    def score(pairs: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+        ids, segments = (padded(rows) for rows in zip(*pairs, strict=True))
+        mask = padded([1] * len(row) for row, _ in pairs)
         with torch.inference_mode():
-            return list(network(**tensors).logits[:, 0].tolist())
+            return list(network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist())
 
     return score
-
-
-def _padded(pairs: Sequence[tuple[list[int], list[int]]]) -> dict[str, list[list[int]]]:
-    width = max(len(ids) for ids, _ in pairs)
-    return {
-        "input_ids": [ids + [0] * (width - len(ids)) for ids, _ in pairs],
-        "token_type_ids": [segments + [0] * (width - len(segments)) for _, segments in pairs],
-        "attention_mask": [[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in pairs],
-    }
 
 
 @lru_cache(maxsize=1)  # a metric that computes twice would otherwise read gigabytes twice

@@ -21,10 +21,9 @@ class SentenceEncoder:
 
     Args:
         model: a name on the Hub, or a folder. A revision may follow a name: "BAAI/bge-small-en-v1.5@main".
-        device: as torch names it; by default a GPU if there is one.
     """
 
-    def __init__(self, model: str = MODEL, device: str | None = None) -> None:
+    def __init__(self, model: str = MODEL) -> None:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
@@ -32,7 +31,7 @@ class SentenceEncoder:
         from qabench.models.loader import locate
 
         name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
-        source = locate(name, revision or None, device=device)
+        source = locate(name, revision or None)
         self.name = source.label
         self._network = source.sentence_encoder(SentenceTransformer)
         self._lock = threading.Lock()

@@ -16,15 +16,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import wait
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import MissingExtra, QabenchError
 from qabench.io.environment import installed_version
-from qabench.io.workers import DaemonPool, Load, most_workers, using
+from qabench.io.workers import Load, most_workers, using
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -208,11 +208,12 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
         f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}" for node in ray.nodes() if node["NodeID"] == here
     ]
     addresses, failures = [ray.get_runtime_context().gcs_address, *nodes], 0
-    pool, iterator = DaemonPool(1, "qabench-ray"), iter(items)
-    try:
+    iterator = iter(items)
+    with ThreadPool(1) as pool:
         while True:
-            future = pool.submit(lambda batches: next(batches, None), iterator)
-            while not wait([future], SECONDS_BETWEEN_CHECKS).done:
+            result = pool.apply_async(next, (iterator, None))
+            result.wait(SECONDS_BETWEEN_CHECKS)
+            while not result.ready():
                 try:
                     for address in addresses:
                         _check_answers(address)
@@ -227,11 +228,10 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
                         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # that thread's traceback
                         message = f"the Ray cluster was lost: {address} does not answer ({error})"
                         raise QabenchError(f"{message}; run the command again on a running cluster") from error
-            if (item := future.result()) is None:
+                result.wait(SECONDS_BETWEEN_CHECKS)
+            if (item := result.get()) is None:
                 return
             yield item
-    finally:
-        pool.close()
 
 
 # Packages that results depend on: they must have the same version on all machines.

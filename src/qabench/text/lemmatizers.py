@@ -23,6 +23,10 @@ T = TypeVar("T")
 NAMES = ("auto", "spacy", "simplemma")
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
+INSTALL = (
+    f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
+    f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
+)
 UNUSED = ["ner"]  # no lemma depends on entities, and they take as long as all other components
 CHARACTERS_PER_TASK = 20_000
 CHARACTERS_WORTH_A_PROCESS = 60_000
@@ -145,14 +149,6 @@ class SpacyLemmatizer:
         return out
 
 
-def install_hint() -> str:
-    """Return the command that installs the official lemmatizer."""
-    return (
-        f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
-        f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
-    )
-
-
 def find_spec_of(model: str) -> Any:
     """Return the import spec of a model package, or None if ``model`` is a path or is not installed."""
     return find_spec(model) if model.isidentifier() else None
@@ -165,7 +161,7 @@ def _model_folder(model: str) -> Path:
     if not (folder / "meta.json").is_file():
         raise MissingExtra(
             f"the spaCy model {model!r} is neither an installed package nor a folder with a meta.json "
-            f"(looked in {folder.resolve()}). To install the official one: {install_hint()}"
+            f"(looked in {folder.resolve()}). To install the official one: {INSTALL}"
         )
     return folder
 
@@ -220,7 +216,7 @@ def thread_safe_lemmatizer(lemmatizer: str | Lemmatizer) -> Lemmatizer:
 def _warn_of_fallback(name: str) -> None:
     warnings.warn(
         f"the spaCy model {OFFICIAL_MODEL} is not installed, so {name} is used instead: the accuracy may differ from "
-        f"the official one by a few points. For official scores: {install_hint()}",
+        f"the official one by a few points. For official scores: {INSTALL}",
         stacklevel=2,
     )
 
@@ -253,5 +249,5 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 @functools.cache
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
-        raise MissingExtra(f"the spaCy lemmatizer needs spaCy, which is not installed: {install_hint()}")
+        raise MissingExtra(f"the spaCy lemmatizer needs spaCy, which is not installed: {INSTALL}")
     return SpacyLemmatizer(model)

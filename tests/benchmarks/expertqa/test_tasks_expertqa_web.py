@@ -151,17 +151,17 @@ def test_a_failed_search_fails_the_question(server: WebServer, search: str, tmp_
 
 SILENT = """
 import os, signal, threading
+from multiprocessing.pool import ThreadPool
 import anyio
-from qabench.io.workers import DaemonPool
 from qabench.tasks.common import in_daemon_thread
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also in a job of a shell that ignores it
-pool = DaemonPool(1, "fetch")
+pool = ThreadPool(1)
 
 def read():
-    page = pool.submit(threading.Event().wait, None)
+    page = pool.apply_async(threading.Event().wait)
     os.kill(os.getpid(), signal.SIGINT)
-    page.result()
+    page.get()
 
 anyio.run(in_daemon_thread, read)
 """

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,6 @@ from qabench.benchmarks.expertqa.factscore import (
 )
 from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.io.workers import DaemonPool
 from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.models.entailment import punkt
@@ -212,22 +212,17 @@ def passages_for(source: Evidence) -> Find:
 
 def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None) -> dict[str, str | QabenchError]:
     """Return the evidence of each distinct claim, or why it could not be found, from several searches at once."""
-    pool = DaemonPool(SEARCHES_AT_ONCE, "qabench-evidence")
-    futures = {claim: pool.submit(find, claim) for claim in dict.fromkeys(claims)}
     evidence: dict[str, str | QabenchError] = {}
-    try:
-        for claim, future in futures.items():
+    with ThreadPool(SEARCHES_AT_ONCE) as pool:  # after an interrupt, no further search starts
+        results = {claim: pool.apply_async(find, (claim,)) for claim in dict.fromkeys(claims)}
+        for claim, result in results.items():
             try:
-                evidence[claim] = future.result()
+                evidence[claim] = result.get()
             except QabenchError as error:
                 evidence[claim] = error
             if progress:
-                progress(len(evidence), len(futures))
-        return evidence
-    finally:
-        for future in futures.values():
-            future.cancel()  # after an interrupt, no further search starts
-        pool.close()
+                progress(len(evidence), len(results))
+    return evidence
 
 
 @dataclass

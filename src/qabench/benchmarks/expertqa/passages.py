@@ -20,8 +20,10 @@ from typing import Any, Protocol
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
-from qabench.retrieval.documents import SOURCES, Document, SearchEngine
+from qabench.retrieval.documents import SOURCES, Document
 from qabench.retrieval.engines import open_engine
+from qabench.retrieval.lucene import LuceneIndex
+from qabench.retrieval.opensearch import OpenSearchIndex
 from qabench.retrieval.web.fetch import READ
 from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web, WebPage
@@ -75,7 +77,7 @@ class Passages:
 class EnginePassages:
     """The documents of a search engine's index as passages; they are not split."""
 
-    engine: SearchEngine
+    engine: LuceneIndex | OpenSearchIndex
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best documents."""
