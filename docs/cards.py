@@ -136,7 +136,7 @@ def _license(data: dict[str, Any]) -> str:
 
 
 def _sources(name: str) -> str:
-    repositories = dict.fromkeys(file.repo for file in source_table(name))
+    repositories = dict.fromkeys(file.repo for file in source_table(name).values())
     lines = [f"- **Repository:** <https://github.com/{repository}>" for repository in repositories]
     if paper := re.search(r"https://arxiv\.org/\S+?(?=})", citation(name)):
         lines.append(f"- **Paper:** <{paper[0]}>")

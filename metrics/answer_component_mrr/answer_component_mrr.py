@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):
@@ -24,11 +24,8 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         skip_extraneous: unofficial: leave out components that go beyond the question.
         explicit_only: unofficial: leave out components that their contexts only imply.
         per_question: also return each question's score.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are.
     Returns:
         mrr@10 (and so on for each k): float in [0, 1].
-        signature: everything the score depends on, in one line.
-        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
         skipped: the number of questions without any component left by the options; they are not in the means.
         per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input; None: skipped.
     Raises:
@@ -49,24 +46,22 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
     BENCHMARK = "fastbook"
     URLS = ("https://github.com/vishalbakshi/fastbook-benchmark",)
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         k: int | list[int] = 10,
         skip_empty_contexts: bool = False,
         skip_extraneous: bool = False,
         explicit_only: bool = False,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, components = decoded(predictions, references, references_format)
         score = answer_component_scores(
-            components,
-            system_answers,
+            references,
+            predictions,
             k,
             skip_empty_contexts=skip_empty_contexts,
             skip_extraneous=skip_extraneous,
             explicit_only=explicit_only,
         )
-        return score.as_dict("mrr", per_question) | self.provenance(components, **score.signature())
+        return score.as_dict("mrr", per_question) | self.provenance(references, **score.signature())

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
@@ -22,13 +22,10 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
         on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
         per_question: also return the scores of each answer.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
         answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
         by_system: the same for each system, which is what the official script prints.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims",
             "abstains"}, one per answer.
     Raises:
@@ -47,18 +44,12 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        on_unlabeled: str = "N",
-        per_question: bool = False,
-        references_format: str = "auto",
+    def score(
+        self, predictions: list[Any], references: list[Any], on_unlabeled: str = "N", per_question: bool = False
     ) -> dict[str, Any]:
-        labels, rows = decoded(predictions, references, references_format)
-        score = autoais(rows, labels, on_unlabeled=on_unlabeled)
+        score = autoais(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(rows, FIELDS), unlabeled=on_unlabeled)
+        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled)
         if per_question:
             result["per_question"] = [[answer.as_dict() for answer in row] for row in score.per_question]
         return result

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, scored_part
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
@@ -22,7 +22,6 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
             evidence is always N.
         per_question: also return the two verdicts on each claim.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         accuracy: float in [0, 1]; None if no claim counts.
         complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
@@ -32,8 +31,6 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
         unlabeled: the number of claims with evidence and without a label.
         by_system: the same for each system.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another
@@ -54,18 +51,12 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        on_unlabeled: str = "N",
-        per_question: bool = False,
-        references_format: str = "auto",
+    def score(
+        self, predictions: list[Any], references: list[Any], on_unlabeled: str = "N", per_question: bool = False
     ) -> dict[str, Any]:
-        labels, rows = decoded(predictions, references, references_format)
-        score = autoais_agreement(rows, labels, on_unlabeled=on_unlabeled)
+        score = autoais_agreement(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(rows, FIELDS), unlabeled=on_unlabeled)
+        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled)
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

@@ -8,7 +8,7 @@ import evaluate
 
 from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
@@ -22,7 +22,6 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
             none.
         references: rows of the dataset with `answers`, whose claims have claim_string and correctness.
         per_question: also return the two verdicts on each claim.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         accuracy: float in [0, 1]; None if no claim counts.
         micro_f1: the same number, as the official script prints it.
@@ -32,8 +31,6 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         skipped: the number of claims that are not counted, by reason: claims of abstaining answers, claims without
             correctness, claims without a fact score, and void claims (such as greetings).
         by_system: the same for each system.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or score in another
@@ -55,17 +52,10 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        per_question: bool = False,
-        references_format: str = "auto",
-    ) -> dict[str, Any]:
-        fact_scores, rows = decoded(predictions, references, references_format)
-        score = factscore_agreement(rows, fact_scores)
+    def score(self, predictions: list[Any], references: list[Any], per_question: bool = False) -> dict[str, Any]:
+        score = factscore_agreement(references, predictions)
         result = score.as_dict()
-        result |= self.provenance(scored_part(rows, FIELDS), threshold=THRESHOLD)
+        result |= self.provenance(scored_part(references, FIELDS), threshold=THRESHOLD)
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

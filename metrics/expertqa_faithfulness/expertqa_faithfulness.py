@@ -9,7 +9,7 @@ import evaluate
 from qabench.answers import text_pairs
 from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter
 from qabench.benchmarks.expertqa.lfqa import faithfulness
-from qabench.metric_module import MetricModule, decoded_strings
+from qabench.metric_module import MetricModule
 from qabench.models.entailment import shared_entailment
 
 
@@ -27,15 +27,12 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         device: a device name of torch; default: a GPU if there is one.
         dtype: "float32", "bfloat16" or "float16"; default: bfloat16 for a large model on a GPU, otherwise float32.
         per_question: also return the claims of each answer with their labels.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON strings.
     Returns:
         faithfulness: a float in [0, 1]: the mean over answers of the share of their claims that are entailed; an answer
             without claims, such as an unanswered question, is 0.
         micro: a float in [0, 1]: the share of all claims that are entailed; None if there are no claims.
         interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
         claims, unanswered: the number of claims, and of unanswered questions.
-        signature: everything the scores depend on, in one line.
-        deviations: sentences that say that the metric is unofficial, and why.
         per_question: with per_question=True, for each answer a list of {"claim", "label"}, the label being "Y" or "N".
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an item that is not a string.
@@ -50,6 +47,7 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    STRINGS = True
     URLS = ("https://arxiv.org/abs/2309.07852", "https://arxiv.org/abs/2204.04991")
     CITATION = """
 @inproceedings{honovich-etal-2022-true,
@@ -63,19 +61,17 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
 }
 """
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         model: str | None = None,
         revision: str | None = None,
         device: str | None = None,
         dtype: str | None = None,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        texts, reference_answers = decoded_strings(predictions, references, references_format)
-        targets, answers = text_pairs(reference_answers, texts)
+        targets, answers = text_pairs(references, predictions)
         entailment = shared_entailment(model, revision, device, dtype)
         labeled = faithfulness_labels(answers, targets, entailment)
         result = faithfulness([[claim["label"] for claim in own] for own in labeled])

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
-from qabench.metric_module import MetricModule, decoded_strings
+from qabench.metric_module import MetricModule
 
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
@@ -20,14 +20,11 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast one if installed).
         seed: the seed of the bootstrap.
         per_question: also return the F-measures of each question.
-        references_format: "python": strings as they are; "json": JSON text; "auto": JSON text if all references are.
     Returns:
         rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples of the mean.
         mean: the means by type, which do not depend on the seed.
         interval: the 95% interval [low, high] by type.
         unanswered: the number of predictions that are None.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's
             order.
     Raises:
@@ -42,21 +39,20 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "expertqa"
+    STRINGS = True
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         backend: str = "auto",
         seed: int = 0,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        answers, reference_answers = decoded_strings(predictions, references, references_format)
-        score = lfqa_rouge(reference_answers, answers, backend=backend, seed=seed)
+        score = lfqa_rouge(references, predictions, backend=backend, seed=seed)
         result = score.as_dict()
-        result |= self.provenance(reference_answers, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
+        result |= self.provenance(references, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 
@@ -25,12 +25,9 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning), "spacy", "simplemma",
             or an object; only spaCy's en_core_web_sm gives official scores.
         per_question: also return each question's score and the strings that were not found.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         loose: float, at most 1.
         strict: float in [0, 1].
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
@@ -51,19 +48,13 @@ class FanoutAcc(MetricModule, evaluate.Metric):
     BENCHMARK = "fanoutqa"
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        lemmatizer: Any = "auto",
-        per_question: bool = False,
-        references_format: str = "auto",
+    def score(
+        self, predictions: list[Any], references: list[Any], lemmatizer: Any = "auto", per_question: bool = False
     ) -> dict[str, Any]:
-        candidates, answers = decoded(predictions, references, references_format)
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
-        score = accuracy(answers, candidates, normalizer.batch)
+        score = accuracy(references, predictions, normalizer.batch)
         result: dict[str, Any] = {"loose": score.loose, "strict": score.strict}
-        result |= self.provenance(answers, **normalizer.signature())
+        result |= self.provenance(references, **normalizer.signature())
         if per_question:
             result["per_question"] = [
                 {"loose": question.loose, "strict": question.strict, "missing": question.missing}

@@ -6,7 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 from qabench.models.bleurt import bleurt, load_bleurt
 
 
@@ -24,11 +24,8 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         revision: a revision of the model on the Hub.
         batch_size: the number of pairs per batch.
         per_question: also return each question's score.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same meaning; not bounded.
-        signature: everything the score depends on, in one line.
-        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
         per_question: with per_question=True, a list of floats in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.
@@ -54,21 +51,19 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
 }
 """
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         model: str | None = None,
         revision: str | None = None,
         batch_size: int = 32,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, answers = decoded(predictions, references, references_format)
         scorer = load_bleurt(model, revision, batch_size=batch_size)
-        score = bleurt(answers, system_answers, scorer)
+        score = bleurt(references, predictions, scorer)
         result: dict[str, Any] = {"bleurt": score.mean}
-        result |= self.provenance(answers, bleurt=score.scorer)
+        result |= self.provenance(references, bleurt=score.scorer)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class FanoutEvidence(MetricModule, evaluate.Metric):
@@ -21,13 +21,10 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         references: the dataset's `necessary_evidence` column: a list of pages for each question.
         k: count only the first k different pages of a question, for rankings; None for all.
         per_question: also return each question's scores.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         recall: float in [0, 1], the mean over all questions; 0 for a question without pages.
         precision: float in [0, 1], the mean over the questions with pages; None if there are none.
         without_pages: the number of questions without pages, which have no precision.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from official ones, in sentences; there are no official ones.
         per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last are the necessary
             pages that were not read.
     Raises:
@@ -47,23 +44,17 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
     BENCHMARK = "fanoutqa"
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        k: int | None = None,
-        per_question: bool = False,
-        references_format: str = "auto",
+    def score(
+        self, predictions: list[Any], references: list[Any], k: int | None = None, per_question: bool = False
     ) -> dict[str, Any]:
-        pages, necessary = decoded(predictions, references, references_format)
-        scores = evidence_scores(necessary, pages, k)
+        scores = evidence_scores(references, predictions, k)
         precisions = [score.precision for score in scores if score.precision is not None]
         result: dict[str, Any] = {
             "recall": sum(score.recall for score in scores) / len(scores),
             "precision": sum(precisions) / len(precisions) if precisions else None,
             "without_pages": len(scores) - len(precisions),
         }
-        result |= self.provenance(necessary, k=k)
+        result |= self.provenance(references, k=k)
         result["deviations"].insert(0, "not a score of the benchmark's authors")
         if per_question:
             result["per_question"] = [
@@ -72,6 +63,6 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
                     "precision": score.precision,
                     "missing": [reference[position] for position in score.missing],
                 }
-                for score, reference in zip(scores, necessary, strict=True)
+                for score, reference in zip(scores, references, strict=True)
             ]
         return result

@@ -10,7 +10,7 @@ import evaluate
 from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class FanoutJudge(MetricModule, evaluate.Metric):
@@ -34,7 +34,6 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout, max_calls,
             prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
         per_question: also return each question's score, verdict and the judge's reply.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         gpt: float in [0, 1], the official score: the mean over all questions, in which unanswered questions and replies
             without a verdict count as the official scorer counts them. Questions whose judge call failed are left out.
@@ -45,8 +44,6 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         unreadable: {"id" or "index", "reason"} of each question without a readable verdict: a failed call, a refusal, a
             reply without a letter at its end, a limit that was reached.
         model, models (as the server reports them), prompt (name and digest), usage (calls, tokens, cost).
-        signature: everything the score depends on, in one line.
-        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
         per_question: with per_question=True, a list of {"score", "readable", "verdict", "reason", "reply"}.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an option that cannot be used.
@@ -63,10 +60,10 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     BENCHMARK = "fanoutqa"
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         questions: list[str] | None = None,
         ids: list[str] | None = None,
         model: str | None = None,
@@ -75,19 +72,17 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         prompt: str = "auto",
         judge: dict[str, Any] | None = None,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        candidates, answers = decoded(predictions, references, references_format)
         if questions is None:
-            if any(map(is_judged, candidates)):
+            if any(map(is_judged, predictions)):
                 raise InputError("the judge needs the questions: pass the text of each question as questions=[...]")
-            questions = [""] * len(candidates)
+            questions = [""] * len(predictions)
         questions = list(questions)
         options = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}
         judging = judge_from(options | judge if isinstance(judge, dict) else judge or options)
-        judged = judge_answers(questions, answers, candidates, judging)
+        judged = judge_answers(questions, references, predictions, judging)
         result = judged.as_dict(ids)
-        result |= self.provenance(answers, questions=digest(questions), **judging.signature())
+        result |= self.provenance(references, questions=digest(questions), **judging.signature())
         result["deviations"] += judged.deviations()
         if per_question:
             result["per_question"] = [asdict(judgment) for judgment in judged.per_question]

@@ -7,7 +7,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 from qabench.text.rouge import rouge
 
 
@@ -24,11 +24,8 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if
             installed).
         per_question: also return each question's scores.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.
@@ -53,18 +50,12 @@ class FanoutRouge(MetricModule, evaluate.Metric):
 }
 """
 
-    def _compute(
-        self,
-        predictions: list[str],
-        references: list[str],
-        backend: str = "auto",
-        per_question: bool = False,
-        references_format: str = "auto",
+    def score(
+        self, predictions: list[Any], references: list[Any], backend: str = "auto", per_question: bool = False
     ) -> dict[str, Any]:
-        candidates, answers = decoded(predictions, references, references_format)
-        score = rouge(answers, candidates, backend)
+        score = rouge(references, predictions, backend)
         result: dict[str, Any] = score.as_dict()
-        result |= self.provenance(answers, rouge=score.backend, stemmer="porter")
+        result |= self.provenance(references, rouge=score.backend, stemmer="porter")
         if per_question:
             result["per_question"] = [
                 {kind: asdict(prf) for kind, prf in question.items()} for question in score.per_question

@@ -10,7 +10,7 @@ from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, official_shape
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, parse
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 
@@ -29,14 +29,11 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
             False to leave the judge out. No call is made unless there are questions and a key.
         per_question: also return each question's scores, as `raw`.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
         bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
         absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; None for absent scores.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
@@ -54,24 +51,22 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     BENCHMARK = "fanoutqa"
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         questions: list[str] | None = None,
         ids: list[str] | None = None,
         lemmatizer: Any = "auto",
         bleurt: Any = None,
         judge: Any = None,
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        candidates, answers = decoded(predictions, references, references_format)
-        if ids is not None and len(ids) != len(answers):
-            raise InputError(f"{len(ids)} ids for {len(answers)} questions; give one for each, or none")
+        if ids is not None and len(ids) != len(references):
+            raise InputError(f"{len(ids)} ids for {len(references)} questions; give one for each, or none")
         judging = None if judge is False or questions is None else judge_from(judge)
         scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, judging)
-        scores = score_answers(list(questions or []), answers, candidates, scorers, {})
+        scores = score_answers(list(questions or []), references, predictions, scorers, {})
         result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
         if scores.judged:
             judged = scores.judged.as_dict(ids)
@@ -81,7 +76,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         fields: dict[str, object] = {} if judging is None else {"questions": digest(list(questions or []))}
         for line in scores.signatures.values():
             fields |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
-        result |= self.provenance(answers, **fields)
+        result |= self.provenance(references, **fields)
         result["deviations"] += scores.judged.deviations() if scores.judged else []
         return result
 

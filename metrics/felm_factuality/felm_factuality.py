@@ -8,7 +8,7 @@ import evaluate
 
 from qabench.benchmarks.felm.scores import felm_scores
 from qabench.evaluation.signature import digest
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class FelmFactuality(MetricModule, evaluate.Metric):
@@ -23,7 +23,6 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         domains: the dataset's `domain` column, for scores by domain.
         reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
         per_question: also return each response's verdicts and counts.
-        references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
     Returns:
         f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive class is the error.
             A reply that is missing or states no verdict counts as "all segments are correct", as in the official
@@ -35,8 +34,6 @@ class FelmFactuality(MetricModule, evaluate.Metric):
             responses. These scores are not official.
         unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
         by_domain: with domains, all of these but unparsed and unanswered by domain.
-        signature: everything the scores depend on, in one line.
-        deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
         per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed", "unanswered", "tp", "tn",
             "fp", "fn"} in the order of the input; readable is None if no reply is readable.
     Raises:
@@ -57,20 +54,18 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     BENCHMARK = "felm"
     URLS = ("https://arxiv.org/abs/2310.00741", "https://github.com/hkust-nlp/felm")
 
-    def _compute(
+    def score(
         self,
-        predictions: list[str],
-        references: list[str],
+        predictions: list[Any],
+        references: list[Any],
         domains: Any = None,
         reply_format: str = "answer",
         per_question: bool = False,
-        references_format: str = "auto",
     ) -> dict[str, Any]:
-        system_answers, labels = decoded(predictions, references, references_format)
-        score = felm_scores(labels, system_answers, domains=domains, reply_format=reply_format)
+        score = felm_scores(references, predictions, domains=domains, reply_format=reply_format)
         result = score.as_dict()
         digested = score.domains and digest(score.domains)
-        result |= self.provenance(labels, domains=digested, unparsed="all_correct", replies=reply_format)
+        result |= self.provenance(references, domains=digested, unparsed="all_correct", replies=reply_format)
         if per_question:
             result["per_question"] = [response.as_dict() for response in score.per_question]
         return result

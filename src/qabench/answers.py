@@ -54,12 +54,12 @@ def dumps(answer: Answer) -> str:
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor UTF-8 can represent
-            text = json.dumps(plain, ensure_ascii=True)
-            if SURROGATE_PAIR.search(json.dumps(plain, ensure_ascii=False)):
+            if SURROGATE_PAIR.search(text):
                 raise InputError(
                     "the answer has a character encoded as two surrogates, which JSON cannot distinguish from the "
                     "character: decode it with text.encode('utf-16', 'surrogatepass').decode('utf-16')"
                 ) from None
+            text = json.dumps(plain)
     return text
 
 

@@ -102,20 +102,9 @@ def load_dataset(
 ) -> Dataset: ...
 
 
-@overload
-def load_dataset(
-    path: str,
-    name: str | None = ...,
-    *,
-    split: list[OneSplit],
-    streaming: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> list[Dataset]: ...
-
-
 @overload  # type checkers do not accept a list of strings as a list of ``OneSplit``
 def load_dataset(
-    path: str, name: str | None = ..., *, split: list[str], streaming: Literal[False] = ..., **options: Unpack[Options]
+    path: str, name: str | None = ..., *, split: list[Any], streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> list[Dataset]: ...
 
 
@@ -136,7 +125,7 @@ def load_dataset(
     path: str,
     name: str | None = ...,
     *,
-    split: OneSplit | list[OneSplit] | list[str] | None = ...,
+    split: OneSplit | list[Any] | None = ...,
     streaming: bool,
     **options: Unpack[Options],
 ) -> DatasetDict | Dataset | list[Dataset] | IterableDatasetDict | IterableDataset: ...
@@ -261,6 +250,7 @@ def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
 
 
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
+    allowed = "allowed: a path, a list of paths, or {split: paths}"
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
     try:
         keys = {
@@ -268,11 +258,10 @@ def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
             for name, files in by_split.items()
         }
     except TypeError:
-        allowed = "a path, a list of paths, or {split: paths}"
-        raise InputError(f"data_files is {data_files!r:.100}; allowed: {allowed}") from None
+        raise InputError(f"data_files is {data_files!r:.100}; {allowed}") from None
     every = [file for files in keys.values() for file in files]
     if missing := [file for file in every if not file.is_file()]:
         raise InputError(f"data_files: the file {missing[0]} does not exist")
     if not every or not all(keys.values()):
-        raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
+        raise InputError(f"data_files is empty; {allowed}")
     return keys

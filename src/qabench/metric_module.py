@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from inspect import cleandoc
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
@@ -18,33 +19,45 @@ from qabench.answers import UNANSWERED, dumps, loads
 from qabench.errors import InputError
 
 FORMATS = ("auto", "json", "python")
+REFERENCES_FORMAT = """\
+    references_format: "json" or "python": the form of the references; "auto": JSON if all of them are JSON.
+"""
+PROVENANCE = """\
+    signature: everything the scores depend on, in one line.
+    deviations: what distinguishes the scores from the official ones, in sentences; empty if they are official.
+"""
 
 
 class MetricModule:
     """A mixin for metrics, placed before ``evaluate.Metric``.
 
     It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that it finds in a module.
-    A metric sets the attributes and defines ``_compute(predictions, references, ...)``, which calls ``decoded`` first
-    and adds ``provenance`` to its result. Its docstring says what is measured and, from "Args:" on, documents
-    ``compute``.
+    A metric sets the attributes and defines ``score(predictions, references, ...)``, which gets the answers that were
+    passed to ``compute`` (``UNANSWERED`` for a prediction that is None), and adds ``provenance`` to its result. Its
+    docstring says what is measured and, from "Args:" on, documents ``compute``, except for what all metrics share.
 
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
+        STRINGS: whether the references are strings, of which "42" is JSON only by chance.
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
         CITATION: what to cite in addition to the benchmark, in BibTeX.
     """
 
     BENCHMARK: ClassVar[str]
+    STRINGS: ClassVar[bool] = False
     DESCRIPTION: ClassVar[str]
     INPUTS: ClassVar[str]
     URLS: ClassVar[tuple[str, ...]]
     CITATION: ClassVar[str] = ""
+    score: Callable[..., dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.DESCRIPTION, args, inputs = cleandoc(cls.__doc__ or "").partition("Args:\n")
-        cls.INPUTS = args + inputs
+        cls.DESCRIPTION, _, inputs = cleandoc(cls.__doc__ or "").partition("Args:\n")
+        args, _, returns = inputs.partition("Returns:\n")
+        returns = re.sub("^(?=Raises:|Examples:)", PROVENANCE, returns, count=1, flags=re.MULTILINE)
+        cls.INPUTS = f"Args:\n{args}{REFERENCES_FORMAT}Returns:\n{returns}"
 
     def _info(self) -> Any:
         import datasets
@@ -60,6 +73,11 @@ class MetricModule:
             features=_features()({"predictions": text, "references": text}),
             reference_urls=list(self.URLS),
         )
+
+    def _compute(
+        self, predictions: list[str], references: list[str], references_format: str = "auto", **options: Any
+    ) -> dict[str, Any]:
+        return self.score(*decoded(predictions, references, references_format, strings=self.STRINGS), **options)
 
     def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
         """Return the part of a result that describes what the scores depend on.
@@ -122,44 +140,34 @@ def _features() -> Any:
 
 
 def decoded(
-    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
+    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto", *, strings: bool = False
 ) -> tuple[list[Any], list[Any]]:
-    """Return predictions and references as they were passed to ``compute``; see ``decode_references``.
+    """Return predictions and references as they were passed to ``compute``.
+
+    Args:
+        predictions: an encoded column.
+        references: an encoded column, in either of the two formats that users have.
+        references_format: "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column;
+            "python": every reference is an answer itself; "auto": JSON if all of them are strings that contain JSON.
+        strings: whether the answers are strings, so that "auto" also needs JSON strings.
 
     Returns:
         The predictions, with ``UNANSWERED`` for None, and the references.
     """
-    answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
-    return answers, decode_references(references, references_format)
-
-
-def decoded_strings(
-    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto"
-) -> tuple[list[Any], list[Any]]:
-    """Decode as ``decoded``, for metrics whose references are strings: "42" is JSON only by chance."""
-    answers, targets = decoded(predictions, references := list(references), references_format)
-    if references_format == "auto" and not all(isinstance(reference, str) for reference in targets):
-        targets = decode_references(references, "python")
-    return answers, targets
-
-
-def decode_references(column: Iterable[str], references_format: str = "auto") -> list[Any]:
-    """Return references, from an encoded column, in either of the two formats that users have.
-
-    "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column; "python": every reference
-    is an answer itself; "auto": JSON if all of them are strings that contain JSON, else Python objects.
-    """
-    references = _loaded(column)
     if references_format not in FORMATS:
         raise InputError(f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}")
-    if references_format == "python":
-        return references
-    try:
-        return [loads(reference) for reference in references]
-    except InputError:
-        if references_format == "json":
-            raise
-        return references
+    answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
+    targets = _loaded(references)
+    if references_format != "python":
+        try:
+            parsed = [loads(target) for target in targets]
+        except InputError:
+            if references_format == "json":
+                raise
+        else:
+            if references_format == "json" or not strings or all(isinstance(target, str) for target in parsed):
+                targets = parsed
+    return answers, targets
 
 
 def _encode(name: str, column: Any) -> list[str]:

@@ -23,7 +23,7 @@ ANSWERS = sorted((FOLDER / "fanoutqa/sample/generations").iterdir())[0]
 def _published(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = [PublishedScore(f"S{i}", "closed-book", "test", "acc.loose", i / 10, "a paper") for i in (3, 5, 3)]
     scores.append(PublishedScore("S", "open-book", "test", "acc.strict", 0.5, "a paper"))
-    monkeypatch.setattr("qabench.benchmarks.leaderboard.published", lambda name: scores)
+    monkeypatch.setattr("qabench.benchmarks.published.published", lambda name: scores)
 
 
 def rows(*arguments: object) -> list[dict[str, Any]]:

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import qabench
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.expertqa.evaluate import autoais_table
 from qabench.benchmarks.reproduction import Check
 from qabench.cli import app
 from qabench.loading_scripts.felm import stats
@@ -60,11 +58,3 @@ def test_unavailable_files_are_named(tmp_path: Path, cache: Path, monkeypatch: p
     assert result.exit_code == 0
     assert "qabench fetch expertqa" in result.stdout
     assert "0 published scores" in result.stdout
-
-
-def test_autoais_of_annotated_rows() -> None:
-    rows = list(qabench.load_dataset("expertqa", "sample", split="train"))
-    table = autoais_table("sample", rows)
-    (expected,) = [qabench.load_metric("expertqa_autoais").compute(references=rows, predictions=rows)]
-    assert table.rows[0][:3] == ["all", round(expected["macro"], 4), round(expected["micro"], 4)]
-    assert len(table.rows) > 2

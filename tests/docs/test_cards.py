@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from pathlib import Path
-from typing import Any
 
 import generate
 import huggingface_hub
@@ -82,6 +81,7 @@ def test_metric_cards_follow_the_template(name: str) -> None:
     text = card("metrics", name)
     data = SpaceCard(text).data
     assert data.sdk == "gradio" and {"evaluate", "metric"} <= set(data.tags or ())
+    assert data.app_file == "app.py"  # which `qabench publish` writes
     sections = headings(text)
     assert sections[0] == f"# Metric Card for {name}"
     assert [heading for heading in sections if heading in METRIC_SECTIONS] == METRIC_SECTIONS
@@ -89,7 +89,7 @@ def test_metric_cards_follow_the_template(name: str) -> None:
 
 @pytest.mark.parametrize("name", metric_names())
 def test_metric_cards_list_the_arguments(name: str) -> None:
-    parameters: Any = inspect.signature(type(qabench.load_metric(name))._compute).parameters
+    parameters = inspect.signature(qabench.load_metric(name).score).parameters
     inputs = card("metrics", name).partition("### Inputs")[2].partition("### Output")[0]
     listed = [argument for row in re.findall(r"^\| (`.+?) \|", inputs, re.MULTILINE) for argument in row.split(", ")]
-    assert [name.strip("`") for name in listed] == [*parameters][3:]  # after self, predictions, references
+    assert ["predictions", "references", *(name.strip("`") for name in listed)] == [*parameters, "references_format"]

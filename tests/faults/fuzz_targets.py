@@ -14,8 +14,8 @@ from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
+from qabench.benchmarks.fastbook.evaluate import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.fastbook.retrieval import cut_spans
-from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs
@@ -134,7 +134,7 @@ TARGETS: dict[str, Target] = {
     "predictions": Target(
         lambda data: parse_predictions(data, "f"), OWN, [LINES, b"[" + LINES.split(b"\n")[0] + b"]"], 3
     ),
-    "trec-run": Target(lambda data: parse_run(data, "f", TEXTS), OWN, [RUN], 5),
+    "trec-run": Target(lambda data: parse_run_with_texts(data, "f", TEXTS), OWN, [RUN], 5),
     "trec-corpus": Target(lambda data: parse_corpus(data, "f"), OWN, [b'{"docno": "1-0", "text": "a"}\n'], 5),
     "wiki-answer": Target(lambda data: _read_answer(_answer(data)), OWN, [WIKI], 5),
     "wiki-feed": Target(lambda data: _read_feed(_answer(data)), OWN, [FEED], 3),

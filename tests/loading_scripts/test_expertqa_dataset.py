@@ -100,7 +100,7 @@ def test_the_sample_equals_its_file(tmp_path: Path) -> None:
 
 
 def test_all_data_files_have_a_config() -> None:
-    data = {file.path for file in source_table("expertqa") if not file.path.startswith(("modeling/", "prompts/"))}
+    data = {path for path in source_table("expertqa") if not path.startswith(("modeling/", "prompts/"))}
     assert {file for config in CONFIGS.values() for file in config.files} == data
 
 

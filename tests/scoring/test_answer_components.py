@@ -106,6 +106,8 @@ def test_options_leave_components_out_and_are_named() -> None:
         ([["x"]], [[]], {}, r"references\[0\]: a component is 'x'; allowed: a dict"),
         ([[]], [[]], {"k": 0}, "k is 0; allowed: an integer of at least 1"),
         ([[]], [[]], {"k": [10, True]}, r"k is \[10, True\]"),
+        ([[]], [[]], {"k": "1,x"}, r"k is '1,x'"),
+        ([[]], [[]], {"k": []}, r"k is \[\]"),
         (
             [[{"explicit_context": "false"}]],
             [[]],

@@ -6,17 +6,15 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pinned_files import COMMIT, CONTENT, blob_sha1, make_source, put
 
 from qabench.data import pinned, sources
-from qabench.data.pinned import SourceFile, SourceTable
+from qabench.data.pinned import SourceFile
 from qabench.errors import DigestMismatch, InputError, SourceUnavailable
-from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts import dataset_table, source_table
 
-ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ("expertqa", "fanoutqa", "fastbook", "felm")
 
 
@@ -29,27 +27,20 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestTable:
-    def load(self, tmp_path: Path, *files: dict[str, Any]) -> SourceTable:
-        path = tmp_path / "sources.json"
-        document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": list(files)}
+    def test_lookup_lists_near_matches_and_entries_need_a_digest(self, tmp_path: Path) -> None:
+        path, sha = tmp_path / "sources.json", "a" * 64
+        entry = {"path": "a/dev.json", "sha256": sha, "size": 3, "lfs": True}
+        document = {"repo": "owner/repo", "commit": COMMIT, "license": "MIT", "files": [entry]}
         path.write_text(json.dumps(document))
-        return pinned.load_table(path, "felm")
-
-    def test_reads_fields(self, tmp_path: Path) -> None:
-        sha = "a" * 64
-        (file,) = self.load(tmp_path, {"path": "a/b.json", "sha256": sha, "size": 3, "lfs": True})
-        assert file == SourceFile("felm", "owner/repo", COMMIT, "a/b.json", "MIT", sha256=sha, size=3, lfs=True)
-
-    def test_refuses_an_entry_without_a_digest(self, tmp_path: Path) -> None:
-        with pytest.raises(ValueError, match="a: no digest"):
-            self.load(tmp_path, {"path": "a"})
-
-    def test_lookup_lists_near_matches(self) -> None:
-        table = SourceTable("felm", (make_source(path="data/dev.json"), make_source(path="data/test.json")))
-        assert table["data/dev.json"].path == "data/dev.json"
-        assert "data/dev.json" in table and len(table) == 2
-        with pytest.raises(InputError, match=r"'dev\.json'\. Similar paths: data/dev\.json"):
+        table = pinned.load_table(path, "felm")
+        expected = SourceFile("felm", "owner/repo", COMMIT, "a/dev.json", "MIT", sha256=sha, size=3, lfs=True)
+        assert table["a/dev.json"] == expected
+        with pytest.raises(InputError, match=r"felm has no source file 'dev\.json'\. Similar paths: a/dev\.json"):
             table["dev.json"]
+        del entry["sha256"]
+        path.write_text(json.dumps(document))
+        with pytest.raises(ValueError, match=r"a/dev\.json: no digest"):
+            pinned.load_table(path, "felm")
 
     def test_urls(self) -> None:
         path = f"owner/repo/{COMMIT}/data/dev%20set.json"
@@ -148,15 +139,13 @@ class TestManyFiles:
 class TestShippedTables:
     @pytest.mark.parametrize("benchmark", BENCHMARKS)
     def test_table_loads(self, benchmark: str) -> None:
-        table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
         needed = {file for config in dataset_table(benchmark).configs.values() for file in config.files}
-        assert needed and needed <= {file.path for file in table}
-        assert len({file.path for file in table}) == len(table)
+        assert needed and needed <= source_table(benchmark).keys()
 
     @pytest.mark.parametrize("benchmark", BENCHMARKS)
     def test_real_files_verify(self, benchmark: str, mirror: Path) -> None:
-        table = pinned.load_table(ROOT / "loading_scripts" / benchmark / "sources.json", benchmark)
-        results = [result for result in sources.check(table, directory=mirror) if result.state != "missing"]
+        results = sources.check(source_table(benchmark).values(), directory=mirror)
+        results = [result for result in results if result.state != "missing"]
         if not results:
             pytest.skip(f"QABENCH_MIRROR has no file of {benchmark}")
         assert not [result for result in results if not result.ok]

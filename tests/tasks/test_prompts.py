@@ -1,4 +1,4 @@
-"""Prompt templates, and prompts in users' files."""
+"""Prompt templates, and prompts in users' and authors' files; test_official_messages.py compares the official ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.errors import InputError
-from qabench.tasks.prompts import Prompt, read_prompt
+from qabench.tasks.prompts import Prompt, PromptSource, read_prompt
 
 
 @given(st.text(), st.text(), st.text())
@@ -64,3 +64,18 @@ def test_invalid_files_of_users(tmp_path: Path, name: str, content: bytes, messa
         judge_for(prompt=str(tmp_path / "missing"))
     with pytest.raises(InputError, match="cannot read"):
         read_prompt(tmp_path / "missing")
+
+
+def test_other_sources_of_official_prompts_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run.py"
+    path.write_text("raise SystemExit\n\nclass Runner:\n    def get_prompt(self):\n        prompt = 'x'\n")
+    source = PromptSource(path)
+    assert source.assigned("prompt", "Runner.get_prompt") == "x"  # and the file is not executed
+    with pytest.raises(InputError, match=r"no assignment to prompt \(number 3\); is it the right file"):
+        source.assigned("prompt", "Runner.get_prompt", nth=2)
+    with pytest.raises(InputError, match=r"has no Nobody.get_prompt; is it the right file"):
+        source.returned("Nobody.get_prompt")
+    (tmp_path / "x.py").write_text("def (", encoding="utf-8")
+    for name in ("none.py", "x.py"):
+        with pytest.raises(InputError, match=f"{name} is not a Python source file"):
+            PromptSource(tmp_path / name)

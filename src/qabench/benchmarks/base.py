@@ -306,11 +306,9 @@ class Benchmark(Displayed, ABC):
         """Return the main metric of these evaluations; None if nothing is scored."""
         columns = [name for evaluation in evaluations for record in evaluation.records for name in record.scores]
         metrics = {metric.name: metric for metric in present(self.metrics, columns)}
-        for headline in self.headline:
-            for name, metric in metrics.items():
-                if name == headline or name.startswith(f"{headline}@"):
-                    return metric
-        return next(iter(metrics.values()), None)
+        stems = {name: (name, name.partition("@")[0]) for name in metrics}
+        main = [metrics[name] for headline in self.headline for name in metrics if headline in stems[name]]
+        return next(iter([*main, *metrics.values()]), None)
 
     def declaration(self, score: str) -> Declaration:
         """Return the official values of the fields of a signature, by the score's name in it. Raises InputError."""

@@ -12,8 +12,6 @@ from qabench.loading import load_dataset
 from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
 
 HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
-
-
 Kind = Literal["score", "statistic"]
 
 
@@ -40,7 +38,8 @@ class Check:
         """Whether the computed value, rounded like the published one, equals it; True without a published value."""
         if self.published is None:
             return True
-        return self.computed is not None and round(self.computed, _digits(self.published)) == self.published
+        digits = len(str(self.published).partition(".")[2]) if isinstance(self.published, float) else 0
+        return self.computed is not None and round(self.computed, digits) == self.published
 
     @property
     def unexplained(self) -> bool:
@@ -126,24 +125,14 @@ def _configs(name: str) -> list[str]:
 
 
 def _checks_of(table: Table, title: str) -> Iterator[Check]:
-    positions = {name: i for i, name in enumerate(table.columns)}
-    published_positions = {i for name, i in positions.items() if name == PUBLISHED or name.endswith(PUBLISHED_SUFFIX)}
     for row in table.rows:
-        for name, i in positions.items():
-            value = row[i]
-            if i == 0 or i in published_positions or not isinstance(value, int | float):
-                continue
-            position = positions.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
-            published = None if position is None else row[position]
-            if published is not None:
+        values = dict(zip(table.columns, row, strict=True))
+        for name, value in values.items():
+            published = values.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
+            if published is not None and isinstance(value, int | float):
                 yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value)
 
 
 def _explained(check: Check, differences: Differences) -> Check:
     value, reason = differences.get(check.name, (None, ""))
     return replace(check, explanation=reason) if check.computed == value and not check.agrees else check
-
-
-def _digits(value: float) -> int:
-    """Count the decimal places that a published value has."""
-    return len(str(value).partition(".")[2]) if isinstance(value, float) else 0

@@ -125,7 +125,7 @@ def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]
 
     names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or benchmark_names())]
     if not configs:
-        return [file for name in names for file in source_table(name)]
+        return [file for name in names for file in source_table(name).values()]
     name = _only_benchmark(names)
     paths = dict.fromkeys(path for config in configs for path in dataset_table(name).config(config).files)
     return [source_table(name)[path] for path in paths]

@@ -17,7 +17,7 @@ from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.leaderboard import Entry
+    from qabench.benchmarks.published import Entry
     from qabench.evaluation import Evaluation
 
 HUB_SECONDS = 20.0
@@ -47,7 +47,7 @@ def leaderboard(
     Only scores with the same metric, setting, questions and judge are ranked among each other. A score that deviates
     from the official one has no rank. The Hub's entries have the Hub's rank; they need the network.
     """
-    from qabench.benchmarks.leaderboard import own_entries, published_entries, ranked
+    from qabench.benchmarks.published import own_entries, published_entries, ranked
     from qabench.cli.evaluations import scored
     from qabench.io.files import write_json
 
@@ -56,7 +56,7 @@ def leaderboard(
     evaluations = scored(files, scorer.name, config, questions=questions).evaluations if files else []
     notes: list[str] = []
     try:
-        published = published_entries(scorer)
+        published = published_entries(scorer.name)
     except SourceError as error:
         published, notes = [], [f"The published scores are not available: {error}"]
     names = _metrics(scorer, metric, evaluations, published)
@@ -104,7 +104,7 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
 
-    from qabench.benchmarks.leaderboard import Entry
+    from qabench.benchmarks.published import Entry
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -70,9 +69,13 @@ class _Transfer:
 
     def run(self) -> None:
         """Download the rest of the file. Transient failures are retried; progress resets the count of failures."""
-        headers = {"Accept-Encoding": "identity"}
+        size = self.source.size
+        if size is not None and self._size() > size:
+            self.part.unlink()
         self.most = self._size()
-        if not self._is_full():
+        self.resumed = self.most == size  # an earlier process left the complete file, which is not yet verified
+        if not self.most or not self.resumed:
+            headers = {"Accept-Encoding": "identity"}
             with closing(HttpClient(retry=RETRY, seconds=SECONDS, headers=headers, redirects="any")) as client:
                 client.retrying(lambda: self._try_once(client), self._has_grown)
 
@@ -80,11 +83,14 @@ class _Transfer:
         size = self._size()
         with client.stream(self.url, headers={"Range": f"bytes={size}-"} if size else None) as response:
             if response.status_code == 416 and size:
-                self._settle_unsatisfiable()
+                # The part is the complete file (of unknown size), or it is not the start of the file.
+                if find_mismatch(self.part, self.source) is not None:
+                    self.part.unlink()
+                    raise HttpError("status 416", "the partial download cannot be resumed", transient=True, wait=0.0)
                 return
             check_status(response.status_code, response.headers)
             resuming = response.status_code == 206
-            if resuming and _range_start(response) != size:
+            if resuming and not response.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
                 self.part.unlink(missing_ok=True)
                 raise HttpError("invalid response", "a range that was not requested", transient=True)
             self.resumed = self.resumed or (resuming and size > 0)
@@ -110,30 +116,11 @@ class _Transfer:
         if size is not None and done < size:
             raise HttpError("incomplete response", f"{done} of {size} bytes", transient=True)
 
-    def _settle_unsatisfiable(self) -> None:
-        """Handle status 416: the part is the complete file (of unknown size), or it is not the start of the file."""
-        if find_mismatch(self.part, self.source) is not None:
-            self.part.unlink()
-            raise HttpError("status 416", "the partial download cannot be resumed", transient=True, wait=0.0)
-
     def _size(self) -> int:
         try:
             return self.part.stat().st_size
         except FileNotFoundError:
             return 0
-
-    def _is_full(self) -> bool:
-        """Return whether an earlier process left the complete file, which is not yet verified."""
-        done, size = self._size(), self.source.size
-        if size is not None and done > size:
-            self.part.unlink()
-        self.resumed = done == size
-        return self.resumed and done > 0
-
-
-def _range_start(response: httpx2.Response) -> int | None:
-    match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-    return int(match[1]) if match else None
 
 
 def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceError:

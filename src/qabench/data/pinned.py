@@ -7,9 +7,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 from urllib.parse import quote
@@ -55,33 +54,17 @@ class SourceFile:
         return f"{self.benchmark}: {self.path}"
 
 
-@dataclass(frozen=True)
-class SourceTable:
-    """All pinned files of a benchmark, in the order of the table."""
+class SourceTable(dict[str, SourceFile]):
+    """All pinned files of a benchmark by path, in the order of the table."""
 
-    benchmark: str
-    files: tuple[SourceFile, ...]
+    def __init__(self, benchmark: str, files: Iterable[SourceFile]) -> None:
+        super().__init__((file.path, file) for file in files)
+        self.benchmark = benchmark
 
-    @cached_property
-    def _by_path(self) -> dict[str, SourceFile]:
-        return {file.path: file for file in self.files}
-
-    def __iter__(self) -> Iterator[SourceFile]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __contains__(self, path: object) -> bool:
-        return path in self._by_path
-
-    def __getitem__(self, path: str) -> SourceFile:
-        """Return the file at ``path`` (relative to the repository). Raises InputError, which lists similar paths."""
-        try:
-            return self._by_path[path]
-        except KeyError:
-            near = ", ".join(difflib.get_close_matches(path, self._by_path, n=5)) or "none"
-            raise InputError(f"{self.benchmark} has no source file {path!r}. Similar paths: {near}.") from None
+    def __missing__(self, path: str) -> SourceFile:
+        """Raise InputError, which lists similar paths."""
+        near = ", ".join(difflib.get_close_matches(path, self, n=5)) or "none"
+        raise InputError(f"{self.benchmark} has no source file {path!r}. Similar paths: {near}.")
 
 
 def load_table(path: Path, benchmark: str) -> SourceTable:
@@ -91,7 +74,7 @@ def load_table(path: Path, benchmark: str) -> SourceTable:
     """
     table = json.loads(path.read_text(encoding="utf-8"))
     entries = table.pop("files")
-    return SourceTable(benchmark, tuple(SourceFile(benchmark, **(table | entry)) for entry in entries))
+    return SourceTable(benchmark, (SourceFile(benchmark, **(table | entry)) for entry in entries))
 
 
 # A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file

@@ -2,7 +2,8 @@
 
 A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with gzip. Every object has
 an "id"; the other fields depend on the benchmark. Real files lack ids, repeat them, contain ids of other versions, and
-end in the middle of a line: such cases are counted and listed, and do not affect other lines.
+end in the middle of a line: such cases are counted and listed, and do not affect other lines. Rankings can also be runs
+in the format of TREC.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,43 @@ def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Pred
     if (count := data.count(b"\n")) > MOST_LINES:
         raise InputError(f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}")
     return _collected(name, numbered_lines(data), needs)
+
+
+def parse_run(data: bytes, name: str, field: str) -> Predictions:
+    """Return the rankings of a run as predictions: "id", and in ``field`` the document ids, best first.
+
+    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank, then by line.
+
+    Args:
+        data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
+        name: the file in messages.
+        field: the name of the field.
+
+    Raises:
+        InputError: a line is invalid, or a document is repeated.
+    """
+    rankings: dict[str, dict[str, tuple[float, int, int]]] = {}
+    for number, line in numbered_lines(data):
+        columns = line.decode("utf-8", "replace").split()
+        try:
+            query, _, docno, rank, score, _ = columns
+            place = -float(score), int(rank), number
+            if not isfinite(place[0]):
+                raise ValueError
+        except ValueError:
+            raise InputError(
+                f"{name}, line {number}: {' '.join(columns)!r:.80} is not a line of a TREC run; its columns must be: "
+                "query id, Q0, document id, rank (an integer), score (a number), tag"
+            ) from None
+        if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
+            raise InputError(f"{name}, line {number}: the document {docno} is repeated for the query {query}")
+    if not rankings:
+        raise InputError(f"{name} is empty; a TREC run has one line per query and document")
+    rows = []
+    for query, documents in rankings.items():
+        ranked = sorted(documents, key=documents.__getitem__)
+        rows.append(Prediction(min(line for *_, line in documents.values()), query, {"id": query, field: ranked}))
+    return Predictions(name, tuple(rows))
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:

@@ -39,8 +39,7 @@ class Row:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
         # bool is a subclass of int in Python, but true is not a number in a data file.
-        fits = value is None if value is None or type(value) is type(None) else type(value) in types
-        if fits and (value is not None or None in types):
+        if type(value) in types or (value is None and None in types):
             return self.storable(key, value)
         expected = " or ".join("null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types)
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")

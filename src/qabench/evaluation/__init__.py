@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from qabench.evaluation.metric import Metric
+
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import (
         ANSWERED,
@@ -20,9 +22,8 @@ if TYPE_CHECKING:
         Record,
         SectionRow,
     )
-    from qabench.evaluation.metric import Metric
 
-# Imported on first use: descriptors of benchmarks need only ``metric``, and ``qabench --help`` only descriptors.
+# All but ``metric`` is imported on first use: ``qabench --help`` needs only the descriptors of benchmarks.
 __all__ = [
     "ANSWERED",
     "CUT_OFF",
@@ -42,6 +43,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        module = "metric" if name == "Metric" else "evaluation"
-        return getattr(importlib.import_module(f"qabench.evaluation.{module}"), name)
+        return getattr(importlib.import_module("qabench.evaluation.evaluation"), name)
     raise AttributeError(f"module 'qabench.evaluation' has no attribute {name!r}")

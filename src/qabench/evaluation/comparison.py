@@ -187,9 +187,8 @@ def compare(
     tables = {label: _questions(evaluations[label], metric) for label in systems}
     tested = _tested_pairs(tables, metric, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
-    pairs = [replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True)]
-    ordered = [_reversed(pair) if sign * pair.difference.interval.mean < 0 else pair for pair in pairs]
-    return Comparison(metric, systems, tuple(ordered), test, correction, resamples, seed)
+    pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
+    return Comparison(metric, systems, pairs, test, correction, resamples, seed)
 
 
 def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
@@ -212,8 +211,8 @@ def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]
 def _tested_pairs(
     tables: Mapping[str, Mapping[str, list[float]]], metric: Metric, test: str, resamples: int, seed: int
 ) -> list[Pair]:
-    """Test each pair of systems, in order. Pairs with the same common questions share their draws."""
-    labels = list(tables)
+    """Test each pair of systems, in order, the better one first. Pairs with the same common questions share draws."""
+    labels, sign = list(tables), 1 if metric.higher_is_better else -1
     pairs_by_questions: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for first, second in combinations(labels, 2):
         if common := tuple(id for id in tables[first] if id in tables[second]):
@@ -222,17 +221,19 @@ def _tested_pairs(
     for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))
         rows = {label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair}
-        totals = {label: table.sum(axis=0, keepdims=True) for label, table in rows.items()}
-        rows = {label: table for label, table in rows.items() if np.isfinite(sums_to_scores(function, totals[label]))}
+        gains = {
+            label: sign * sums_to_scores(function, table.sum(axis=0, keepdims=True)) for label, table in rows.items()
+        }
+        rows = {label: table for label, table in rows.items() if np.isfinite(gains[label])}
         used = list(rows)
-        pairs = [pair for pair in pairs if rows.keys() >= set(pair)]
+        pairs = [pair if gains[pair[0]] >= gains[pair[1]] else pair[::-1] for pair in pairs if rows.keys() >= set(pair)]
         items = {label: _items(metric, table) for label, table in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
             counts = _wins_ties_losses(metric, items[first], items[second])
             tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids)))
-    return sorted(tested, key=lambda pair: (labels.index(pair.first), labels.index(pair.second)))
+    return sorted(tested, key=lambda pair: sorted((labels.index(pair.first), labels.index(pair.second))))
 
 
 def _mean(n: int, total: Array) -> Array:
@@ -252,12 +253,3 @@ def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int,
     gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0) * (1 if metric.higher_is_better else -1)
     wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
     return wins, len(gains) - wins - losses, losses
-
-
-def _reversed(pair: Pair) -> Pair:
-    interval = pair.difference.interval
-    turned = replace(interval, mean=-interval.mean, low=-interval.high, high=-interval.low)
-    difference = replace(pair.difference, interval=turned)
-    return replace(
-        pair, first=pair.second, second=pair.first, difference=difference, wins=pair.losses, losses=pair.wins
-    )

@@ -417,11 +417,7 @@ def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluati
     Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
     several.
     """
-    best: dict[str, Evaluation] = {}
-    for evaluation in evaluations:
-        rival = best.get(evaluation.origin)
-        if evaluation.origin and (rival is None or _progress(evaluation) >= _progress(rival)):
-            best[evaluation.origin] = evaluation
+    best = {each.origin: each for each in sorted(evaluations, key=_progress)}
     current = [each for each in evaluations if not each.origin or best[each.origin] is each]
     return current, [each for each in evaluations if each.origin and best[each.origin] is not each]
 

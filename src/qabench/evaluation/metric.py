@@ -1,8 +1,11 @@
-"""Metrics as descriptors declare them: functions of sums over records, with names and descriptions for display."""
+"""Metrics as descriptors declare them: functions of sums over records, with names and descriptions for display.
+
+Recall and precision of evidence pages are shared by the benchmarks whose data name such pages. No authors report them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,3 +105,31 @@ def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
         Metric("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
         Metric("evidence.precision", "Precision of evidence", precision, "evidence", official=False),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceScore:
+    """The evidence pages of one question.
+
+    Attributes:
+        recall: the share of the evidence pages that were read, in [0, 1]; 0 if no page was read.
+        precision: the share of the pages read that are evidence, in [0, 1]; None if no page was read.
+        missing: positions of the evidence pages that were not read; a repeated page is named by its first position.
+    """
+
+    recall: float
+    precision: float | None
+    missing: tuple[int, ...]
+
+    def columns(self) -> dict[str, float]:
+        """Return the columns of ``evidence_metrics``."""
+        precision = {} if self.precision is None else {"evidence.precision": self.precision}
+        return {"evidence.recall": self.recall} | precision
+
+
+def compare_pages(evidence: Mapping[int, frozenset[Any]], read: Collection[frozenset[Any]]) -> EvidenceScore:
+    """Compare the distinct pages read with a question's evidence, by position; the same pages share an identifier."""
+    missing = tuple(position for position, keys in evidence.items() if not any(keys & page for page in read))
+    relevant = sum(any(keys & page for keys in evidence.values()) for page in read)
+    precision = relevant / len(read) if read else None
+    return EvidenceScore((len(evidence) - len(missing)) / len(evidence), precision, missing)

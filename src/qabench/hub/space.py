@@ -191,12 +191,12 @@ class Parameters:
 
 
 def metric_parameters(metric: Any) -> Parameters:
-    """Return the parameters of an ``evaluate`` metric of this package, from its ``_compute`` and its documentation."""
+    """Return the parameters of an ``evaluate`` metric of this package, from its ``score`` and its documentation."""
     arguments = metric.inputs_description.partition("Args:\n")[2].partition("\nReturns:")[0]
     paragraphs = re.findall(r"^ {4}(\w+): (.*(?:\n {5}.*)*)", arguments, re.MULTILINE)
     about = {name: " ".join(text.split()) for name, text in paragraphs}
     fields = {name: match[1] for name, text in about.items() if (match := re.search(r"`(\w+)` column", text))}
-    signature = inspect.signature(metric._compute).parameters
+    signature = {**inspect.signature(metric.score).parameters, **inspect.signature(metric._compute).parameters}
     own = [name for name in signature if name not in (*SIDES, "ids", *fields)]
     options = [_option(signature[name], about.get(name, "")) for name in own]
     return Parameters(

@@ -10,8 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.benchmarks.leaderboard import Entry, own_entries, published_entries, ranked
-from qabench.benchmarks.published import is_local, ranks
+from qabench.benchmarks.published import Entry, is_local, own_entries, published_entries, ranked, ranks
 from qabench.errors import InputError, SourceError
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
 from qabench.evaluation.comparison import Comparison, Pair, compare
@@ -220,7 +219,7 @@ def _leaderboard(section: Section) -> list[Entry]:
         return []
     name = section.headline.name
     try:
-        published = [entry for entry in published_entries(section.benchmark) if entry.metric == name]
+        published = [entry for entry in published_entries(section.benchmark.name) if entry.metric == name]
     except SourceError:  # a damaged file
         return []
     own = [

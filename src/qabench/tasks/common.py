@@ -1,4 +1,4 @@
-"""Shared by all tasks: metadata, selection of samples, answers, and work in threads."""
+"""Shared by all tasks: metadata, selection of samples, answers, means of scores, and work in threads."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from math import isnan
 from typing import Any, TypeVar
 
 import anyio
+import numpy as np
 from anyio.lowlevel import current_token
 from inspect_ai._util.entrypoints import clear_entry_points_state
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageAssistant
+from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from inspect_ai.solver import TaskState
 
 from qabench.errors import InputError, unknown_name
+from qabench.evaluation.metric import mean_in_order
 from qabench.io.workers import run_job
 
 Out = TypeVar("Out")
@@ -126,6 +130,38 @@ def answer_of(state: TaskState) -> str | None:
 def note_problem(state: TaskState, problem: str) -> None:
     """Add a problem to the sample's metadata["problems"]; the sample does not fail."""
     state.metadata.setdefault("problems", []).append(problem)
+
+
+@metric
+def means() -> Metric:
+    """Return the mean of each column of the scores, and its standard error as "COLUMN_stderr"."""
+
+    def value(scores: list[SampleScore]) -> Value:
+        return column_means(scores, lambda column: mean_in_order)
+
+    return value
+
+
+def column_means(scores: Sequence[SampleScore], mean_of: Callable[[str], Callable[[Sequence[float]], float]]) -> Value:
+    """Return the means of the columns, in one pass: Inspect's metrics of single columns copy every score for each.
+
+    Args:
+        scores: their values are {column: number}; columns that are NaN, and scores without columns, are left out.
+        mean_of: returns the function that computes the mean of a column.
+    """
+    columns: dict[str, list[float]] = {}
+    for sample_score in scores:
+        if isinstance(sample_score.score.value, dict):
+            for column, number in sample_score.score.value.items():
+                numbers = columns.setdefault(column, [])
+                if not isnan(value := float(number or 0)):
+                    numbers.append(value)
+    values: dict[str, float] = {}
+    for column, numbers in columns.items():
+        if numbers:
+            error = np.std(numbers, ddof=1) / len(numbers) ** 0.5 if len(numbers) > 1 else 0.0
+            values |= {column: mean_of(column)(numbers), f"{column}_stderr": float(error)}
+    return dict(values)
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:

@@ -31,6 +31,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
 
 from qabench.errors import QabenchError
+from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
 from qabench.llm.client import Answered, reason_of
 from qabench.llm.endpoint import clean_url
@@ -181,12 +182,14 @@ def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
     A user's options override the task's. Empty if the sample has made no call. The seed is for replies that are
-    sampled several times.
+    sampled several times. Lists and dicts are replaced by their digests.
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
     return {
-        name: value for name, value in options.items() if name not in WITHOUT_EFFECT or (with_seed and name == "seed")
+        name: value if isinstance(value, str | int | float) else digest([value])
+        for name, value in options.items()
+        if name not in WITHOUT_EFFECT or (with_seed and name == "seed")
     }
 
 

@@ -14,8 +14,7 @@ from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.retrieval import parse_method
-from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
-from qabench.benchmarks.fastbook.trec import corpus_text, doc_id, run_text
+from qabench.benchmarks.fastbook.study import Outcome, Study, corpus_text, doc_id, load_study, run, run_text
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import EMPTY, MISSING, Evaluation
@@ -143,10 +142,3 @@ def test_custom_questions(tmp_path: Path) -> None:
         "config: custom, not the benchmark's questions",
         "data: the questions are not those of the benchmark's repository",
     ]
-
-
-@pytest.mark.parametrize(("k", "message"), [("1,x", "k is '1,x'"), (0, "k is 0"), ([], r"k is \[\]")])
-def test_wrong_cutoffs(k: Any, message: str) -> None:
-    rows = passages_of(load_study("sample", chunk_size=60))
-    with pytest.raises(InputError, match=message):
-        BENCHMARK.evaluate("sample", read(rows), k=k)

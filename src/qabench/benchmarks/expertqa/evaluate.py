@@ -15,7 +15,7 @@ Columns of ``Record.scores``, from which the metrics are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
-- evidence.recall, evidence.precision: see ``qabench.evaluation.evidence``; absent without named URLs.
+- evidence.recall, evidence.precision: see ``qabench.evaluation.metric``; absent without named URLs.
 - faithfulness: the share of the answer's claims that the reference answer entails; 0 for an answer without claims.
 """
 
@@ -45,7 +45,7 @@ from qabench.benchmarks.reproduction import Reproduction, available_splits, data
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Record
-from qabench.evaluation.evidence import compare_pages
+from qabench.evaluation.metric import compare_pages
 from qabench.evaluation.signature import signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table

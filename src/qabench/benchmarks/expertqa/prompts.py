@@ -16,8 +16,7 @@ from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.loading_scripts import open_path
-from qabench.tasks.prompt_source import PromptSource
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, check_fields
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, PromptSource, check_fields
 
 CLOSED = "prompts/qa_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"

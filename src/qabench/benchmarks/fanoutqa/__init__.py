@@ -134,15 +134,13 @@ class FanOutQA(Benchmark):
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
-        from qabench.data.predictions import parse_predictions, read_bytes, read_predictions, source_name
+        from qabench.data.predictions import parse_predictions, parse_run, read_bytes, read_predictions, source_name
 
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
         data, name = read_bytes(source), source_name(source)
         columns = data.lstrip().partition(b"\n")[0].split()
         if len(columns) == 6 and columns[1] == b"Q0":
-            from qabench.data.trec import parse_run
-
             return parse_run(data, name, "pages")
         return parse_predictions(data, name, self.prediction_fields)
 
@@ -216,7 +214,7 @@ class FanOutQA(Benchmark):
             multiples = sum(abs(score.value * questions - round(score.value * questions)) < 1e-6 for score in scores)
             name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{questions}"
             reproduction.checks.append(Check(name, len(scores), multiples))
-        paths = [file.path.split("/") for file in source_table("fanoutqa")]
+        paths = [path.split("/") for path in source_table("fanoutqa")]
         settings = Counter(path[1] for path in paths if len(path) == 3 and path[1].endswith("-generations"))
         reproduction.notes.append(
             "The scores of the leaderboard are not computed: the reference answers of the test questions are not "

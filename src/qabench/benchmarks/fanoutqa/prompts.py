@@ -15,13 +15,13 @@ from pathlib import Path
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
 from qabench.errors import InputError
 from qabench.loading_scripts import open_path
-from qabench.tasks.prompt_source import PromptSource
 from qabench.tasks.prompts import (
     AUTO,
     DATA_NOT_INSTRUCTIONS,
     OFFICIAL,
     QABENCH,
     Prompt,
+    PromptSource,
     check_fields,
     chosen_prompt,
     read_prompt,

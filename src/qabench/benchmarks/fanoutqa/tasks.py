@@ -24,8 +24,7 @@ from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
 from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, check_window
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
-from qabench.tasks.common import answer_of, chosen, sample, task_metadata, texts
-from qabench.tasks.metrics import means
+from qabench.tasks.common import answer_of, chosen, means, sample, task_metadata, texts
 from qabench.tasks.prompts import AUTO, OFFICIAL, Prompt, chosen_protocol
 from qabench.tasks.replies import ask, asked_with
 
@@ -262,8 +261,7 @@ def _generation_fields(model: str) -> dict[str, Any]:
 
     The limit of tokens of Claude has its own name, because it is the only one that the authors send.
     """
-    plain = str | int | float
-    options = {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
+    options = asked_with()
     if "claude" in model.lower() and "max_tokens" in options:
         options["claude_max_tokens"] = options.pop("max_tokens")
     return options

@@ -38,11 +38,7 @@ class Fastbook(Benchmark):
             mean=_mean,
         ),
         Metric(
-            "recall@k",
-            "Recall@k",
-            "Share of the answer's components retrieved in the top k.",
-            "retrieval",
-            mean=_mean,
+            "recall@k", "Recall@k", "Share of the answer's components retrieved in the top k.", "retrieval", mean=_mean
         ),
         *(
             Metric(

@@ -217,13 +217,3 @@ def _passages(prediction: Any, where: str) -> Sequence[str]:
 def is_strings(value: Any) -> TypeGuard[Sequence[str]]:
     """Return whether a value is a list of strings."""
     return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
-
-
-def covered(question: Mapping[str, Any], chunks: Sequence[str]) -> list[int]:
-    """Return for each chunk the set of the question's components that it contains, as bits: bit i is component i."""
-    components = [[repaired(context) for context in part["context"]] for part in question["answer_context"]]
-    texts = map(repaired, chunks)
-    return [
-        sum(1 << i for i, contexts in enumerate(components) if any(context in text for context in contexts))
-        for text in texts
-    ]

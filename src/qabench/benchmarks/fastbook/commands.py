@@ -16,8 +16,7 @@ def retrieve(
     method: Annotated[list[str] | None, typer.Option(help=METHODS)] = None,
     config: Annotated[str, typer.Option(metavar="NAME", help="questions, or sample.")] = "questions",
     query: Annotated[
-        str | None,
-        typer.Option(help="question or keywords. Default: keywords for fts, else question."),
+        str | None, typer.Option(help="question or keywords. Default: keywords for fts, else question.")
     ] = None,
     chunk_size: Annotated[int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")] = 500,
     overlap: Annotated[
@@ -29,8 +28,7 @@ def retrieve(
     ] = "sentences",
     k: Annotated[int, typer.Option("--k", help="The cutoff: the number of chunks to retrieve.")] = 10,
     run: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method."),
+        Path | None, typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method.")
     ] = None,
     qrels: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels.")
@@ -48,9 +46,8 @@ def retrieve(
     Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-    from qabench.benchmarks.fastbook.study import load_study
+    from qabench.benchmarks.fastbook.study import corpus_text, load_study, qrels_text, run_text
     from qabench.benchmarks.fastbook.study import run as run_method
-    from qabench.benchmarks.fastbook.trec import corpus_text, qrels_text, run_text
     from qabench.cli.output import print_json, print_tables, say
     from qabench.io.files import write_text
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores, is_strings
-from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run
 from qabench.data.predictions import (
     NO_PREDICTION,
     BadLine,
@@ -17,10 +16,13 @@ from qabench.data.predictions import (
     Predictions,
     join,
     parse_predictions,
+    parse_run,
     read_bytes,
     read_predictions,
+    some,
     source_name,
 )
+from qabench.data.rows import json_rows
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
@@ -114,7 +116,40 @@ def read(source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None =
             f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
             '{"docno", "text"} per line)'
         )
-    return parse_run(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
+    return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
+
+
+def parse_corpus(data: bytes, name: str) -> dict[str, str]:
+    """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+
+    Raises:
+        InputError: a line is not such an object, or an id is repeated; the message names the line.
+    """
+    texts: dict[str, str] = {}
+    for row in json_rows(data.split(b"\n"), name):
+        docno = row.get("id" if "docno" not in row.fields else "docno", str)
+        if docno in texts:
+            raise InputError(f"{row.where}: the document {docno!r} is repeated")
+        texts[docno] = row.get("text", str)
+    return texts
+
+
+def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
+    """Return the rankings of a run as predictions with the texts of the documents; see ``parse_run``.
+
+    Raises InputError also for documents that are not in the corpus.
+    """
+    run = parse_run(data, name, "documents")
+    if missing := sorted({docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}):
+        raise InputError(
+            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
+            "searched"
+        )
+    rows = [
+        replace(row, fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]})
+        for row in run.rows
+    ]
+    return replace(run, rows=tuple(rows))
 
 
 def evaluate(

@@ -41,17 +41,12 @@ Unit = tuple[int, int, int]
 """Start, end and number of tokens of a part of the text that is not split: a sentence or line, and whitespace."""
 
 
-def default_overlap(size: int) -> int:
-    """Return the source's overlap for a chunk size: 64 tokens, but at most a quarter of the size."""
-    return min(size // 4, 64)
-
-
 def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
-    previous chunk as fit into ``overlap`` (None: ``default_overlap``); a sentence longer than ``size`` is split after
-    ``size`` tokens. Raises InputError for sizes out of range.
+    previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter of the size); a sentence longer than
+    ``size`` is split after ``size`` tokens. Raises InputError for sizes out of range.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 
@@ -75,7 +70,7 @@ def check_sizes(size: int, overlap: int | None) -> int:
     """Return the overlap, after a check of both values. Raises InputError as ``cut``."""
     if size < 1:
         raise InputError(f"the chunk size is {size}; it must be at least 1 token")
-    overlap = default_overlap(size) if overlap is None else overlap
+    overlap = min(size // 4, 64) if overlap is None else overlap  # 64 in the source, for 500 tokens
     if not 0 <= overlap < size:
         raise InputError(f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size")
     return overlap

@@ -1,7 +1,11 @@
-"""The retrieval experiment: questions, chunks, and the results of a method."""
+"""The retrieval experiment: questions, chunks, the results of a method, and files in TREC formats.
+
+ir_measures, ranx and trec_eval also read these files.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -10,28 +14,20 @@ from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
-from qabench.benchmarks.fastbook.retrieval import (
-    CHUNKER,
-    Method,
-    check_sizes,
-    cut,
-    cut_as_source,
-    make_queries,
-)
+from qabench.benchmarks.fastbook.retrieval import CHUNKER, Method, check_sizes, cut, cut_as_source, make_queries
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.retrieval.bm25.index import Hits
+from qabench.retrieval.documents import run_lines
 from qabench.stats import Interval, bootstrap_mean
+from qabench.text.normalize import repaired
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
-CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
-    "sentences": cut,
-    "llama-index": cut_as_source,
-}
+CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {"sentences": cut, "llama-index": cut_as_source}
 ALL = "all"
 
 
@@ -76,11 +72,6 @@ class Outcome:
     scores: AnswerComponentScores
     signature: str = field(repr=False)
 
-    @property
-    def label(self) -> str:
-        """The method and its kind of query, such as "fts on keywords"."""
-        return f"{self.method.name} on {self.method.query}"
-
     @cached_property
     def columns(self) -> dict[str, list[float]]:
         """Each question's scores: {"mrr@10": [...], "recall@10": [...]}."""
@@ -122,7 +113,8 @@ class Outcome:
             lines.append([group, len(self.study.groups[group]), chunks])
             for interval in by.values():
                 lines[-1] += [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
-        return Table(f"fastbook {self.study.about['config']}: {self.label}", columns, lines)
+        title = f"fastbook {self.study.about['config']}: {self.method.name} on {self.method.query}"
+        return Table(title, columns, lines)
 
 
 def load_study(
@@ -172,3 +164,40 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
     scores = answer_component_scores(study.references, passages, k)
     fields = {**study.about, "method": method.name, "query": method.query, "model": method.model, **scores.signature()}
     return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
+
+
+def doc_id(chapter: int, position: int) -> str:
+    """Return the id of a chunk: "13-c4" is the chunk at position 4 (from 0) of chapter 13."""
+    return f"{chapter}-c{position}"
+
+
+def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
+    """Return a TREC run; see ``run_lines``."""
+    return "".join(
+        run_lines(row["id"], [(doc_id(row["chapter"], position), score) for position, score in ranking], tag)
+        for row, ranking in zip(questions, hits, strict=True)
+    )
+
+
+def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
+    """Return judgments: lines of query id, "0", document id, and the number of answer components in the chunk.
+
+    Every chunk of a question's chapter is judged, including those with 0, so that a question whose components are in no
+    chunk is part of the means of other programs, as in qabench.
+    """
+    lines = []
+    for row in questions:
+        components = [[repaired(context) for context in part["context"]] for part in row["answer_context"]]
+        for position, chunk in enumerate(map(repaired, corpus[row["chapter"]])):
+            relevance = sum(any(context in chunk for context in contexts) for contexts in components)
+            lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {relevance}\n")
+    return "".join(lines)
+
+
+def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
+    """Return a corpus: JSONL, one {"docno", "text"} per chunk."""
+    return "".join(
+        json.dumps({"docno": doc_id(chapter, position), "text": chunk}, ensure_ascii=False) + "\n"
+        for chapter, chunks in corpus.items()
+        for position, chunk in enumerate(chunks)
+    )

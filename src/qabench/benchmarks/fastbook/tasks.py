@@ -17,13 +17,11 @@ from inspect_ai.solver import TaskState
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores, mean_of
 from qabench.benchmarks.fastbook.evaluate import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
-from qabench.benchmarks.fastbook.trec import doc_id
+from qabench.benchmarks.fastbook.study import Outcome, Study, doc_id, load_study, run
 from qabench.evaluation.metric import mean_in_order
-from qabench.evaluation.signature import digest, signature
+from qabench.evaluation.signature import signature
 from qabench.retrieval import Hits
-from qabench.tasks.common import answer_of, chosen, sample, task_metadata
-from qabench.tasks.metrics import column_means
+from qabench.tasks.common import answer_of, chosen, column_means, sample, task_metadata
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.tasks.replies import ask, asked_with
 
@@ -62,7 +60,7 @@ def fastbook_scorer(
     async def score(state: TaskState, target: Target) -> Score:
         row = next(row for row in study.questions if row["id"] == str(state.sample_id))
         hits, answer = state.metadata["hits"], answer_of(state)
-        about = {**(signed or {}).get("answers", {}), "model": str(state.model), **_generation()}
+        about = {**(signed or {}).get("answers", {}), "model": str(state.model), **asked_with()}
         retrieval = (signed or {}).get("retrieval", "")
         return await anyio.to_thread.run_sync(_score, study, row, hits, answer, k, retrieval, about)
 
@@ -94,12 +92,6 @@ def _score(
             "signatures": {"retrieval": retrieval, "rouge": rouge},
         },
     )
-
-
-def _generation() -> dict[str, Any]:
-    """Return the generation parameters of the sample's call, for the signature."""
-    plain = str | int | float
-    return {name: value if isinstance(value, plain) else digest([value]) for name, value in asked_with().items()}
 
 
 ANSWER_TOKENS = 500
@@ -193,7 +185,4 @@ def _signed(outcome: Outcome) -> dict[str, Any]:
     """Return the signature of the retrieval, and further fields for that of the answers."""
     method = outcome.method
     retriever = {"method": method.name, "query": method.query, "retriever_model": method.model, "passages": outcome.k}
-    return {
-        "retrieval": outcome.signature,
-        "answers": {**outcome.study.about, **retriever, "prompt": PROMPT.label},
-    }
+    return {"retrieval": outcome.signature, "answers": {**outcome.study.about, **retriever, "prompt": PROMPT.label}}

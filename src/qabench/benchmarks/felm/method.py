@@ -29,8 +29,16 @@ from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
 from qabench.loading_scripts import open_path
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.prompt_source import PromptSource
-from qabench.tasks.prompts import AUTO, DATA_NOT_INSTRUCTIONS, OFFICIAL, QABENCH, Prompt, check_fields, read_prompt
+from qabench.tasks.prompts import (
+    AUTO,
+    DATA_NOT_INSTRUCTIONS,
+    OFFICIAL,
+    QABENCH,
+    Prompt,
+    PromptSource,
+    check_fields,
+    read_prompt,
+)
 
 CONS_TEMPERATURE = 0.9
 NUM_CONS = 5

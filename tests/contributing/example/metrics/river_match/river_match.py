@@ -8,7 +8,7 @@ import evaluate
 
 from qabench.answers import check_pairs
 from qabench.benchmarks.rivers import match
-from qabench.metric_module import MetricModule, decoded
+from qabench.metric_module import MetricModule
 
 
 class RiverMatch(MetricModule, evaluate.Metric):
@@ -18,11 +18,8 @@ class RiverMatch(MetricModule, evaluate.Metric):
         predictions: a list with one answer per question; None for an unanswered one, which scores 0.
         references: the dataset's `answer` column.
         ignore_case: whether upper and lower case are the same; the official score ignores case.
-        references_format: "json", "python" or "auto": the form of the references.
     Returns:
         match: float in [0, 1].
-        signature: everything the score depends on, in one line.
-        deviations: what distinguishes the score from the official one, in sentences; empty if it is official.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("river_match")
@@ -33,12 +30,9 @@ class RiverMatch(MetricModule, evaluate.Metric):
     BENCHMARK = "rivers"
     URLS = ("https://example.org/rivers",)
 
-    def _compute(
-        self, predictions: list[str], references: list[str], ignore_case: bool = True, references_format: str = "auto"
-    ) -> dict[str, Any]:
-        answers, rivers = decoded(predictions, references, references_format)
-        check_pairs(rivers, answers)
-        texts = [answer if isinstance(answer, str) else None for answer in answers]
-        scores = [match(river, text, ignore_case) for river, text in zip(rivers, texts, strict=True)]
-        provenance = self.provenance(rivers, case="ignored" if ignore_case else "kept")
+    def score(self, predictions: list[Any], references: list[Any], ignore_case: bool = True) -> dict[str, Any]:
+        check_pairs(references, predictions)
+        texts = [answer if isinstance(answer, str) else None for answer in predictions]
+        scores = [match(river, text, ignore_case) for river, text in zip(references, texts, strict=True)]
+        provenance = self.provenance(references, case="ignored" if ignore_case else "kept")
         return {"match": sum(scores) / len(scores)} | provenance

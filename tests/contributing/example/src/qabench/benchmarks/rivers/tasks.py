@@ -11,8 +11,7 @@ from qabench.benchmarks.rivers import match
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.rivers.parse import read_rows
-from qabench.tasks.common import answer_of, chosen, sample, task_metadata
-from qabench.tasks.metrics import means
+from qabench.tasks.common import answer_of, chosen, means, sample, task_metadata
 from qabench.tasks.replies import ask
 
 PROMPT = "Answer with the name of the river.\n\n"
