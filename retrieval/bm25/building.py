@@ -23,7 +23,7 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
 ROWS_A_READ = 256
-ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 1_000_000
+ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
 POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
 FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
@@ -43,7 +43,7 @@ class Source:
     filters: tuple[str, ...] = ()
 
     def blocks(self) -> Iterator[list[Row]]:
-        """Yield rows in blocks of about a million characters, which limits the memory for streams."""
+        """Yield rows in blocks of about four million characters, which limits the memory for streams."""
         block: list[Row] = []
         characters = 0
         texts = ((text, ()) for text in checked_strings(self.data, "document"))

@@ -98,14 +98,11 @@ class Words:
         buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(spaced))
         split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(spaced), *buffers))
         words = split.values.dictionary_encode()
-        distinct = words.dictionary.to_pylist()
-        # There is an empty string where a text begins or ends with a space.
-        present = [word for word in distinct if word]
-        finished = dict(zip(present, self._finish(present), strict=True))
-        return _numbers(words.indices), _numbers(split.offsets), [finished.get(word) for word in distinct]
+        return _numbers(words.indices), _numbers(split.offsets), self._finish(words.dictionary.to_pylist())
 
     def _finish(self, words: Sequence[str]) -> list[str | None]:
-        remaining = [None if word in self.stop_words else word for word in words]
+        # Arrow finds an empty word where a text begins or ends with a space.
+        remaining = [word if word and word not in self.stop_words else None for word in words]
         return [word and self._stem(word) for word in remaining] if self._stem else remaining
 
 
@@ -172,8 +169,8 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str]
         terms = list(place_of)
     numbers = [-1 if term is None or (number := number_of(term)) is None else number for term in terms]
     encoded = np.array(numbers or [-1], dtype=np.int64)[places]
-    present = encoded >= 0
-    return encoded[present], np.concatenate(([0], np.cumsum(present)))[ends]
+    absent = np.flatnonzero(encoded < 0)
+    return np.delete(encoded, absent), ends - np.searchsorted(absent, ends)
 
 
 def name_of(tokenizer: Tokenizer) -> str:
