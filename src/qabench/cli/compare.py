@@ -99,7 +99,7 @@ def _compare(
         print_tables(comparison.tables(), output_format)
     print_notes(evaluations, notes, output_format, verbose)
     if track:
-        from qabench.runs.tracking import send
+        from qabench.runs.export import send
 
         send(evaluations, track)
 

@@ -65,7 +65,7 @@ def _metrics(benchmark: Benchmark) -> list[str]:
 def _checked_tracker(target: str | None) -> str | None:
     """Return the value of --track; raises before anything is computed if it cannot be used."""
     if target:
-        from qabench.runs.tracking import check_tracker
+        from qabench.runs.export import check_tracker
 
         check_tracker(target)
     return target

@@ -353,7 +353,7 @@ def _run_suite(
     """Run a suite, print one row of scores per run, and write a report of all runs."""
     write_line(f"logs: {log_dir}", sys.stderr)
     with _watched(log_dir, watch_options) as watch:
-        from qabench.runs.suite import read_suite, run_suite
+        from qabench.runs.running import read_suite, run_suite
 
         logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
     if not watch.total:
@@ -373,7 +373,7 @@ def _run_suite(
 
 def _plan_suite(file: Path, options: Options, price: Any, output_format: str) -> None:
     _check_inspect()
-    from qabench.runs.suite import read_suite
+    from qabench.runs.running import read_suite
 
     suite = read_suite(file).with_options(**options)
     plans = [
@@ -434,8 +434,8 @@ def _report(logs: list[Path], output_format: str, output: Path | None, track: st
     """Print and track the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
     from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.io.files import write_json
+    from qabench.runs.export import send
     from qabench.runs.sources import read_evaluations
-    from qabench.runs.tracking import send
 
     sources = read_evaluations(logs)
     reports = [report(evaluation) for evaluation in sources.evaluations]

@@ -111,7 +111,7 @@ def _score(
         print_evaluations(evaluations, by or [], output_format, all_metrics)
     print_notes(evaluations, sources.notes, output_format, verbose)
     if track:
-        from qabench.runs.tracking import send
+        from qabench.runs.export import send
 
         send(evaluations, track)
     if not any(report["scores"] for report in reports):

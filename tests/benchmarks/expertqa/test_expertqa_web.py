@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -15,8 +19,7 @@ import pytest
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 pytest.importorskip("trafilatura", reason="needs the extra web")
 
-from expertqa_scripts import Splitter
-from expertqa_web_scripts import Scripts
+from expertqa_scripts import Splitter, executed, module
 
 from qabench.benchmarks.expertqa import BENCHMARK, prompts
 from qabench.benchmarks.expertqa.answers import Answering, Options, answering, cite_best_passages
@@ -95,6 +98,72 @@ def found_for(query: str) -> list[str]:
     ]
 
 
+class Scripts:
+    """The authors' scripts, where Google finds ``found_for`` a query, and ``pages`` can be downloaded."""
+
+    def __init__(self, mirror: Path, pages: Mapping[str, str], reply: Callable[[str], str] = lambda prompt: "") -> None:
+        self.mirror, self.pages, self.reply = mirror, pages, reply
+
+    def run(self, name: str, examples: Sequence[Mapping[str, Any]], folder: Path) -> list[dict[str, Any]]:
+        """The examples as the script writes them."""
+        given, output = folder / "in.jsonl", folder / "out.jsonl"
+        given.write_text("".join(json.dumps(example) + "\n" for example in examples), encoding="utf-8")
+        output.write_text("")
+        arguments = [name, "--input_file", str(given), "--output_file", str(output)]
+        environment = {"OPENAI_API_KEY": "none", "CUSTOM_SEARCH_API_KEY": "none", "CUSTOM_SEARCH_CX": "none"}
+        with mock.patch.object(sys, "argv", arguments), mock.patch.dict("os.environ", environment):
+            folder_of = "fact_score" if name == "retrieve_evidence_for_claims.py" else "response_collection"
+            space = executed(self.mirror, f"modeling/{folder_of}/{name}", self._modules(), "__main__")
+            if "f" in space:
+                space["f"].close()
+        return [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+
+    def _modules(self) -> dict[str, Any]:
+        splitter = SimpleNamespace(split_documents=self._split)
+        modules = {
+            "langchain.text_splitter": {"CharacterTextSplitter": lambda **_: splitter},
+            "langchain.vectorstores": {"Chroma": SimpleNamespace(from_documents=self._stored)},
+            "langchain.schema": {"Document": SimpleNamespace},
+            "newspaper": {"Article": self._article},
+            "openai": {"ChatCompletion": SimpleNamespace(create=self._completed)},
+            "requests": {"get": self._result_page},
+        }
+        return {name: module(name, **attributes) for name, attributes in modules.items()}
+
+    def _result_page(self, url: str) -> SimpleNamespace:
+        query = url.removeprefix("https://www.google.com/search?q=")
+        links = [f'<a href="/url?q={quote(found, safe="/:")}&sa=U">x</a>' for found in found_for(query)]
+        return SimpleNamespace(text=f'<html><a href="/more">more</a>{"".join(links)}</html>')
+
+    def _article(self, url: str) -> SimpleNamespace:
+        def download() -> None:
+            if url not in self.pages:
+                raise OSError("it cannot be downloaded")
+
+        return SimpleNamespace(download=download, parse=lambda: None, text=self.pages.get(url, ""))
+
+    def _split(self, documents: Sequence[Any]) -> list[Any]:
+        return [
+            SimpleNamespace(page_content=text, metadata=document.metadata)
+            for document in documents
+            for text in split_page(document.page_content)
+        ]
+
+    def _stored(self, documents: Sequence[Any], embeddings: Any) -> SimpleNamespace:
+        def retriever(search_kwargs: Mapping[str, int]) -> SimpleNamespace:
+            def best(query: str) -> list[Any]:
+                scores = [HashEncoder().score(query, document.page_content) for document in documents]
+                order = np.argsort(-np.array(scores), kind="stable")[: search_kwargs["k"]]
+                return [documents[i] for i in order]
+
+            return SimpleNamespace(get_relevant_documents=best)
+
+        return SimpleNamespace(as_retriever=retriever)
+
+    def _completed(self, messages: Sequence[Mapping[str, str]], **_: Any) -> dict[str, Any]:
+        return {"choices": [{"message": {"content": self.reply(messages[0]["content"])}}]}
+
+
 def evidence(folder: Path, seed: int = 0) -> WebPassages:
     web: Any = PagesInMemory(found_for, pages_of(seed), folder)
     return WebPassages(web, HashEncoder(), 1000, 200)
@@ -117,7 +186,7 @@ def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Ca
     for seed in range(4):
         asked: list[str] = []
         reply = lambda prompt: asked.append(prompt) or REPLY  # noqa: B023, E731
-        scripts = Scripts(mirror, found_for, pages_of(seed), split_page, HashEncoder().score, reply)
+        scripts = Scripts(mirror, pages_of(seed), reply)
         rows = [
             {"question": one, "annotator_id": "1", "answers": {}, "metadata": {"field": "Geography"}}
             for one in questions
@@ -141,7 +210,7 @@ def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Ca
 
 def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
     claims = ["The tide rises [1].", "The moon and the sun [2][3].", "Tiny", "Nobody knows of nothing.", "Sea water!"]
-    scripts = Scripts(mirror, found_for, pages_of(1), split_page, HashEncoder().score)
+    scripts = Scripts(mirror, pages_of(1))
     gpt4 = {"answer_string": " ".join(claims), "attribution": [], "claims": [{"claim_string": one} for one in claims]}
     row = {"question": "Why?", "annotator_id": "1", "answers": {"gpt4": gpt4}, "metadata": {"field": "Geography"}}
     (theirs,) = scripts.run("post_hoc_cite.py", [row], tmp_path)
@@ -162,9 +231,7 @@ def test_evidence_of_atomic_claims_is_the_authors(
     claims = [{"claim_string": "...", "atomic_claims": texts[:1]}, {"claim_string": "...", "atomic_claims": texts[1:]}]
     row = {"question": "Why?", "annotator_id": "1", "metadata": {"field": "Geography"}}
     row["answers"] = {"gpt4": {"answer_string": "...", "attribution": [], "claims": claims}}
-    (theirs,) = Scripts(mirror, found_for, pages_of(1), split_page, HashEncoder().score).run(
-        "retrieve_evidence_for_claims.py", [row], tmp_path
-    )
+    (theirs,) = Scripts(mirror, pages_of(1)).run("retrieve_evidence_for_claims.py", [row], tmp_path)
     wanted = [text for claim in theirs["answers"]["gpt4"]["claims"] for text in claim["atomic_evidences"]]
     found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)))
     assert [found[text] for text in texts] == wanted and wanted.count("") == 1

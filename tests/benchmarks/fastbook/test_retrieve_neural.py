@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_encoder import save_tiny_encoder
 
 from qabench.benchmarks.fastbook.retrieval import Query, rank_colbert, rank_dense
 from qabench.errors import MissingExtra
@@ -25,7 +24,20 @@ QUERIES = [Query("a", 1, "the moon"), Query("b", 3, "fold a sheet"), Query("c", 
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A BERT of one layer with random weights and a vocabulary of ten words."""
     pytest.importorskip("sentence_transformers", reason="needs the extra dense")
-    return save_tiny_encoder(tmp_path_factory.mktemp("model"), WORDS)
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("model")
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "mask_token": "[MASK]"}
+    vocabulary = {word: i for i, word in enumerate([*special.values(), *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    torch.manual_seed(0)
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    BertModel(BertConfig(vocab_size=len(vocabulary), **size)).save_pretrained(folder)
+    return str(folder)
 
 
 def check(hits: Any, scores: Any, k: int) -> None:
