@@ -15,7 +15,7 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 from qabench.cli import app
 from qabench.cli.run import WITH_RESUME, WITH_SUITE
 from qabench.errors import InputError, QabenchError
-from qabench.runs import running, suite
+from qabench.runs import running
 
 VALUES = {"base_url": "http://127.0.0.1:9/v1", "model_args": "a=1", "task_args": "k=2"}  # of the others: 7
 # Options whose effect is not an argument of run_suite or resume.
@@ -40,7 +40,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         recorded.append({**limits, **options, **(task_args or {})})
         raise Reached
 
-    monkeypatch.setattr(suite, "run_suite", record)
+    monkeypatch.setattr(running, "run_suite", record)
     monkeypatch.setattr(running, "resume", record)
     return recorded
 
@@ -108,7 +108,7 @@ def test_wrong_types_in_a_suite_are_one_error(line: str, message: str, tmp_path:
     file = tmp_path / "suite.yaml"
     file.write_text(line if line.startswith("-") else "\n".join(lines.values()) + "\n")
     with pytest.raises(InputError, match=message):
-        suite.read_suite(file)
+        running.read_suite(file)
 
 
 def test_a_suite_is_estimated(suite_file: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_suite_is_estimated(suite_file: Path, tmp_path: Path) -> None:
 
 
 def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite, "probe", lambda model, *_: model)
+    monkeypatch.setattr(running, "probe", lambda model, *_: model)
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     file = tmp_path / "suite.yaml"
     file.write_text(
@@ -127,4 +127,4 @@ def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkey
         "  - {benchmark: felm, config: sample, options: {prompt: qabench}}\n"
     )
     with pytest.raises(QabenchError, match=r"the run was stopped: every call is rejected: .*; .*repeat the command"):
-        suite.run_suite(suite.read_suite(file), tmp_path / "logs", max_retries=0)
+        running.run_suite(running.read_suite(file), tmp_path / "logs", max_retries=0)

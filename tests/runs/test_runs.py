@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import shlex
@@ -347,8 +348,9 @@ def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:
 
 def test_the_options_of_a_setting_are_listed() -> None:
     ran = qabench("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
-    names = [line.partition(",")[0] for line in ran.stdout.splitlines()]
-    assert names[0] == "option" and "claims" in names and "method" not in names
+    abouts = {name: about for name, _, about in csv.reader(ran.stdout.splitlines())}
+    assert "option" in abouts and "claims" in abouts and "method" not in abouts
+    assert all(about and "`" not in about and "see " not in about for about in abouts.values())
 
 
 def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_path: Path) -> None:

@@ -16,12 +16,13 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra
-from qabench.evaluation import Evaluation, Record
+from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
@@ -58,22 +59,13 @@ def predictions(run: Evaluation) -> str:
 def records(run: Evaluation) -> str:
     """Return everything about each record as JSONL, which ``load_dataset("json", ...)`` reads.
 
-    Scores and detail are JSON text, because they differ between benchmarks and a column has one type.
+    Scores, groups and detail are JSON text, because they differ between benchmarks and a column has one type.
     """
-    return _lines(_row(run, record) for record in run.records)
-
-
-def _row(run: Evaluation, record: Record) -> dict[str, Any]:
-    return {
-        **{name: getattr(record, name) for name in ("id", "epoch")},
-        **{name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")},
-        **{name: getattr(record, name) for name in ("question", "reference", "answer", "status", "problem")},
-        "messages": [{"role": message.role, "text": message.text} for message in record.messages],
-        "scores": json.dumps(dict(record.scores)),
-        "groups": json.dumps({name: list(names) for name, names in record.groups.items()}, ensure_ascii=False),
-        "detail": json.dumps(record.detail, ensure_ascii=False),
-        **{name: getattr(record, name) for name in ("input_tokens", "output_tokens", "seconds")},
-    }
+    of_run = {name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")}
+    rows = [of_run | asdict(record) for record in run.records]
+    for row in rows:
+        row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("scores", "groups", "detail")}
+    return _lines(rows)
 
 
 def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
