@@ -250,9 +250,3 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
 def test_options_of_the_command(answers: Path, option: str, value: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         raise score(answers, option, value).exception or AssertionError
-
-
-def test_the_command_without_a_key(answers: Path) -> None:
-    run = score(answers)
-    assert run.exit_code == 1
-    assert "no scores: no key: set FANOUTQA_OPENAI_API_KEY" in run.stdout and "judge: not made: 7 calls" in run.stdout

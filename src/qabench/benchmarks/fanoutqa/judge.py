@@ -167,11 +167,6 @@ class Judged:
         """
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
-    @property
-    def readable(self) -> list[int]:
-        """Return the scores of unanswered questions (0) and of readable verdicts."""
-        return [judgment.readable for judgment in self.per_question if judgment.readable is not None]
-
     def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the scores, counts, and the items without a verdict, as JSON data.
 
@@ -183,11 +178,12 @@ class Judged:
         if ids is not None and len(ids) != len(self.per_question):
             raise InputError(f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each")
         scores: dict[str, Any] = {"absent": {"gpt": self.absent}} if self.absent else {}
+        readable = [judgment.readable for judgment in self.per_question if judgment.readable is not None]
         if not self.absent:
-            means = {"gpt": self.scores, "gpt_readable": self.readable}
+            means = {"gpt": self.scores, "gpt_readable": readable}
             scores = {name: sum(values) / len(values) for name, values in means.items() if values}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
-        counts = {"questions": len(self.per_question), "scored": len(self.scores), "readable": len(self.readable)}
+        counts = {"questions": len(self.per_question), "scored": len(self.scores), "readable": len(readable)}
         counts |= {"unanswered": self.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
         reasons = [(i, judgment.reason) for i, judgment in enumerate(self.per_question) if judgment.reason is not None]
         parts = {

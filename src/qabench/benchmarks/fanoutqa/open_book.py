@@ -266,22 +266,16 @@ class _History:
         return [reply.model_copy(update={"tool_calls": calls}), *results]
 
     async def _tokens(self, position: int) -> int:
-        tokens = self.tokens.get(position)
-        if not tokens:
+        """Count as kani does: the text, the names and arguments of calls, and the name of a result."""
+        if not self.tokens.get(position):
             message = self.messages[position]
-            tokens = await self.counter.message(message.text)
-            for part in _counted_with(message):
-                tokens += await self.counter.count(part)
-            self.tokens[position] = tokens
-        return tokens
-
-
-def _counted_with(message: ChatMessage) -> list[str]:
-    """Return what kani counts besides a message's text: names and arguments of calls, and the name of a result."""
-    if isinstance(message, ChatMessageTool):
-        return [message.function] if message.function else []
-    calls = message.tool_calls or [] if isinstance(message, ChatMessageAssistant) else []
-    return [part for call in calls for part in (call.function, json.dumps(call.arguments))]
+            calls = (message.tool_calls or []) if isinstance(message, ChatMessageAssistant) else []
+            parts = [part for call in calls for part in (call.function, json.dumps(call.arguments))]
+            if isinstance(message, ChatMessageTool) and message.function:
+                parts.append(message.function)
+            counts = [await self.counter.count(part) for part in parts]
+            self.tokens[position] = await self.counter.message(message.text) + sum(counts)
+        return self.tokens[position]
 
 
 async def _run_calls(reply: ChatMessageAssistant, tools: Sequence[ToolDef]) -> tuple[list[ChatMessage], bool]:

@@ -72,16 +72,23 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     if file is not None:
         if config is not None:
             raise InputError(f"the config ({config!r}) and a file of questions ({file}) cannot be used together")
-        return _of_file(Path(file))
+        path = Path(file)
+        digest = custom_digest(path)
+        rows = list(read_rows(path, "dev"))
+        if not rows:
+            raise InputError(f"{path} has no questions")
+        ((id, count),) = Counter(row["id"] for row in rows).most_common(1)
+        if count > 1:
+            raise InputError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
+        return Questions(f"file:{path.name}", rows, digest, path)
     table = dataset_table("fanoutqa")
     chosen = table.config(config)
     if chosen.name == LEADERBOARD:
         names = ", ".join(name for name in table.configs if name != LEADERBOARD)
         raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
-    ((split, (path,)),) = chosen.splits.items()
-    file_path = open_path(table.name, path)
-    modified = file_path.stat().st_mtime_ns
-    return _of_config(chosen.name, file_path, file_digest(table.name, path), split != "test", modified)
+    ((split, (name,)),) = chosen.splits.items()
+    path = open_path(table.name, name)
+    return _of_config(chosen.name, path, file_digest(table.name, name), split != "test", path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=1)
@@ -128,14 +135,3 @@ def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
         return ends[node["id"]]
 
     return max(map(end, decomposition), default=0)
-
-
-def _of_file(file: Path) -> Questions:
-    digest = custom_digest(file)
-    rows = list(read_rows(file, "dev"))
-    if not rows:
-        raise InputError(f"{file} has no questions")
-    counts = Counter(row["id"] for row in rows)
-    if repeated := next((id for id, count in counts.items() if count > 1), None):
-        raise InputError(f"{file}: the id {repeated!r} occurs more than once; ids must be unique")
-    return Questions(f"file:{file.name}", rows, digest, file)
