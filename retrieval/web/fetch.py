@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import gzip
+import hashlib
+import json
 import threading
 import time
+import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from qabench.errors import MissingExtra
+from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
-from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import EXTRA
 from qabench.retrieval.web.provider import PageLimits
 
@@ -24,6 +29,37 @@ HTML = ("text/html", "application/xhtml+xml")
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
 AGENT = "qabench"
 LARGEST_RULES = 500 << 10  # bytes of robots.txt that are read, as RFC 9309 asks for at least
+
+
+class WebCache:
+    """Searches, pages, texts and rankings on disk: a second run fetches nothing twice and sees the same evidence.
+
+    There is one compressed JSON file per entry. A damaged file counts as missing.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or cache_dir() / "web"
+
+    def get(self, kind: str, key: str, max_age: float | None = None) -> dict[str, Any] | None:
+        """Return the entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
+        try:
+            entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
+            if entry["key"] != key or (max_age is not None and time.time() - entry["time"] > max_age):
+                return None
+            value: dict[str, Any] = entry["value"]
+        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+            return None
+        return value
+
+    def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
+        """Store an entry. Raises QabenchError if it cannot be written."""
+        entry = json.dumps({"key": key, "time": time.time(), "value": value}).encode()
+        with replacing(self._path(kind, key)) as file:
+            file.write(gzip.compress(entry, compresslevel=6, mtime=0))
+
+    def _path(self, kind: str, key: str) -> Path:
+        name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+        return self.folder / kind / name[:2] / f"{name[:32]}.json.gz"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,8 @@ from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, HttpError, Response, Retry
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
-from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import Extractor
-from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher
+from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher, WebCache
 from qabench.retrieval.web.provider import SearchProvider
 
 NO_TEXT = "no text"

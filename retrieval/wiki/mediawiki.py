@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
@@ -20,7 +21,6 @@ from qabench.retrieval.wiki.page import (
     WikiPage,
     check_search,
     valid_id,
-    wikipedia_url,
 )
 
 T = TypeVar("T")
@@ -199,7 +199,7 @@ def _id(answer: Any, name: str) -> int:
 
 def _hit(hit: Any) -> WikiPage:
     title = _member(hit, str, "title")
-    return WikiPage(title, _id(hit, "pageid"), url=wikipedia_url(title))
+    return WikiPage(title, _id(hit, "pageid"), url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}")
 
 
 def _redirect_target(html: str) -> str | None:

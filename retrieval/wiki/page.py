@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.http import Retry
@@ -61,11 +60,6 @@ class WikiPage:
 
     def __str__(self) -> str:
         return f"{self.title!r} (page id {'unknown' if self.pageid is None else self.pageid})"
-
-
-def wikipedia_url(title: str) -> str:
-    """Return the URL of a page of the English Wikipedia."""
-    return f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
 
 
 def check_search(query: str, results: int) -> None:

@@ -19,9 +19,8 @@ from qabench.errors import InputError
 from qabench.io import http
 from qabench.io.http import Retry, is_public
 from qabench.retrieval.web import extract, fetch
-from qabench.retrieval.web.cache import WebCache
 from qabench.retrieval.web.extract import main_text
-from qabench.retrieval.web.fetch import PageFetcher
+from qabench.retrieval.web.fetch import PageFetcher, WebCache
 from qabench.retrieval.web.provider import PageLimits, load_provider
 from qabench.retrieval.web.web import SearchFailed, Web
 

@@ -7,8 +7,7 @@ import sqlite3
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -112,16 +111,3 @@ class EntryFile:
         if self._connection is None:
             self._connection = open_database(self.path if self.usable else None, self._schema)
         return self._connection
-
-
-@contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Lock the database against other writers in the block, and undo its changes after an error."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise

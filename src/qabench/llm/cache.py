@@ -16,7 +16,7 @@ from pathlib import Path
 
 from qabench.errors import QabenchError
 from qabench.io.files import cache_dir, run_replies_dir
-from qabench.io.sqlite import EntryFile, entry_checksum, transaction
+from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.llm.exchange import ChatRequest, Reply
 
 TABLE = "checked_replies"
@@ -61,7 +61,8 @@ class ReplyCache(EntryFile):
 
     def _store(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
-        with transaction(connection):
+        with connection:  # commits, or rolls back after an error
+            connection.execute("BEGIN IMMEDIATE")
             first = self._find(connection, [key]).get(key)
             if first is None:  # replaces a damaged entry
                 entry = (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time())

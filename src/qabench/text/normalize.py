@@ -19,7 +19,7 @@ from typing import Any
 from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 from qabench.io.files import cache_dir
-from qabench.io.sqlite import EntryFile, entry_checksum, transaction
+from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
 REPAIRED_TEXTS = 1 << 16
@@ -223,7 +223,8 @@ class NormalizedTextCache(EntryFile):
 
     def _put(self, connection: sqlite3.Connection, key: str, forms: Mapping[str, str]) -> None:
         rows = (_row(_digest(key, text), form) for text, form in forms.items())
-        with transaction(connection):
+        with connection:  # commits, or rolls back after an error
+            connection.execute("BEGIN IMMEDIATE")
             # Only missing entries are stored, so an existing entry is a damaged one.
             connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
             pragmas = ("page_count", "freelist_count", "page_size")
