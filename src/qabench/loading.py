@@ -74,14 +74,10 @@ def builder(
 
     table = dataset_table(name)
     config_name = table.config(config).name
-    module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}")
+    module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
     from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash
 
-    (kind,) = (
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, BenchmarkBuilder) and value is not BenchmarkBuilder
-    )
+    (kind,) = (kind for kind in BenchmarkBuilder.__subclasses__() if kind.__module__ == module)
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))

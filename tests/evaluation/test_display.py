@@ -66,12 +66,9 @@ def test_a_comparison(compared: Comparison) -> None:
     assert SHOWN in repr(compared) and SHOWN not in compared._repr_html_()
 
 
-def test_a_benchmark() -> None:
+def test_a_benchmark_an_index_and_hits() -> None:
     felm = benchmark("felm")
     everywhere(felm, felm.title, felm.metrics[0].name, felm.settings[0].name)
-
-
-def test_an_index_and_hits() -> None:
     index = BM25Index.from_dataset([{"text": "a b", "kind": 1}, {"text": "b c", "kind": 2}], filters="kind")
     everywhere(index, "documents", "bm25+", "kind", "delta", "tokenizer")
     hits = index.search("c", k=2)

@@ -79,8 +79,6 @@ def example(name: str) -> tuple[list[Any], list[Any]]:
 def test_there_are_metrics() -> None:
     named = {qabench.load_metric(name).BENCHMARK for name in metrics.metric_names()}
     assert named == set(benchmark_names())
-    with pytest.raises(InputError, match=r"unknown metric 'nope'; allowed: .*fanout_acc"):
-        qabench.load_metric("nope")
 
 
 def test_the_example_of_the_docstring_runs(name: str) -> None:
@@ -107,13 +105,12 @@ def test_answers_round_trip_as_column_and_objects(name: str, metric: Any, exampl
     assert metric.compute(**options) == objects
 
 
-def test_detection_of_json(name: str, metric: Any) -> None:
-    if name in EXAMPLES:
-        pytest.skip("its references are no answers: no text of theirs could be either")
-    options = OPTIONS.get(name, {})
+def test_detection_of_json() -> None:
+    metric = qabench.load_metric("fanout_acc")
 
-    def result(references: list[str], **more: str) -> Any:
-        return metric.compute(predictions=["yes"] * len(references), references=references, **options, **more)
+    def result(references: list[Any], **more: str) -> Any:
+        options = OPTIONS["fanout_acc"] | more
+        return metric.compute(predictions=["yes"] * len(references), references=references, **options)
 
     assert result(["true"]) == result(["true"], references_format="json") == result([True])
     assert result(["true"]) != result(["true"], references_format="python")

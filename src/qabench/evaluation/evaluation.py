@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, present
@@ -159,15 +159,28 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
         recall of errors without any errors, is left out.
     """
     columns = list(dict.fromkeys(name for record in records for name in record.scores))
-    samples = [sample for metric in present(metrics, columns) if (sample := _sample(metric, records))]
-    if not samples:
+    if not (computable := present(metrics, columns)):
         return {}
-    from qabench.stats import bootstrap_all  # imports NumPy
+    from qabench.stats import bootstrap_all, mean, scores, table, units  # imports NumPy
 
-    intervals = bootstrap_all([(sample.rows, sample.function) for sample in samples])
+    samples: list[tuple[Array, Function]] = []
+    values_and_sizes: list[tuple[Metric, float, int, int]] = []
+    for metric in computable:
+        usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
+        if not usable:
+            continue
+        ids, rows = [id for id, _ in usable], [row for _, row in usable]
+        values = [row[0] for row in rows]
+        statistics = units(rows if metric.function else table(values), ids)
+        value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
+        if isfinite(value):
+            samples.append((statistics, metric.resampled or metric.function or mean))
+            n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
+            value = metric.mean(values) if metric.mean else value
+            values_and_sizes.append((metric, value, n, len(records) - len(rows)))
     return {
-        sample.metric.name: Score(sample.metric, replace(interval, mean=sample.mean), sample.n, sample.left_out)
-        for sample, interval in zip(samples, intervals, strict=True)
+        metric.name: Score(metric, replace(interval, mean=value), n, left_out)
+        for (metric, value, n, left_out), interval in zip(values_and_sizes, bootstrap_all(samples), strict=True)
     }
 
 
@@ -187,35 +200,6 @@ def item_score(metric: Metric, record: Record) -> float | None:
     except ZeroDivisionError:  # such as a share of no claims
         return None
     return value if isfinite(value) else None
-
-
-class _Sample(NamedTuple):
-    """What a metric's interval is computed from: statistics of questions, and the function of their sums."""
-
-    metric: Metric
-    rows: Array
-    function: Function
-    mean: float
-    n: int
-    left_out: int
-
-
-def _sample(metric: Metric, records: Sequence[Record]) -> _Sample | None:
-    from qabench.stats import mean, scores, table, units  # imports NumPy
-
-    usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
-    if not usable:
-        return None
-    ids, rows = [id for id, _ in usable], [row for _, row in usable]
-    n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
-    values = [row[0] for row in rows]
-    statistics = units(rows if metric.function else table(values), ids)
-    score = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
-    if not isfinite(score):
-        return None
-    function = metric.resampled or metric.function or mean
-    score = metric.mean(values) if metric.mean else score
-    return _Sample(metric, statistics, function, score, n, len(records) - len(rows))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
