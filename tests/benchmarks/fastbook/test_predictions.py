@@ -10,7 +10,6 @@ import pytest
 from typer.testing import CliRunner
 
 import qabench
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.retrieval import parse_method
@@ -18,8 +17,7 @@ from qabench.benchmarks.fastbook.study import Outcome, Study, corpus_text, doc_i
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import EMPTY, MISSING, Evaluation
-
-FASTBOOK = benchmark("fastbook")
+from qabench.loading_scripts import open_path
 
 
 def means(evaluation: Evaluation) -> dict[str, float]:
@@ -129,8 +127,6 @@ def test_broken_runs_and_corpora(tmp_path: Path, line: str, corpus: str, message
 
 
 def test_custom_questions(tmp_path: Path) -> None:
-    from qabench.loading_scripts import open_path
-
     own = tmp_path / "questions.json"
     document = json.loads(open_path("fastbook", "./sample/questions.json").read_text(encoding="utf-8"))
     own.write_text(json.dumps({"questions": document["questions"][:2]}), encoding="utf-8")
