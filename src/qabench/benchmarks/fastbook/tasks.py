@@ -59,39 +59,29 @@ def fastbook_scorer(
 
     async def score(state: TaskState, target: Target) -> Score:
         row = next(row for row in study.questions if row["id"] == str(state.sample_id))
-        hits, answer = state.metadata["hits"], answer_of(state)
-        about = {**(signed or {}).get("answers", {}), "model": str(state.model), **asked_with()}
-        retrieval = (signed or {}).get("retrieval", "")
-        return await anyio.to_thread.run_sync(_score, study, row, hits, answer, k, retrieval, about)
+        chunks, answer = study.corpus[row["chapter"]], answer_of(state)
+        fields = {**(signed or {}).get("answers", {}), "model": str(state.model), **asked_with()}
+        passages = [
+            {"id": doc_id(row["chapter"], position), "text": chunks[position], "score": score}
+            for position, score in state.metadata["hits"]
+        ]
+
+        def scored() -> Score:
+            scores = answer_component_scores([row["answer_context"]], [[passage["text"] for passage in passages]], k)
+            (of_answer,), backend = rouge_columns([row["gold_standard_answer"]], [answer])
+            rouge = signature("fastbook_rouge", **fields, rouge=backend, stemmer="porter")
+            return Score(
+                value=retrieval_columns(scores)[0] | of_answer,
+                answer=answer,
+                metadata={
+                    "detail": detail(row, scores.ranks[0] or (), passages, k),
+                    "signatures": {"retrieval": (signed or {}).get("retrieval", ""), "rouge": rouge},
+                },
+            )
+
+        return await anyio.to_thread.run_sync(scored)
 
     return score
-
-
-def _score(
-    study: Study,
-    row: Mapping[str, Any],
-    hits: list[list[Any]],
-    answer: str | None,
-    k: int,
-    retrieval: str,
-    signed: Mapping[str, Any],
-) -> Score:
-    chunks = study.corpus[row["chapter"]]
-    passages = [
-        {"id": doc_id(row["chapter"], position), "text": chunks[position], "score": score} for position, score in hits
-    ]
-    texts = [passage["text"] for passage in passages]
-    scores = answer_component_scores([row["answer_context"]], [texts], k)
-    (of_answer,), backend = rouge_columns([row["gold_standard_answer"]], [answer])
-    rouge = signature("fastbook_rouge", **signed, rouge=backend, stemmer="porter")
-    return Score(
-        value=retrieval_columns(scores)[0] | of_answer,
-        answer=answer,
-        metadata={
-            "detail": detail(row, scores.ranks[0] or (), passages, k),
-            "signatures": {"retrieval": retrieval, "rouge": rouge},
-        },
-    )
 
 
 ANSWER_TOKENS = 500
