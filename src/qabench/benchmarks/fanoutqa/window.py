@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import anyio
 from inspect_ai.model import Model, ModelAPI, get_model_info
@@ -92,12 +91,13 @@ async def how_many_fit(
     while tokens_of_fitting <= budget and too_many - fits > 1:
         characters = ends[fits] + (budget - tokens_of_fitting) / tokens_a_character
         guess = min(max(bisect_right(ends, characters) - 1, fits + 1), too_many - 1)
-        tokens = await counter.count(render(guess))
+        prompt = render(guess)
+        tokens = await counter.count(prompt)
         if tokens <= budget:
             fits, tokens_of_fitting = guess, tokens
         else:
             too_many = guess
-        tokens_a_character = max(tokens / max(len(render(guess)), 1), 0.01)
+        tokens_a_character = max(tokens / max(len(prompt), 1), 0.01)
     return fits, tokens_of_fitting
 
 
@@ -124,10 +124,11 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     """
     if tokenizer:
         try:
-            return _of_tokenizer(tokenizer, _tokenizer(tokenizer, fetch=offline_variable() is None))
+            return _of_tokenizer(tokenizer, fetch=offline_variable() is None)
         except Exception as error:  # the libraries raise plain exceptions
+            reason = " ".join(str(error).split())  # the Hub's are several lines
             raise InputError(
-                f"the tokenizer {tokenizer!r} cannot be read ({error}): use a folder with tokenizer.json, that file, "
+                f"the tokenizer {tokenizer!r} cannot be read ({reason}): use a folder with tokenizer.json, that file, "
                 "or a repository on the Hub (without network access: one in the cache)"
             ) from None
     api = type(model.api)
@@ -138,7 +139,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
         return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
         with suppress(Exception):
-            return _of_tokenizer(name, _tokenizer(name, fetch=False))
+            return _of_tokenizer(name, fetch=False)
     if not offline_variable() and await _works(model):
         return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
 
@@ -173,7 +174,15 @@ def estimated_tokens(text: str) -> int:
     )
 
 
-def _of_tokenizer(name: str, tokenizer: Any) -> TokenCounter:
+def _of_tokenizer(name: str, fetch: bool) -> TokenCounter:
+    from huggingface_hub import hf_hub_download
+    from tokenizers import Tokenizer
+
+    path = Path(name).expanduser()
+    if not path.exists():
+        path = Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
+    tokenizer = Tokenizer.from_file(str(path / "tokenizer.json" if path.is_dir() else path))
+
     def count(text: str) -> int:
         return len(tokenizer.encode(text, add_special_tokens=False).ids)
 
@@ -181,16 +190,6 @@ def _of_tokenizer(name: str, tokenizer: Any) -> TokenCounter:
         return await anyio.to_thread.run_sync(count, text)
 
     return TokenCounter(f"the tokenizer {name}", in_thread)
-
-
-def _tokenizer(name: str, fetch: bool) -> Any:
-    from huggingface_hub import hf_hub_download
-    from tokenizers import Tokenizer
-
-    path = Path(name).expanduser()
-    if not path.exists():
-        path = Path(hf_hub_download(name, "tokenizer.json", local_files_only=not fetch))
-    return Tokenizer.from_file(str(path / "tokenizer.json" if path.is_dir() else path))
 
 
 async def _works(model: Model) -> bool:
