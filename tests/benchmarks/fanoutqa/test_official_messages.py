@@ -6,18 +6,18 @@ import ast
 import asyncio
 import json
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("inspect_ai", reason="needs the extra run")
 
-import authors_runners
-from authors_runners import DisambiguationError, Engine, PageError, Searching
+from expertqa_scripts import module
 from hypothesis import example, given
 from hypothesis import strategies as st
 from inspect_ai import eval as evaluate
@@ -37,6 +37,141 @@ from qabench.evaluation.signature import deviations
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 WORDS = ["the", "of", "moon", "tide", "river", "1998", "population,", "city", "club", "season.", "born", "won\n\n"]
+
+
+# FanOutQA's original runners as oracles, executed from the mirror with stand-ins for packages, which define the length
+# of messages and the existing pages. Everything else is the authors' code, with the retriever of their package.
+
+
+class PageError(Exception):
+    """No page has the title."""
+
+
+class DisambiguationError(Exception):
+    """The page lists other pages."""
+
+    def __init__(self, options: list[str]) -> None:
+        self.options = options
+
+
+class Engine:
+    """A chat engine with a window; a message has 7 more tokens than its text, as kani counts for OpenAI."""
+
+    def __init__(self, window: int, count: Callable[[str], int]) -> None:
+        self.max_context_size = window
+        self.message_len = lambda message: 7 + count(message.text)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+class Searching:
+    """A chat of kani's in which the model makes the calls of ``searches`` for its question row, then ends."""
+
+    searches: Callable[[Any, Mapping[str, Any]], list[str]]
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    async def full_round(self, prompt: str) -> AsyncIterator[Any]:
+        """Yield the results of the searches as messages, whose representation is their text."""
+        for query in self.searches(self.question):  # type: ignore[attr-defined]
+            result = self.search(query)  # type: ignore[attr-defined]
+            yield type("Message", (), {"role": "function", "content": result, "__repr__": lambda self: self.content})()
+
+
+class _Anything:
+    """A stand-in base class, and a decorator that returns its function."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.engine = args[0] if args else None
+
+
+def load(
+    mirror: Path,
+    file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    corpus: Any = None,
+    wiki: Any = None,
+    chat: type = _Anything,
+    runner: ModuleType | None = None,
+) -> ModuleType:
+    """The module of one of the authors' runners, such as "run_closedbook.py".
+
+    ``corpus`` is their ``Corpus``, ``chat`` the base class of their chat, ``runner`` their ``bench/runner.py``.
+    """
+    message = SimpleNamespace(user=lambda text: SimpleNamespace(text=text))
+    stand_ins = {
+        "bench": module("bench"),
+        "bench.runner": runner or module("bench.runner", Runner=_Anything, GenerationResult=dict, TOKEN_RESERVE=520),
+        "fanout": module("fanout"),
+        "fanout.retrieval": module("fanout.retrieval", Corpus=corpus),
+        "fanout.wiki": module(
+            "fanout.wiki", DatedPage=lambda _, title, redirect, preload: wiki.page(title), wikipedia=wiki
+        ),
+        "kani": module(
+            "kani",
+            ChatMessage=message,
+            ChatRole=SimpleNamespace(ASSISTANT="assistant"),
+            Kani=chat,
+            ai_function=lambda: lambda function: function,
+        ),
+        "kani.engines": module("kani.engines"),
+        "kani.engines.base": module("kani.engines.base", BaseEngine=_Anything),
+        "mediawiki": module("mediawiki", PageError=PageError, DisambiguationError=DisambiguationError),
+    }
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setitem(sys.modules, name, stand_in)
+    path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / file
+    script = module(f"authors_{path.stem}")
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(script))
+    return script
+
+
+def run_openbook(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, folder: Path, questions: str, engine: Engine, corpus: Any, wiki: Any
+) -> Any:
+    """Run the authors' ``run_openbook.py`` for gpt-4 with their ``bench/runner.py``; ``Searching`` is the chat.
+
+    ``questions`` is the text of their file. Return {question id: the texts of all messages}.
+    """
+    (folder / "results").mkdir(parents=True)
+    (folder / "fanout-final-test.json").write_text(questions, encoding="utf-8")
+    load(mirror, "run_openbook.py", monkeypatch)  # the stand-ins
+    engines = module("bench.engines", can_parallel=lambda _: False, get_engine=lambda name, ctx_size: engine)
+    monkeypatch.setitem(sys.modules, "bench.engines", engines)
+    monkeypatch.setitem(sys.modules, "fanout.utils", module("fanout.utils"))
+    for name in ("bench.utils", "bench.runner"):
+        path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / f"{name.replace('.', '/')}.py"
+        bench = module(name, __file__=str(folder / "bench" / path.name))
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(bench))
+        monkeypatch.setitem(sys.modules, name, bench)
+    script = load(mirror, "run_openbook.py", monkeypatch, corpus, wiki, Searching, sys.modules["bench.runner"])
+    runner = script.OpenAIOpenBookRunner(bench_setting="openbook", model_name="gpt-4")
+
+    async def run() -> None:
+        runner.load()
+        await runner.run(kani_cls=script.WikipediaKani)
+        await runner.close()
+
+    asyncio.run(run())
+    lines = (folder / "results" / "extra-openbook-gpt-4.jsonl").read_text(encoding="utf-8").splitlines()
+    return {row["id"]: row["extra"] for row in map(json.loads, lines)}
+
+
+def their_corpus(contents: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The ``Corpus`` of the authors' package over pages by title, called with rows as in their runners.
+
+    Its terms are lowercase words; that our terms are spaCy's lemmas is tested with ``Corpus``.
+    """
+    retrieval = pytest.importorskip("fanoutqa.retrieval", reason="needs the extra parity")
+    monkeypatch.setattr(retrieval, "normalize", lambda text: str(text).lower())
+    monkeypatch.setattr(retrieval, "wiki_content", lambda page: contents.get(page.title, ""))
+
+    def corpus(documents: list[Mapping[str, Any]], doc_len: int) -> Any:
+        return retrieval.Corpus([SimpleNamespace(**document) for document in documents], doc_len)
+
+    return corpus
 
 
 def words_in(text: str) -> int:
@@ -100,8 +235,8 @@ class Wiki:
 def our_wiki(monkeypatch: pytest.MonkeyPatch) -> Wiki:
     wiki = Wiki()
     wiki.ours = True
-    for module in (evidence, open_book):
-        monkeypatch.setattr(module, "wikipedia", lambda *_: wiki)
+    for user in (evidence, open_book):
+        monkeypatch.setattr(user, "wikipedia", lambda *_: wiki)
     return wiki
 
 
@@ -121,7 +256,7 @@ def test_prompts_are_the_declared_ones(mirror: Path) -> None:
 def test_closed_book(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, config: str, count: int, compared: Callable[[str], None]
 ) -> None:
-    runner = authors_runners.load(mirror, "run_closedbook.py", monkeypatch).ClosedBookRunner()
+    runner = load(mirror, "run_closedbook.py", monkeypatch).ClosedBookRunner()
     samples = fanoutqa_closed_book(config).dataset
     for row, sample in zip(read_questions(config).rows, samples, strict=True):
         assert sample.input == runner.get_prompt(row)
@@ -131,17 +266,17 @@ def test_closed_book(
 
 @pytest.mark.parametrize("config", ["dev", "test"])
 def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config: str) -> None:
-    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
-    tools, text = module.OpenAIOpenBookRunner(), module.OpenBookRunner()
+    script = load(mirror, "run_openbook.py", monkeypatch)
+    tools, text = script.OpenAIOpenBookRunner(), script.OpenBookRunner()
     tools.model_name = "gpt-4o"
-    gpt_35 = module.OpenAIOpenBookRunner()
+    gpt_35 = script.OpenAIOpenBookRunner()
     gpt_35.model_name = "gpt-3.5-turbo-1106"
     ours = prompts.open_book("official")
     for row in read_questions(config).rows:
         assert ours.tools_gpt_35.filled(question=row["question"]) == gpt_35.get_prompt(row)
         assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
         assert ours.text.filled(question=row["question"]) == text.get_prompt(row)
-    assert ours.tool == module.WikipediaKani.search.__doc__
+    assert ours.tool == script.WikipediaKani.search.__doc__
 
 
 def test_judge(mirror: Path, compared: Callable[[str], None]) -> None:
@@ -167,14 +302,14 @@ def test_evidence_provided(
 ) -> None:
     rows = read_questions("dev").rows
     pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
-    corpus = authors_runners.their_corpus(pages, monkeypatch)
-    module = authors_runners.load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
+    corpus = their_corpus(pages, monkeypatch)
+    script = load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
     strings = prompts.evidence_provided("official")
     normalizer: Any = LowerCase()
     cut = 0
     for row in rows:
         window = 520 + random.Random(row["id"]).randint(300, 6000)
-        runner = module.WikiProvidedRunner()
+        runner = script.WikiProvidedRunner()
         runner.engine = Engine(window, words_in)
         theirs = runner.get_prompt(row, window - 520)
         ranked, _ = evidence.rank_evidence(row["question"], row["necessary_evidence"], normalizer, official=True)
@@ -203,14 +338,14 @@ def test_search_results(
     file = mirror / "zhudotexe/fanoutqa/fanoutqa/data/fanout-final-test.json"
     rows = json.loads(file.read_text(encoding="utf-8"))[:150]
     titles = {page["title"].capitalize() for row in rows for page in row["necessary_evidence"]}
-    corpus = authors_runners.their_corpus({title: content_of(title) for title in titles}, monkeypatch)
+    corpus = their_corpus({title: content_of(title) for title in titles}, monkeypatch)
 
     def searches(row: Any) -> list[str]:
         return [row["necessary_evidence"][0]["title"], "Missing page", "Mercury"]
 
     monkeypatch.setattr(Searching, "searches", lambda self, row: searches(row), raising=False)
     engine = Engine(window, words_in)
-    theirs = authors_runners.run_openbook(mirror, monkeypatch, tmp_path, json.dumps(rows), engine, corpus, Wiki())
+    theirs = run_openbook(mirror, monkeypatch, tmp_path, json.dumps(rows), engine, corpus, Wiki())
     samples = {sample.id: sample for sample in fanoutqa_open_book("test", context_length=window).dataset}
     normalizer: Any = LowerCase()
     strings = prompts.open_book("official")
@@ -222,10 +357,10 @@ def test_search_results(
 
 
 def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = authors_runners.load(mirror, "run_openbook.py", monkeypatch)
-    module.ToolCall = SimpleNamespace(from_function=lambda name, query: query)
-    module.ChatMessage = SimpleNamespace(assistant=lambda content, tool_calls: (content, tool_calls))
-    module.Completion = lambda message: message
+    script = load(mirror, "run_openbook.py", monkeypatch)
+    script.ToolCall = SimpleNamespace(from_function=lambda name, query: query)
+    script.ChatMessage = SimpleNamespace(assistant=lambda content, tool_calls: (content, tool_calls))
+    script.Completion = lambda message: message
     for said in (
         "<search>Paris</search>",
         "<search>Paris</search> and <search>Rome</search>",
@@ -241,7 +376,7 @@ def test_text_searches_are_recognized_as_upstream(mirror: Path, monkeypatch: pyt
             return SimpleNamespace(message=SimpleNamespace(text=said))  # noqa: B023
 
         engine.predict = predict
-        content, query = asyncio.run(module.SearchEngine(engine, strict=True).predict([]))
+        content, query = asyncio.run(script.SearchEngine(engine, strict=True).predict([]))
         found = open_book._SEARCH.match(said)
         assert ([found[1]] if found else None) == query
         assert (said[: found.end()] if found else said) == content
