@@ -80,7 +80,7 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
     Raises InputError for another value, SourceUnavailable for "official" without the files, and DigestMismatch for a
     file that does not have the pinned content.
     """
-    _check_name("prompt", prompt)
+    _check_name("prompt", prompt, "official if available")
     if prompt == QABENCH:
         return QABENCH
     try:
@@ -95,13 +95,13 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
     """Return "official" or "qabench"; "auto" is the same as the prompt. Raises InputError for another value."""
-    _check_name("protocol", protocol)
+    _check_name("protocol", protocol, "as the prompt")
     return prompt if protocol == AUTO else protocol
 
 
-def _check_name(argument: str, value: str) -> None:
+def _check_name(argument: str, value: str, auto: str) -> None:
     if value not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} (official if available)")
+        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} ({auto})")
 
 
 def read_prompt(path: Path) -> Prompt:
