@@ -77,7 +77,8 @@ def builder(
     module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
     from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash
 
-    (kind,) = (kind for kind in BenchmarkBuilder.__subclasses__() if kind.__module__ == module)
+    kind: type[BenchmarkBuilder]
+    (kind,) = (each for each in BenchmarkBuilder.__subclasses__() if each.__module__ == module)
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
