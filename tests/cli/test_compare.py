@@ -1,30 +1,34 @@
-"""``qabench compare``: files of predictions, logs, invalid input, and output."""
+"""``qabench compare`` and ``leaderboard``: tables, invalid input, and ranks only among comparable scores."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from huggingface_hub import HfApi
+from typer.testing import CliRunner
 
-from qabench import loading_scripts
 from qabench.cli import app
 from qabench.errors import InputError
+from qabench.loading_scripts import FOLDER
+from qabench.loading_scripts.published import PublishedScore
 
-GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
-ANSWERS = [str(GENERATIONS / f"{name}.jsonl") for name in ("careful", "hasty", "rambling")]
+ANSWERS = [str(FOLDER / f"fanoutqa/sample/generations/{name}.jsonl") for name in ("careful", "hasty", "rambling")]
 SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
 
 
-def run(*arguments: object) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+def run(*arguments: object) -> str:
+    return CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False).stdout
 
 
 @pytest.fixture(autouse=True)
-def _wide(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+def _published(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    scores = [PublishedScore(f"S{i}", "closed-book", "test", "acc.loose", i / 10, "a paper") for i in (3, 5, 3)]
+    scores.append(PublishedScore("S", "open-book", "test", "acc.strict", 0.5, "a paper"))
+    monkeypatch.setattr("qabench.benchmarks.published.published", lambda name: scores)
     monkeypatch.setenv("COLUMNS", "250")
 
 
@@ -37,7 +41,7 @@ def test_a_score_that_no_system_has(tmp_path: Path) -> None:
 
 
 def test_the_tables_and_notes() -> None:
-    text = run("compare", "fanoutqa", *ANSWERS, *SAMPLE, "--correction", "bh").stdout
+    text = run("compare", "fanoutqa", *ANSWERS, *SAMPLE, "--correction", "bh")
     parts = ("Loose accuracy", "careful - rambling", "corrected p", "no significant difference", "randomization test")
     for part in (*parts, "Benjamini", "hasty: questions without a prediction: 1", "not official", "acc: fanout_acc|"):
         assert part in text
@@ -54,3 +58,34 @@ def test_the_tables_and_notes() -> None:
 def test_errors_name_the_problem(arguments: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run("compare", *arguments)
+
+
+def rows(*arguments: object) -> list[dict[str, Any]]:
+    return list(json.loads(run("leaderboard", "fanoutqa", *arguments, "--json")))
+
+
+def test_scores_are_ranked_in_their_group() -> None:
+    assert [(row["rank"], row["system"]) for row in rows()] == [(1, "S5"), (2, "S3"), (2, "S3")]
+    assert [row["system"] for row in rows("--metric", "acc.strict")] == ["S"]
+    assert [row["rank"] for row in rows("--metric", "acc.strict", "--metric", "acc.loose")] == [1, 2, 2, 1]
+
+
+def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
+    (own,) = rows(ANSWERS[0], "--config", "sample", "--setting", "closed-book", "-o", tmp_path / "out.json")
+    assert own["low"] < own["score"] < own["high"] and own["n"] == 12 and own["setting"] == "closed-book"
+    assert own["rank"] is None and own["deviations"]  # the sample is not official
+    assert json.loads((tmp_path / "out.json").read_text()) == [own]
+
+
+def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = SimpleNamespace(rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml")
+    monkeypatch.setattr("qabench.io.environment.offline_variable", lambda: None)
+    monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [entry])
+    assert rows()[-1]["source"] == "Hub: fanoutqa_test_closed_book.yaml" and rows()[-1]["system"] == "org/model"
+    monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [SimpleNamespace(rank="x")])
+    assert "The Hub's entries are left out: " in run("leaderboard", "fanoutqa")
+
+
+def test_nothing_to_rank() -> None:
+    with pytest.raises(InputError, match="there are no scores of FanOutQA to rank"):
+        run("leaderboard", "fanoutqa", "--setting", "none")

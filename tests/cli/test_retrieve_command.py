@@ -23,9 +23,7 @@ RUN = ["1 Q0 saturn 1", "1 Q0 mars 2", "2 Q0 paris 1"]
 
 
 def retrieve(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["retrieve", *map(str, arguments)])
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
+    done = CliRunner().invoke(app, ["retrieve", *map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return done.stdout
 

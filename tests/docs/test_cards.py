@@ -82,6 +82,9 @@ def test_metric_cards_follow_the_template(name: str) -> None:
     data = SpaceCard(text).data
     assert data.sdk == "gradio" and {"evaluate", "metric"} <= set(data.tags or ())
     assert data.app_file == "app.py"  # which `qabench publish` writes
+    assert data.title and data.emoji
+    requirements = (ROOT / "metrics" / name / "requirements.txt").read_text(encoding="utf-8")
+    assert len(re.findall(r"^qabench(\[[\w,-]+\])?$", requirements, re.MULTILINE)) == 1  # `qabench publish` pins it
     sections = headings(text)
     assert sections[0] == f"# Metric Card for {name}"
     assert [heading for heading in sections if heading in METRIC_SECTIONS] == METRIC_SECTIONS

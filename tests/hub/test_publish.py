@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from qabench.cli.hub import publish as command
 from qabench.errors import InputError, QabenchError
 from qabench.hub import client, staging
-from qabench.hub.publish import Outcome, Published, publish
+from qabench.hub.publish import Published, publish
 
 TAG = f"v{metadata.version('qabench')}"
 METRICS = ["fanout_acc", "felm_factuality"]
@@ -39,8 +39,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)  # so that single files can be observed
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
-    monkeypatch.setattr(staging, "check_dataset", lambda name, folder: [])
-    monkeypatch.setattr(staging, "check_space", lambda name, folder: ([], f"{name}|not run"))
+    monkeypatch.setattr(staging, "check_dataset", lambda name, folder: None)
+    monkeypatch.setattr(staging, "check_space", lambda name, folder: f"{name}|not run")
     with Hub(("qabench", "elsewhere")) as hub:
         hub.used_here(monkeypatch)
         yield hub
@@ -61,7 +61,7 @@ def states(published: Published) -> dict[str, str]:
     }
 
 
-def the(published: Published, name: str) -> Outcome:
+def the(published: Published, name: str) -> staging.Repository:
     return next(outcome for outcome in published.repositories if outcome.repo_id.endswith(f"/{name}"))
 
 

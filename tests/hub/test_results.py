@@ -172,14 +172,14 @@ def test_files_are_read_back_unchanged(values: dict[int, float], remark: str) ->
     made = entries(ranked, About("bm25", allow_unofficial=True))
     text = to_yaml(made)
     assert parse_eval_result_entries(yaml.safe_load(text)) == made
-    assert to_yaml(made, text) == text
+    assert to_yaml(made, text.encode()) == text
 
 
 def test_other_entries_of_a_file_are_kept() -> None:
-    theirs = "- dataset: {id: a/b, task_id: t}\n  value: 1.5\n  evaluation_framework: theirs\n"
+    theirs = b"- dataset: {id: a/b, task_id: t}\n  value: 1.5\n  evaluation_framework: theirs\n"
     old = to_yaml(entries(REPORT, CLOSED, ["acc.loose", "acc.strict"]), theirs)
     better = entries(changed(scores={"acc.loose": 0.7}), CLOSED, ["acc.loose", "rouge1.fscore"])
-    new = yaml.safe_load(to_yaml(better, old))
+    new = yaml.safe_load(to_yaml(better, old.encode()))
     assert [row["value"] for row in new] == [1.5, 0.7, 0.1, 0.5]
     assert new[0] == yaml.safe_load(theirs)[0]
 

@@ -11,7 +11,7 @@ from scripted_wiki import ScriptedWiki
 from tarballs import tarball
 from typer.testing import CliRunner, Result
 
-from qabench.cli.wiki import wiki_app
+from qabench.cli.retrieve import wiki_app
 from qabench.errors import InputError
 from qabench.retrieval.wiki.page import PageMissing
 
@@ -28,7 +28,7 @@ def pages(server: ScriptedWiki, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sample_pages() -> list[dict[str, Any]]:
-    from qabench.cli.wiki import _evidences
+    from qabench.cli.retrieve import _evidences
 
     return _evidences("fanoutqa", "sample")
 

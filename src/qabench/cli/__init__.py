@@ -17,8 +17,8 @@ from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import write_line
 
-DATA, HUB, LOGS = "qabench.cli.data", "qabench.cli.hub", "qabench.cli.logs"
-MACHINE, RETRIEVE, WIKI = "qabench.cli.machine", "qabench.cli.retrieve", "qabench.cli.wiki"
+DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
+MACHINE, RETRIEVE, SCORE = "qabench.cli.machine", "qabench.cli.retrieve", "qabench.cli.score"
 COMMANDS = {
     "Data": {
         "list": (DATA, "list_all", "List benchmarks with their configs, and metrics."),
@@ -31,15 +31,15 @@ COMMANDS = {
     },
     "Scores": {
         "quickstart": ("qabench.cli.quickstart", "quickstart", "Score three synthetic systems on a built-in sample."),
-        "score": ("qabench.cli.score", "score", "Score predictions with the official metrics."),
-        "compare": ("qabench.cli.compare", "compare", "Compare systems on the same questions, with paired tests."),
-        "leaderboard": ("qabench.cli.leaderboard", "leaderboard", "Rank systems: published, on the Hub, and your own."),
-        "report": (LOGS, "report", "Write an HTML report of runs."),
+        "score": (SCORE, "score", "Score predictions with the official metrics."),
+        "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
+        "leaderboard": (SCORE, "leaderboard", "Rank systems: published, on the Hub, and your own."),
+        "report": (SCORE, "report", "Write an HTML report of runs."),
         "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
     },
     "Models": {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
-        "export": (LOGS, "export", "Write a run's answers as predictions or records."),
+        "export": (SCORE, "export", "Write a run's answers as predictions or records."),
         "path": (MACHINE, "path", "Print the path of a folder for another program."),
         "cite": (MACHINE, "cite", "Print what to cite, in BibTeX."),
         "cache": (MACHINE, "cache_app", "Show the size of every cache; clear model replies."),
@@ -47,7 +47,7 @@ COMMANDS = {
     },
     "Retrieval": {
         "retrieve": (RETRIEVE, "retrieve", "Rank the rows of a file or dataset for queries, by BM25."),
-        "wiki": (WIKI, "wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
+        "wiki": (RETRIEVE, "wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
         "index": (RETRIEVE, "index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
     },
 }

@@ -12,7 +12,6 @@ import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import (
-    AsJson,
     BenchmarkName,
     BenchmarkNames,
     ConfigName,
@@ -20,7 +19,6 @@ from qabench.cli.options import (
     Format,
     JsonOnly,
     SkipMissing,
-    checked_format,
     complete_benchmarks,
 )
 from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
@@ -159,36 +157,28 @@ def _print_files(results: list[FileResult]) -> None:
         )
 
 
-def stats(
-    benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table", as_json: AsJson = False
-) -> None:
+def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table") -> None:
     """Print a dataset's statistics, next to the published ones if there are any."""
     from qabench.loading import load_dataset
     from qabench.loading_scripts import dataset_table
 
-    output_format = checked_format(format, as_json)
-    table = dataset_table(benchmark)
-    name = table.config(config).name
-    tables = benchmark_of(table.name).statistics(name, load_dataset(table.name, name))
-    if output_format == "json":
-        print_json({"benchmark": table.name, "config": name, "tables": [table.as_dict() for table in tables]})
-    else:
-        print_tables(tables, output_format)
+    dataset = dataset_table(benchmark)
+    name = dataset.config(config).name
+    tables = benchmark_of(dataset.name).statistics(name, load_dataset(dataset.name, name))
+    document = {"benchmark": dataset.name, "config": name, "tables": [table.as_dict() for table in tables]}
+    print_tables(tables, format, document)
 
 
-def reproduce(benchmark: BenchmarkName, format: Format = "table", as_json: AsJson = False) -> None:
+def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
     """Recompute published scores and statistics; print both values, the difference and its reason.
 
     Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
     """
-    output_format = checked_format(format, as_json)
     reproduction = benchmark_of(benchmark).reproduce()
-    checks = list(map(_check_as_dict, reproduction.checks))
-    if output_format == "json":
-        tables = [table.as_dict() for table in reproduction.tables]
-        print_json({"benchmark": benchmark, "checks": checks, "tables": tables, "notes": reproduction.notes})
-    else:
-        print_tables([*reproduction.tables, *_check_tables(benchmark, checks, reproduction.notes)], output_format)
+    checks, tables = list(map(_check_as_dict, reproduction.checks)), reproduction.tables
+    document = {"benchmark": benchmark, "checks": checks, "tables": [table.as_dict() for table in tables]}
+    document["notes"] = reproduction.notes
+    print_tables([*tables, *_check_tables(benchmark, checks, reproduction.notes)], format, document)
     if any(check.unexplained for check in reproduction.checks):
         raise typer.Exit(1)
 

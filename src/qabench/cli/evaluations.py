@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks import benchmark
-from qabench.cli.output import plain_warnings, print_tables, progress_bar, say, say_on_stderr
+from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import short_signature
@@ -35,6 +35,34 @@ def scored(files: Sequence[str | Path], *arguments: Any, **options: Any) -> Foun
 
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         return read_evaluations(files, *arguments, progress=progress, **options)
+
+
+def show(
+    sources: Found,
+    format: str,
+    by: Sequence[str] = (),
+    output: Path | None = None,
+    track: str | None = None,
+    all_metrics: bool = False,
+    verbose: bool = False,
+) -> list[dict[str, Any]]:
+    """Print, write and track evaluations as the options of a command say, and return their reports."""
+    from qabench.io.files import write_json
+    from qabench.runs.export import send
+
+    evaluations = sources.evaluations
+    reports = [report(evaluation, by) for evaluation in evaluations]
+    document = reports[0] if len(reports) == 1 else {"evaluations": reports}
+    if output:
+        write_json(output, document)
+    if format == "json":
+        print_json(document)
+    else:
+        print_evaluations(evaluations, by, format, all_metrics)
+    print_notes(evaluations, sources.notes, format, verbose)
+    if track:
+        send(evaluations, track)
+    return reports
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:

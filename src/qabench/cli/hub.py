@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from qabench.cli.options import ConfigNames, JsonOnly, SkipMissing
-from qabench.cli.output import (
-    plain_warnings,
-    print_json,
-    print_table,
-    progress_bar,
-    say,
-    say_on_stderr,
-    warn,
-)
+from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, SkipMissing
+from qabench.cli.output import plain_warnings, print_json, print_table, progress_bar, say, say_on_stderr, warn
 from qabench.errors import InputError
 from qabench.io.tables import Table, write_document
 
@@ -25,8 +16,8 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry
 
     from qabench.hub.build import Built
-    from qabench.hub.publish import Outcome, Published
-    from qabench.hub.results import About
+    from qabench.hub.publish import Published
+    from qabench.hub.staging import Repository
 
     Files = dict[str, list[EvalResultEntry]]
 
@@ -35,9 +26,7 @@ def build(
     out: Annotated[
         Path, typer.Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
     ],
-    benchmarks: Annotated[
-        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks; all of them by default.")
-    ] = None,
+    benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
     as_json: JsonOnly = False,
@@ -142,25 +131,21 @@ def _print_published(published: Published) -> None:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)
             say(f"{outcome.repo_id} (dataset): without {missing}, whose data is not available", "yellow")
-    for failed, write, style in ((False, say, "yellow"), (True, say_on_stderr, "red")):
-        for reason, names in _reasons(published, failed).items():
-            write(f"{', '.join(names)}: {reason}", style)
+    names: dict[tuple[bool, str], list[str]] = {}
+    for outcome in published.repositories:
+        if outcome.reason:
+            key = (outcome.state == "failed", outcome.reason)
+            names.setdefault(key, []).append(f"{outcome.repo_id} ({outcome.kind})")
+    for (failed, reason), repositories in names.items():
+        write, style = (say_on_stderr, "red") if failed else (say, "yellow")
+        write(f"{', '.join(repositories)}: {reason}", style)
     if published.collection_error:
         say_on_stderr(f"collection: {published.collection_error}", "red")
 
 
-def _outcome_cells(outcome: Outcome) -> list[Any]:
+def _outcome_cells(outcome: Repository) -> list[Any]:
     size = sum(digest["size"] for digest in outcome.files.values())
     return [outcome.repo_id, outcome.kind, outcome.state, len(outcome.files), size, (outcome.commit or "")[:8]]
-
-
-def _reasons(published: Published, failed: bool) -> dict[str, list[str]]:
-    """Return the names of the repositories that were not published, by reason."""
-    reasons: dict[str, list[str]] = {}
-    for outcome in published.repositories:
-        if outcome.reason and (outcome.state == "failed") == failed:
-            reasons.setdefault(outcome.reason, []).append(f"{outcome.repo_id} ({outcome.kind})")
-    return reasons
 
 
 def results(
@@ -206,7 +191,7 @@ def results(
     Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
     signature.
     """
-    from qabench.hub.results import About, read_reports
+    from qabench.hub.results import About, entries, path_of, read_reports
     from qabench.hub.results import push as open_pull_request
 
     about = About(setting, dataset, source_url, allow_unofficial)
@@ -218,7 +203,12 @@ def results(
             model = report.get("model")
             if push and model and not model.endswith(push):
                 warn(f"{path} is about the model {model}, not {push}")
-            _add_entries(files, path, report, about, metric or [])
+            new, present = entries(report, about, metric or []), files.setdefault(path_of(report, about), [])
+            if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
+                raise InputError(
+                    f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
+                )
+            present += new
     written = _write_entries(files, output) if output else []
     pull_request = open_pull_request(push, files) if push else None
     _print_entries(files, written, push, pull_request, as_json)
@@ -229,30 +219,13 @@ def results(
     )
 
 
-def _add_entries(files: Files, path: Path, report: Mapping[str, Any], about: About, metrics: list[str]) -> None:
-    from qabench.hub.results import entries, path_of
-
-    new = entries(report, about, metrics)
-    present = files.setdefault(path_of(report, about), [])
-    if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
-        raise InputError(
-            f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
-        )
-    present += new
-
-
 def _write_entries(files: Files, folder: Path) -> list[str]:
     from qabench.hub.results import to_yaml
     from qabench.io.files import write_text
 
     texts = {}
-    for name, entries in files.items():
-        path = folder / name
-        try:
-            old = path.read_text(encoding="utf-8") if path.is_file() else ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot read {path}: {error}") from None
-        texts[path] = to_yaml(entries, old, path)
+    for path, entries in ((folder / name, entries) for name, entries in files.items()):
+        texts[path] = to_yaml(entries, path.read_bytes() if path.is_file() else b"", path)
     for path, text in texts.items():
         write_text(path, text)
     return [str(path) for path in texts]

@@ -6,14 +6,14 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.output import set_quiet
-from qabench.errors import unknown_name
+from qabench.errors import InputError, unknown_name
 
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
@@ -135,7 +135,7 @@ def command_of(name: str, command: Any) -> Any:
             name, command.info.help or "", {name: function for name, function in functions if name and function}
         )
     wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    wrapper.command(name, cls=Command)(_with_quiet(command))
+    wrapper.command(name, cls=Command)(_with_common_options(command))
     return typer.main.get_command(wrapper)
 
 
@@ -178,14 +178,24 @@ def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.
     return extended
 
 
-def _with_quiet(function: Callable[..., None]) -> Callable[..., None]:
-    option = typer.Option("--quiet", help="Do not print progress and hints.")
+def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --quiet to a command, and --json to one that prints tables in a ``Format``, which is checked here."""
+    from qabench.cli.options import FORMATS, AsJson, Format, Quiet
+
+    table_format = inspect.signature(function, eval_str=True).parameters.get("format")
+    has_tables = table_format is not None and table_format.annotation == Format
 
     @functools.wraps(function)
     def run(quiet: bool = False, **values: Any) -> None:
         set_quiet(quiet)
+        if has_tables and values["format"] not in FORMATS:
+            raise InputError(f"unknown format {values['format']!r}; allowed: {', '.join(FORMATS)}")
+        if has_tables and values.pop("as_json"):
+            values["format"] = "json"
         function(**values)
 
+    options = {"quiet": Quiet, **({"as_json": AsJson} if has_tables else {})}
     kind = inspect.Parameter.KEYWORD_ONLY
-    parameter = inspect.Parameter("quiet", kind, default=False, annotation=Annotated[bool, option])
-    return with_parameters(run, [parameter])
+    return with_parameters(
+        run, [inspect.Parameter(name, kind, default=False, annotation=option) for name, option in options.items()]
+    )

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qabench.cli.options import AsJson, Format, JsonOnly, checked_format
+from qabench.cli.options import Format, JsonOnly
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
 from qabench.io.tables import Table, write_document, write_line
@@ -40,18 +40,15 @@ def cite(
 
 
 @cache_app.command("list")
-def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
+def list_caches(format: Format = "table") -> None:
     """Show the path and size of each cache; for model replies, by model."""
     from qabench.io.environment import folder_size
     from qabench.io.files import cache_dir, run_replies_dir
     from qabench.llm.cache import replies_path, stored_replies
 
-    output_format = checked_format(format, as_json)
     replies = stored_replies()
     sizes = {str(path): folder_size(path) if path.is_dir() else path.stat().st_size for path in _cache_paths()}
-    if output_format == "json":
-        print_json({"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))})
-        return
+    document = {"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))}
     cells = [[row.model, row.replies, _size_text(row.bytes), row.oldest[:10], row.newest[:10]] for row in replies]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
     notes = ["kept until `qabench cache clear`"] if cells else ["none"]
@@ -60,7 +57,7 @@ def list_caches(format: Format = "table", as_json: AsJson = False) -> None:
         Table(title, ["model", "replies", "size", "oldest", "newest"], cells, notes),
         Table("Caches", ["path", "size"], paths, [] if paths else ["none"]),
     ]
-    print_tables(tables, output_format)
+    print_tables(tables, format, document)
 
 
 @cache_app.command("clear")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -50,14 +51,6 @@ def _settings(benchmark: Benchmark) -> list[str]:
     return [setting.name for setting in benchmark.settings]
 
 
-def _families(benchmark: Benchmark) -> Iterable[str]:
-    return benchmark.families
-
-
-def _groupings(benchmark: Benchmark) -> Iterable[str]:
-    return benchmark.groupings
-
-
 def _metrics(benchmark: Benchmark) -> list[str]:
     return [metric.name for metric in benchmark.metrics]
 
@@ -83,7 +76,7 @@ BenchmarkName = Annotated[
     ),
 ]
 
-
+_families, _groupings = attrgetter("families"), attrgetter("groupings")
 _FAMILIES = f"The scores to compute, separated by commas: {_by_benchmark(_families)}."
 _GROUPINGS = f"Also print scores by group: {_by_benchmark(_groupings)}. May be repeated."
 _SETTINGS = f"What the model is given: {_by_benchmark(_settings)}. Default: the first."
@@ -115,7 +108,6 @@ Track = Annotated[
         callback=_checked_tracker,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
 AllMetrics = Annotated[bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")]
 
@@ -143,16 +135,19 @@ ConfigNames = Annotated[
 SkipMissing = Annotated[
     bool, typer.Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing.")
 ]
+# Added to all commands, and to those with the option ``Format``: see ``qabench.cli.lazy``.
+Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 JsonOnly = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 
 
-def on_ray(ray: bool, address: str | None, workers: int | None = None) -> AbstractContextManager[object]:
+def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:
     """Return a context in which qabench works on a Ray cluster, or in this process without ``ray`` and an address."""
     if not ray and address is None:
         return nullcontext()
     from qabench.scale import Cluster
 
-    return Cluster(address, workers)
+    return Cluster(address)
 
 
 def prices(price_in: float | None, price_out: float | None) -> Any:
@@ -164,10 +159,3 @@ def prices(price_in: float | None, price_out: float | None) -> Any:
     if price_in is None or price_out is None:
         raise InputError("--price-in and --price-out (per million tokens) must be given together")
     return Prices(price_in, price_out)
-
-
-def checked_format(name: str, as_json: bool) -> str:
-    """Return the format to print. Raises InputError that lists the allowed ones."""
-    if name not in FORMATS:
-        raise InputError(f"unknown format {name!r}; allowed: {', '.join(FORMATS)}")
-    return "json" if as_json else name

@@ -54,15 +54,18 @@ def print_json(document: Any) -> None:
     write_document(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
-def print_table(table: Table, format: str = "table") -> None:
+def print_table(table: Table, format: str = "table", document: Any = None) -> None:
     """Print a table on standard output; see ``print_tables``."""
-    print_tables([table], format)
+    print_tables([table], format, document)
 
 
-def print_tables(tables: Sequence[Table], format: str = "table") -> None:
-    """Print tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json"."""
+def print_tables(tables: Sequence[Table], format: str = "table", document: Any = None) -> None:
+    """Print tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json".
+
+    "json" prints the document, by default the tables.
+    """
     if format == "json":
-        print_json({"tables": [table.as_dict() for table in tables]})
+        print_json(document or {"tables": [table.as_dict() for table in tables]})
     elif format == "table":
         for table in tables:
             _results().print(table, "", soft_wrap=True)

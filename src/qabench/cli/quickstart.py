@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qabench.cli.options import AsJson, Format, checked_format
+from qabench.cli.options import Format
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables
 
 BENCHMARK = "fanoutqa"
@@ -13,27 +13,26 @@ NEXT = {
 }
 
 
-def quickstart(format: Format = "table", as_json: AsJson = False) -> None:
+def quickstart(format: Format = "table") -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
     from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.evaluation.comparison import compare
     from qabench.loading_scripts import FOLDER
     from qabench.runs.sources import evaluate_predictions
 
-    output_format = checked_format(format, as_json)
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}
     metric = next(score.metric for score in next(iter(systems.values())).scores().values())
     comparison = compare(systems, metric)
     ranked = [systems[label] for label in comparison.systems]
-    if output_format == "json":
+    if format == "json":
         reports = {evaluation.model: report(evaluation) for evaluation in ranked}
         print_json({"systems": reports, "comparison": comparison.as_dict()})
         return
-    print_evaluations(ranked, [], output_format)
-    print_tables(comparison.tables()[1:], output_format)
-    print_notes(ranked, [], output_format)
+    print_evaluations(ranked, [], format)
+    print_tables(comparison.tables()[1:], format)
+    print_notes(ranked, [], format)
     hint("\nNext:", "bold")
     for command, purpose in NEXT.items():
         hint(f"  {command:<50} # {purpose}", None)

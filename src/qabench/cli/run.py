@@ -14,7 +14,6 @@ import typer
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks import benchmark_names
 from qabench.cli.options import (
-    AsJson,
     ConfigName,
     Format,
     Output,
@@ -22,11 +21,10 @@ from qabench.cli.options import (
     SettingName,
     TaskArguments,
     Track,
-    checked_format,
     complete_benchmarks,
     prices,
 )
-from qabench.cli.output import hint, plain_warnings, print_json, print_table, progress_bar, say_on_stderr, warn
+from qabench.cli.output import hint, plain_warnings, print_table, print_tables, progress_bar, say_on_stderr, warn
 from qabench.errors import InputError, MissingExtra
 from qabench.io.tables import Table, write_line
 
@@ -38,6 +36,9 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 
+LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
+PRICES = ("dry_run", "price_in", "price_out")
+OUTPUT = ("log_dir", "format", "output", "as_json", "track", "quiet")
 SECTIONS = {
     "Model": ("model", "base_url", "model_args"),
     "Questions": ("config", "questions", "limit", "ids", "category", "epochs"),
@@ -45,31 +46,21 @@ SECTIONS = {
         *("setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
         *("retriever", "context_length", "wiki", "solver", "task_args", "list_options"),
     ),
-    "Limits": (
-        *("max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
-        *("dry_run", "price_in", "price_out"),
-    ),
+    "Limits": (*LIMITS, "cache", *PRICES),
     "GPUs of the Hub": ("on", "job_timeout", "attach"),
-    "Output": ("log_dir", "resume", "suite", "format", "output", "as_json", "track", "quiet", "help"),
+    "Output": ("resume", "suite", *OUTPUT, "help"),
 }
 # Options that also apply with --suite and with --resume. Any other option is an error next to them.
-WITH_BOTH = (
-    *("base_url", "model_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget"),
-    *("log_dir", "format", "output", "as_json", "track", "quiet"),
-)
-WITH_SUITE = (
-    *(*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens"),
-    *("cache", "dry_run", "price_in", "price_out"),
-)
+WITH_BOTH = ("base_url", "model_args", *LIMITS, *OUTPUT)
+WITH_SUITE = (*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens", "cache", *PRICES)
 WITH_RESUME = (
     *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
     *("solver", "task_args", "on", "job_timeout"),
 )
-WITH_ATTACH = ("log_dir", "format", "output", "as_json", "track", "quiet")
 WITH_ON = (
-    *(*WITH_ATTACH, "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions", "limit", "ids"),
-    *("category", "epochs", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
-    *("context_length", "task_args", "max_connections", "max_retries", "timeout", "max_calls", "token_budget", "cache"),
+    *(*OUTPUT, *LIMITS, "cache", "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions"),
+    *("limit", "ids", "category", "epochs", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
+    *("context_length", "task_args"),
 )
 ADVICE = {
     "suite": "write it into the suite's file, or run the benchmarks one by one",
@@ -182,7 +173,6 @@ def run(
     ] = None,
     format: Format = "table",
     output: Output = None,
-    as_json: AsJson = False,
     track: Track = None,
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
@@ -193,14 +183,13 @@ def run(
     """
     from qabench.io.files import check_writable
 
-    output_format = checked_format(format, as_json)
     price = prices(price_in, price_out)
     if price and not dry_run:
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
     if on or attach:
-        _report([_job_log(ctx, log_dir)], output_format, output, track)
+        _report([_job_log(ctx, log_dir)], format, output, track)
         return
     values: dict[str, Any] = {
         **{"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol},
@@ -215,10 +204,10 @@ def run(
         _check_options(ctx, "suite", WITH_SUITE)
         options: dict[str, Any] = {**provider, **asking, "cache": None if cache else False}
         if dry_run:
-            _plan_suite(suite, options, price, output_format)
+            _plan_suite(suite, options, price, format)
         else:
             options |= {**sending, "temperature": temperature}
-            _run_suite(suite, log_dir, output_format, output, track, watch_options, options)
+            _run_suite(suite, log_dir, format, output, track, watch_options, options)
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
         retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
@@ -228,11 +217,11 @@ def run(
 
             retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver}
             log = resume_run(resume, watch=watch, **retry)
-        _report([log], output_format, output, track)
+        _report([log], format, output, track)
     elif benchmark is None or not (model or solver or list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     elif list_options:
-        _list_options(benchmark, setting, output_format)
+        _list_options(benchmark, setting, format)
     else:
         model = model or "none/none"  # Inspect's name: the solver may call other models
         descriptor = benchmark_of(benchmark)
@@ -242,7 +231,7 @@ def run(
             setting = descriptor.retriever_setting or None
         if dry_run:
             plans = [((benchmark, setting, model), task_arguments, 1)]
-            _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, output_format)
+            _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, format)
             return
         with _watched(log_dir, watch_options) as watch:
             from qabench.runs.running import start
@@ -250,7 +239,7 @@ def run(
             options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed, "log_dir": log_dir}
             options |= {"cache": cache, "solver": solver}
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
-        _report([log], output_format, output, track)
+        _report([log], format, output, track)
 
 
 run.__dict__["sections"] = SECTIONS  # of the help
@@ -279,7 +268,7 @@ def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
 
     disable_progress_bars()
     if ctx.params["attach"]:
-        _check_options(ctx, "attach", WITH_ATTACH)
+        _check_options(ctx, "attach", OUTPUT)
         job = jobs.job_of(ctx.params["attach"])
     else:
         _check_options(ctx, "on", WITH_ON)
@@ -306,6 +295,7 @@ def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
 def _submitted(ctx: typer.Context) -> JobInfo:
     """Check the options of a run, and start it as a job."""
     from qabench.hub import jobs
+    from qabench.hub.client import check_name
     from qabench.runs.plan import check_task_options
 
     values = ctx.params
@@ -318,17 +308,19 @@ def _submitted(ctx: typer.Context) -> JobInfo:
         descriptor = benchmark_of(values["benchmark"])
         setting = descriptor.setting(values["setting"])
         check_task_options(descriptor, setting, parse_pairs("-T", values["task_args"]))
-    model = None if values["resume"] else jobs.repository(values["model"])
+    model = (values["model"] or "").removeprefix("vllm/")
+    if not values["resume"]:
+        check_name("with --on, --model", model, "Qwen/Qwen3-8B")
     options: list[str] = []
     files: list[Path] = []
     for parameter in ctx.command.params:
         name = parameter.name or ""
-        if name in (*WITH_ATTACH, "on", "job_timeout") or not _was_passed(ctx, name):
+        if name in (*OUTPUT, "on", "job_timeout") or not _was_passed(ctx, name):
             continue
         value = values[name]
         if name in ("questions", "resume"):
             files.append(Path(value))
-            value = jobs.name_in_job(files[-1])
+            value = files[-1].name.replace(" ", "_")  # as ``HfApi.run_uv_job`` uploads it
         if isinstance(value, bool):
             options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
@@ -344,7 +336,7 @@ def _submitted(ctx: typer.Context) -> JobInfo:
 def _run_suite(
     file: Path,
     log_dir: Path,
-    output_format: str,
+    format: str,
     output: Path | None,
     track: str | None,
     watch_options: Options,
@@ -358,7 +350,7 @@ def _run_suite(
         logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
     if not watch.total:
         hint(f"nothing was asked: {log_dir} has the logs of all runs")
-    evaluations = _report(logs, output_format, output, track)
+    evaluations = _report(logs, format, output, track)
     from qabench.report import build_report
 
     try:
@@ -371,7 +363,7 @@ def _run_suite(
         raise typer.Exit(1)
 
 
-def _plan_suite(file: Path, options: Options, price: Any, output_format: str) -> None:
+def _plan_suite(file: Path, options: Options, price: Any, format: str) -> None:
     _check_inspect()
     from qabench.runs.running import read_suite
 
@@ -382,7 +374,7 @@ def _plan_suite(file: Path, options: Options, price: Any, output_format: str) ->
         for model in suite.models
     ]
     asking = {"limit": suite.limit, "epochs": options["epochs"], "max_tokens": suite.max_new_tokens}
-    _print_plans(f"qabench run --suite {file}", plans, asking, price, output_format)
+    _print_plans(f"qabench run --suite {file}", plans, asking, price, format)
 
 
 def _print_plans(
@@ -390,7 +382,7 @@ def _print_plans(
     plans: Sequence[tuple[tuple[str, str | None, str], Options, int]],
     asking: Options,
     price: Any,
-    output_format: str,
+    format: str,
 ) -> None:
     """Print the estimated calls, tokens and cost of runs: (benchmark, setting, model), task arguments, repetitions."""
     _check_inspect()
@@ -406,49 +398,35 @@ def _print_plans(
             cost = "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost * n:.4f}"
             label = f"{name} {setting}" if setting else name
             rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
-    if output_format == "json":
-        print_json(documents[0] if len(documents) == 1 else {"plans": documents})
-    else:
-        columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
-        notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
-        print_table(Table(f"Estimate of {command}", columns, rows, notes), output_format)
+    columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
+    notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
+    document = documents[0] if len(documents) == 1 else {"plans": documents}
+    print_table(Table(f"Estimate of {command}", columns, rows, notes), format, document)
 
 
-def _list_options(name: str, setting_name: str | None, output_format: str) -> None:
+def _list_options(name: str, setting_name: str | None, format: str) -> None:
     """Print the options for -T, for one setting of a benchmark or for all."""
     _check_inspect()
     from qabench.runs.plan import task_options
 
     benchmark = benchmark_of(name)
+    tables = []
     for setting in [benchmark.setting(setting_name)] if setting_name else benchmark.settings:
-        rows: list[list[Any]] = [
-            [option.name, "" if option.default is None else str(option.default), option.about]
-            for option in task_options(benchmark, setting)
-        ]
+        options = task_options(benchmark, setting)
+        rows = [[option.name, option.default and str(option.default), option.about] for option in options]
         title = f"{benchmark.title}, --setting {setting.name}: options for -T NAME=VALUE"
         notes = [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
-        print_table(Table(title, ["option", "default", "description"], rows, notes), output_format)
+        tables.append(Table(title, ["option", "default", "description"], rows, notes))
+    print_tables(tables, format)
 
 
-def _report(logs: list[Path], output_format: str, output: Path | None, track: str | None) -> list[Evaluation]:
+def _report(logs: list[Path], format: str, output: Path | None, track: str | None) -> list[Evaluation]:
     """Print and track the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
-    from qabench.cli.evaluations import print_evaluations, print_notes, report
-    from qabench.io.files import write_json
-    from qabench.runs.export import send
+    from qabench.cli.evaluations import show
     from qabench.runs.sources import read_evaluations
 
     sources = read_evaluations(logs)
-    reports = [report(evaluation) for evaluation in sources.evaluations]
-    document: dict[str, Any] = reports[0] if len(reports) == 1 else {"evaluations": reports}
-    if output_format == "json":
-        print_json(document)
-    else:
-        print_evaluations(sources.evaluations, [], output_format)
-    print_notes(sources.evaluations, sources.notes, output_format)
-    if output:
-        write_json(output, document)
-    if track:
-        send(sources.evaluations, track)
+    reports = show(sources, format, output=output, track=track)
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
         raise typer.Exit(1)

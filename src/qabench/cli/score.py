@@ -1,38 +1,50 @@
-"""``qabench score``: computes the official scores of predictions."""
+"""Commands for answers and scores: ``qabench score``, ``compare``, ``leaderboard``, ``report`` and ``export``."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qabench.benchmarks import Option, benchmark_names
+from qabench.benchmarks import Benchmark, Option, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
     AllMetrics,
-    AsJson,
     BenchmarkName,
     ConfigName,
     Families,
     Format,
     Groupings,
+    JsonOnly,
+    MetricName,
     OnRay,
     Output,
     Questions,
     RayAddress,
     Track,
     Verbose,
-    checked_format,
     on_ray,
 )
-from qabench.cli.output import print_json
+from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
+from qabench.errors import InputError, QabenchError, SourceError, unknown_name
+from qabench.io.tables import Table, write_document
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.published import Entry
     from qabench.evaluation import Evaluation
+
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
+RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
+MAX_RESAMPLES = 10_000_000
+HUB_SECONDS = 20.0
+RANKS = ["rank", "system", "score", "95% interval", "n", "metric", "config", "setting", "judge", "source"]
 
 
 def parameters() -> list[inspect.Parameter]:
@@ -75,7 +87,6 @@ def _score(
     format: Format = "table",
     output: Output = None,
     track: Track = None,
-    as_json: AsJson = False,
     all_metrics: AllMetrics = False,
     verbose: Verbose = False,
     ray: OnRay = False,
@@ -87,37 +98,23 @@ def _score(
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
     predictions are scored. With several files, the table has one row per file.
     """
-    from qabench.cli.evaluations import is_official, print_evaluations, print_notes, report, scored
-    from qabench.io.files import check_writable, write_json, write_text
+    from qabench.cli.evaluations import is_official, scored, show
+    from qabench.io.files import check_writable, write_text
 
     scorer = benchmark_of(benchmark)
-    output_format = checked_format(format, as_json)
     values = scorer.checked_options(options)
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
         sources = scored(files, scorer.name, config, metrics=families, questions=questions, **values)
-    evaluations = sources.evaluations
-    reports = [report(evaluation, by or []) for evaluation in evaluations]
-    document = reports[0] if len(reports) == 1 else {"evaluations": reports}
-    if output:
-        write_json(output, document)
+    reports = show(sources, format, by or (), output, track, all_metrics, verbose)
     if per_item:
-        write_text(per_item, per_item_lines(evaluations))
-    if output_format == "json":
-        print_json(document)
-    else:
-        print_evaluations(evaluations, by or [], output_format, all_metrics)
-    print_notes(evaluations, sources.notes, output_format, verbose)
-    if track:
-        from qabench.runs.export import send
-
-        send(evaluations, track)
+        write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)
     problems = any(report["problems"] for report in reports)
-    if strict and (problems or not all(map(is_official, evaluations))):
+    if strict and (problems or not all(map(is_official, sources.evaluations))):
         raise typer.Exit(2)
 
 
@@ -134,3 +131,284 @@ def per_item_lines(evaluations: list[Evaluation]) -> str:
             problem = {"problem": record.problem} if record.problem else {}
             rows.append(row | problem | {"scores": dict(record.scores), "detail": dict(record.detail)})
     return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _compare(
+    benchmark: BenchmarkName,
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE...", help="Predictions, logs of runs, or folders of logs; at least two systems."),
+    ],
+    config: ConfigName = None,
+    metric: MetricName = None,
+    questions: Questions = None,
+    test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
+    correction: Annotated[
+        str, typer.Option(help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none.")
+    ] = "holm",
+    resamples: Annotated[
+        int, typer.Option(min=1, max=MAX_RESAMPLES, help="Resamples of tests and intervals.")
+    ] = RESAMPLES,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
+    format: Format = "table",
+    output: Output = None,
+    track: Track = None,
+    verbose: Verbose = False,
+    **options: Any,
+) -> None:
+    """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
+
+    All questions of the config count, unanswered ones as in the official score.
+    """
+    from qabench.cli.evaluations import print_notes, scored
+    from qabench.evaluation.comparison import compare as compare_evaluations
+    from qabench.evaluation.tables import labels
+    from qabench.io.files import check_writable, write_json
+
+    if output:
+        check_writable(output)
+    scorer = benchmark_of(benchmark)
+    chosen = scorer.metric(metric) if metric else None
+    families = [family for family in scorer.families if chosen and family in (chosen.family, chosen.name)]
+    values = scorer.checked_options(options)
+    sources = scored(files, scorer.name, config, metrics=families or None, questions=questions, **values)
+    evaluations = sources.evaluations
+    paths = [evaluation.path for evaluation in evaluations]
+    if len(paths) < 2:
+        raise InputError(
+            "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+        )
+    if repeated := [path for path in paths if paths.count(path) > 1]:
+        raise InputError(f"the file was given twice: {repeated[0]}")
+    chosen = chosen or scorer.headline_metric(evaluations)
+    if chosen is None:
+        raise InputError(f"none of the files has a score of {scorer.title}")
+    systems = dict(zip(labels(evaluations), evaluations, strict=True))
+    comparison = compare_evaluations(systems, chosen, test=test, correction=correction, resamples=resamples, seed=seed)
+    if not comparison.systems:
+        available = {name: None for evaluation in evaluations for name in evaluation.scores()}
+        raise InputError(
+            f"no system has the score {chosen.name}, which is undefined for these answers; choose another with "
+            f"--metric: {', '.join(available)}"
+        )
+    unscored = [label for label in systems if label not in comparison.systems]
+    notes = [*sources.notes, *(f"{label} has no score {chosen.name}" for label in unscored)]
+    document = {"benchmark": scorer.name, "config": evaluations[0].config, **comparison.as_dict(), "notes": notes}
+    if output:
+        write_json(output, document)
+    print_tables(comparison.tables(), format, document)
+    print_notes(evaluations, notes, format, verbose)
+    if track:
+        from qabench.runs.export import send
+
+        send(evaluations, track)
+
+
+compare = with_parameters(_compare, parameters())
+
+
+def leaderboard(
+    benchmark: BenchmarkName,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A metric, such as acc.loose; may be repeated. Default: the main one."),
+    ] = None,
+    setting: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this setting; files of predictions were made in it.")
+    ] = None,
+    config: ConfigName = None,
+    questions: Questions = None,
+    format: Format = "table",
+    output: Output = None,
+) -> None:
+    """Rank systems: published scores, the Hub's entries, and your own evaluations.
+
+    Only scores with the same metric, setting, questions and judge are ranked among each other. A score that deviates
+    from the official one has no rank. The Hub's entries have the Hub's rank; they need the network.
+    """
+    from qabench.benchmarks.published import own_entries, published_entries, ranked
+    from qabench.cli.evaluations import scored
+    from qabench.io.files import write_json
+
+    scorer = benchmark_of(benchmark)
+    evaluations = scored(files, scorer.name, config, questions=questions).evaluations if files else []
+    notes: list[str] = []
+    try:
+        published = published_entries(scorer.name)
+    except SourceError as error:
+        published, notes = [], [f"The published scores are not available: {error}"]
+    names = _metrics(scorer, metric, evaluations, published)
+    entries = [entry for entry in published if entry.metric in names]
+    entries += [entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)]
+    entries = [entry for entry in entries if setting in (None, entry.setting) and config in (None, entry.config)]
+    hub, hub_note = _on_hub(f"qabench/{scorer.name}")
+    notes += filter(None, [hub_note])
+    rows = [*ranked(entries, scorer), *(hub if not (setting or config or metric) else ())]
+    if not rows:
+        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip())
+    document = list(map(asdict, rows))
+    if output:
+        write_json(output, document)
+    print_tables([_table(scorer, rows)], format, document)
+    write = say if format == "table" else say_on_stderr
+    for entry in rows:
+        if entry.deviations:
+            write(f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}", "yellow")
+    for note in notes:
+        write(note, "yellow")
+
+
+def _metrics(
+    scorer: Benchmark, chosen: Sequence[str] | None, evaluations: Sequence[Evaluation], published: Sequence[Entry]
+) -> list[str]:
+    """Return the metrics to rank by: those that are chosen, else the main one, else the first that has a score."""
+    available = {entry.metric for entry in published}
+    available |= {name for evaluation in evaluations for name in evaluation.scores()}
+    if unknown := [name for name in chosen or () if name not in available]:
+        raise unknown_name(f"{scorer.title} has no score", unknown[0], sorted(available))
+    headline = scorer.headline_metric(evaluations)
+    first = [metric.name for metric in scorer.metrics if metric.name in available] or sorted(available)
+    return list(chosen or ([headline.name] if headline else first[:1]))
+
+
+def _on_hub(dataset: str) -> tuple[list[Entry], str]:
+    """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
+    from qabench.io.environment import offline_variable
+
+    if variable := offline_variable():
+        return [], f"The Hub's entries are left out: {variable} is set."
+    from huggingface_hub import HfApi
+
+    from qabench.benchmarks.published import Entry
+    from qabench.hub.client import bounded_answers, hub_errors
+
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    try:
+        with bounded_answers(), hub_errors(api):
+            entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
+            return [
+                Entry(entry.model_id, float(entry.value), "", "", "", f"Hub: {entry.filename}", rank=int(entry.rank))
+                for entry in entries
+            ], ""
+    except QabenchError as error:
+        return [], f"The Hub's entries are left out: {error}"
+
+
+def _table(scorer: Benchmark, entries: Sequence[Entry]) -> Table:
+    rows: list[list[Any]] = []
+    for entry in entries:
+        interval = None if entry.low is None else f"{entry.low:.4f} to {entry.high:.4f}"
+        rows.append([entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric, entry.config])
+        rows[-1] += [entry.setting, entry.judge, entry.source]
+    return Table(f"{scorer.title}: ranks among scores with the same metric, config, setting and judge", RANKS, rows)
+
+
+def export(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(metavar="LOG...", help="Logs of runs, folders of logs; for eee also files of predictions."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file; for several runs, a folder with one file per run. Default: standard output.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option(
+            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
+            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, below the folder --output."
+        ),
+    ] = "predictions",
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions.")
+    ] = None,
+    config: ConfigName = None,
+) -> None:
+    """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
+    from qabench.io.files import check_writable, write_text
+    from qabench.runs import export as runs_export
+    from qabench.runs.sources import read_evaluations
+
+    if format not in SUFFIXES:
+        raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
+    sources = read_evaluations(logs, benchmark, config)
+    several = len(sources.evaluations) > 1
+    if output is None and (several or format == "eee"):
+        raise InputError("--output is required for several runs and for the format eee")
+    for run in sources.evaluations:
+        if format == "eee" and output:
+            say(f"wrote {runs_export.write_shared(run, output)}")
+            continue
+        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
+        if path:
+            check_writable(path)
+        text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
+        if path:
+            write_text(path, text)
+        else:
+            write_document(text)
+        if path and several:
+            say(f"wrote {path}")
+        unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
+        if unanswered and format == "predictions":
+            warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
+    for note in sources.notes:
+        hint(note, "yellow")
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark."
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json.")
+    ],
+    benchmark: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
+    ] = None,
+    config: ConfigName = None,
+    metrics: Families = None,
+    questions: Questions = None,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`.")
+    ] = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
+
+    The page is one self-contained file that you can send by mail or put on any server.
+    """
+    from qabench.cli.evaluations import scored
+    from qabench.io.files import check_writable
+
+    if output.suffix.lower() in (".html", ".htm"):
+        raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")
+    check_writable(output / "index.html")
+    from qabench.report import build_report
+
+    if benchmark is None and (config or metrics or questions or corpus):
+        message = "--config, --metrics, --questions and --corpus are for files of predictions and need --benchmark"
+        raise InputError(message)
+    families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
+    options = benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
+    sources = scored(runs, benchmark, config, metrics=families, questions=questions, **options)
+    page = build_report(sources.evaluations, output)
+    scores = page.with_name("report.json")
+    if as_json:
+        document = {"page": str(page), "numbers": str(scores), "bytes": page.stat().st_size}
+        print_json(document | {"notes": sources.notes})
+    else:
+        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {scores}")
+    for note in sources.notes:
+        hint(note, "yellow")

@@ -98,8 +98,7 @@ def build(
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
         raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
-    for name in tables:
-        check_replaceable(out.absolute() / name)  # before the work
+    older = {name: check_replaceable(out.absolute() / name) for name in tables}  # before the work
     to_build = {
         name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
         for name, table in tables.items()
@@ -117,11 +116,10 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        folder = out.absolute() / name
-        older = check_replaceable(folder)
         rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
         restriction = table.restriction if any(table.configs[config].files for config in splits) else None
-        written = skip_missing or older is None or not older["configs"].keys() & missing
+        folder, before = out.absolute() / name, older[name]
+        written = skip_missing or before is None or not before["configs"].keys() & missing
         size = 0
         if written:
             with replacing(folder) as new:

@@ -21,7 +21,7 @@ from huggingface_hub.constants import HF_JOBS_ARTIFACTS_MOUNT_PATH as MOUNT
 from huggingface_hub.errors import HfHubHTTPError
 
 from qabench.errors import InputError, QabenchError, unknown_name
-from qabench.hub.client import check_name, hub_errors
+from qabench.hub.client import hub_errors
 
 ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
 LOGS = "logs"  # the folder in the job's part of the bucket
@@ -65,26 +65,19 @@ _SECRET = re.compile(r"key|secret|password|token$", re.IGNORECASE)
 _HOURS = {"second": 3600, "minute": 60, "hour": 1}  # units of a price per hour
 
 
-def repository(model: str | None) -> str:
-    """Return ORG/NAME of a model on the Hub. Raises InputError for another name."""
-    name = (model or "").removeprefix("vllm/")
-    check_name("with --on, --model", name, "Qwen/Qwen3-8B")
-    return name
-
-
 def check_model_arguments(arguments: Mapping[str, object]) -> None:
     """Raise InputError for an argument of the provider that may be a secret: everyone with access to a job reads it."""
     if secrets := [name for name in arguments if _SECRET.search(name)]:
         raise InputError(f"-M {secrets[0]} would be shown on the job's page; a job gets no secret but your token")
 
 
-def submit(options: Sequence[str], files: Sequence[Path], model: str | None, flavor: str, timeout: str) -> JobInfo:
+def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: str, timeout: str) -> JobInfo:
     """Start a job that executes ``qabench run`` with vLLM.
 
     Args:
-        options: the arguments of the command; files as ``name_in_job`` returns them.
+        options: the arguments of the command, with the names of the files without spaces, as the job has them.
         files: the files that the options name.
-        model: the repository of the model, which is checked; None if a log names it.
+        model: the repository of the model, which is checked; "" if a log names it.
         flavor: the name of the machine.
         timeout: the longest time that the job may take, such as "6h".
     """
@@ -109,11 +102,6 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str | None, fla
             name="qabench",
         )
         return job
-
-
-def name_in_job(path: Path) -> str:
-    """Return the name that ``HfApi.run_uv_job`` gives to an uploaded file."""
-    return path.name.replace(" ", "_")
 
 
 def hourly_price(flavor: str) -> float:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from qabench.data.predictions import some
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
-from qabench.hub.build import MANIFEST, digests
+from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
-from qabench.hub.staging import Kind, Staged, stage_dataset, stage_space
+from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
@@ -38,47 +38,27 @@ INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of one repository.
-
-    Attributes:
-        state: "published"; "unchanged": the version is already there; "to publish" in a dry run; "skipped" or "failed",
-            for ``reason``.
-        commit: the commit with the tag of the version; None in a dry run, or if skipped or failed.
-        files: size and SHA-256 of its files by path.
-        reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
-        missing: the configs that are left out because their data is not available.
-    """
-
-    kind: Kind
-    repo_id: str
-    state: Literal["published", "unchanged", "to publish", "skipped", "failed"]
-    tag: str
-    commit: str | None = None
-    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    reason: str | None = None
-    missing: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Published:
     """The result of ``publish``; ``collection`` is the name of the collection on the Hub."""
 
     org: str
     endpoint: str
     dry_run: bool
-    repositories: tuple[Outcome, ...]
+    repositories: tuple[Repository, ...]
     collection: str | None = None
     collection_error: str | None = None
 
     @property
     def ok(self) -> bool:
         """Return whether nothing failed; a skipped repository has not failed."""
-        return self.collection_error is None and all(outcome.state != "failed" for outcome in self.repositories)
+        return self.collection_error is None and all(repository.state != "failed" for repository in self.repositories)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as JSON data."""
-        return {**asdict(self), "ok": self.ok}
+        document = asdict(self)
+        for repository in document["repositories"]:
+            del repository["folder"]  # temporary
+        return {**document, "ok": self.ok}
 
 
 def publish(
@@ -118,7 +98,7 @@ def publish(
             require_token(api)
             with hub_errors(api):
                 api.whoami()
-        outcomes: list[Outcome] = []
+        outcomes: list[Repository] = []
         with (
             tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder,
             ThreadPoolExecutor(max_workers=2) as pool,  # Spaces are checked while datasets are built and sent
@@ -142,28 +122,24 @@ def publish(
     return Published(org, api.endpoint, dry_run, tuple(outcomes), collection, problem)
 
 
-def _outcome(api: HfApi, staged: Staged, private: bool, dry_run: bool) -> Outcome:
+def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Repository:
     """Publish a repository unless it was skipped or has problems; in a dry run, only compare it with the Hub."""
-    outcome = Outcome(staged.kind, staged.repo_id, "failed", f"v{version()}", missing=staged.missing)
-    if staged.skipped:
-        return replace(outcome, state="skipped", reason=staged.skipped)
-    if staged.problems:
-        return replace(outcome, reason="; ".join(staged.problems))
-    outcome = replace(outcome, files=digests(staged.folder, manifest=True))
+    if staged.state != "staged":
+        return staged
     try:
-        if commit := _tagged_version(api, staged, outcome, private):
-            return replace(outcome, state="unchanged", commit=commit)
+        if commit := _tagged_version(api, staged, private):
+            return replace(staged, state="unchanged", commit=commit)
         _check_card(api, staged)
         if dry_run:
-            return replace(outcome, state="to publish")
-        return replace(outcome, state="published", commit=_upload(api, staged, outcome, private))
+            return replace(staged, state="to publish")
+        return replace(staged, state="published", commit=_upload(api, staged, private))
     except QabenchError as error:
         if dry_run and isinstance(error, HubError):
-            return replace(outcome, state="to publish", reason=f"not compared with the Hub: {error}")
-        return replace(outcome, reason=str(error))
+            return replace(staged, state="to publish", reason=f"not compared with the Hub: {error}")
+        return replace(staged, state="failed", reason=str(error))
 
 
-def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str | None:
+def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None:
     """Return the commit of the version's tag; None if the repository or the tag does not exist.
 
     Raises QabenchError if the repository is not qabench's, is public despite ``private``, would lose configs, or if the
@@ -180,7 +156,7 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
             return None
         files = api.list_repo_files(**repo)
         manifest = _remote_manifest(api, staged) if MANIFEST in files else None
-        commit = _tagged_commit(api, staged, outcome.tag)
+        commit = _tagged_commit(api, staged)
         tree = api.list_repo_tree(**repo, revision=commit, recursive=True) if commit else []
         tagged = {entry.path: entry for entry in tree if isinstance(entry, RepoFile)}
     if manifest is None and set(files) - INITIAL[staged.kind]:
@@ -191,10 +167,9 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
     if private and not info.private:
         raise QabenchError("it is public, but --private was given; first make it private in its settings on the Hub")
     if commit:
-        paths = outcome.files
-        if differing := [path for path in paths if not _same_content(staged.folder / path, tagged.get(path))]:
+        if differing := [path for path in staged.files if not _same_content(staged.folder / path, tagged.get(path))]:
             raise QabenchError(
-                f"{outcome.tag} is published with other content: {some(differing)}. A published version never "
+                f"{staged.tag} is published with other content: {some(differing)}. A published version never "
                 "changes: increase the version of the package, unless the files differ only because of other versions "
                 f"of the libraries listed in {MANIFEST}"
             )
@@ -207,7 +182,7 @@ def _tagged_version(api: HfApi, staged: Staged, outcome: Outcome, private: bool)
     return None
 
 
-def _upload(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str:
+def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     """Commit the files, delete those that qabench published earlier, set the version's tag, and return the commit.
 
     The client sends no file that the Hub already has, and makes no commit without changes. Others' files are kept. The
@@ -222,29 +197,29 @@ def _upload(api: HfApi, staged: Staged, outcome: Outcome, private: bool) -> str:
         head = api.repo_info(**repo).sha
         files = set(api.list_repo_files(**repo, revision=head))
         manifest = _remote_manifest(api, staged) if MANIFEST in files else None
-        old = files & set((manifest or {}).get("files", ())) - set(outcome.files)
+        old = files & set((manifest or {}).get("files", ())) - set(staged.files)
         # Not upload_folder, which can make several commits for one folder.
         commit = api.create_commit(
             **repo,
             operations=[
-                *(CommitOperationAdd(path, staged.folder / path) for path in outcome.files),
+                *(CommitOperationAdd(path, staged.folder / path) for path in staged.files),
                 *(CommitOperationDelete(path, is_folder=False) for path in sorted(old)),
             ],
             parent_commit=head,
             commit_message=f"qabench {version()}",
         ).oid
-        api.create_tag(**repo, tag=outcome.tag, revision=commit)
+        api.create_tag(**repo, tag=staged.tag, revision=commit)
         # Read back: a proxy may answer 200 for a Hub that has not set it.
-        if (tagged := _tagged_commit(api, staged, outcome.tag)) != commit:
+        if (tagged := _tagged_commit(api, staged)) != commit:
             raise HubError(
-                f"{api.endpoint} confirmed the tag {outcome.tag} of {staged.repo_id}, but the tag names "
+                f"{api.endpoint} confirmed the tag {staged.tag} of {staged.repo_id}, but the tag names "
                 f"{'no commit' if tagged is None else f'the commit {tagged}'} instead of {commit}: check HF_ENDPOINT "
                 "and run the command again"
             )
     return str(commit)
 
 
-def _remote_manifest(api: HfApi, staged: Staged) -> dict[str, Any] | None:
+def _remote_manifest(api: HfApi, staged: Repository) -> dict[str, Any] | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
     with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:  # not into the user's cache
         path = api.hf_hub_download(staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder)
@@ -266,26 +241,22 @@ def _same_content(path: Path, file: RepoFile | None) -> bool:
     return hashlib.sha256(data).hexdigest() == file.lfs.sha256 if file.lfs else git_hash(data) == file.blob_id
 
 
-def _tagged_commit(api: HfApi, staged: Staged, tag: str) -> str | None:
+def _tagged_commit(api: HfApi, staged: Repository) -> str | None:
     refs = api.list_repo_refs(staged.repo_id, repo_type=staged.kind)
-    return next((ref.target_commit for ref in refs.tags if ref.name == tag), None)
+    return next((ref.target_commit for ref in refs.tags if ref.name == staged.tag), None)
 
 
-def _check_card(api: HfApi, staged: Staged) -> None:
-    from huggingface_hub import DatasetCard, SpaceCard
+def _check_card(api: HfApi, staged: Repository) -> None:
+    from huggingface_hub import RepoCard
 
-    card_class = DatasetCard if staged.kind == "dataset" else SpaceCard
-    card = card_class((staged.folder / "README.md").read_text(encoding="utf-8"))
     with hub_errors(api):
         try:
-            card.validate()
-        except json.JSONDecodeError:
-            raise
+            RepoCard.load(staged.folder / "README.md").validate(repo_type=staged.kind)
         except ValueError as error:
             raise QabenchError(f"the Hub rejects the card: {error}") from None
 
 
-def _collect(api: HfApi, org: str, outcomes: Sequence[Outcome], private: bool) -> str | None:
+def _collect(api: HfApi, org: str, outcomes: Sequence[Repository], private: bool) -> str | None:
     """Add the published repositories to the organization's collection, and return its name; None if it has none."""
     items = [(outcome.kind, outcome.repo_id) for outcome in outcomes if outcome.state in ("published", "unchanged")]
     if not items:

@@ -11,11 +11,11 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from filelock import FileLock
 
 from qabench import metrics
 from qabench.errors import SourceError
@@ -26,6 +26,7 @@ from qabench.loading_scripts import dataset_table
 
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"
+LOCK = ".qabench.lock"  # only one process at a time registers a dataset or metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def register_dataset(name: str, config: str) -> Registration:
     """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
     hub_name, prepared = f"{NAMESPACE}/{name}", _builder(name, config)
     folder = Path(prepared.cache_dir)
-    with _lock(folder.parents[2]):
+    with FileLock(f"{folder.parents[2]}{LOCK}"):
         try:
             prepared.download_and_prepare()
         except SourceError as error:
@@ -79,7 +80,7 @@ def register_metric(name: str) -> Registration:
     root = Path(init_dynamic_modules()) / "metrics" / f"{NAMESPACE}--{name}"
     # The module's text, and the version of the code that it imports.
     folder = root / hashlib.sha256(f"{version()}\n{source}".encode()).hexdigest()
-    with _lock(root):
+    with FileLock(f"{root}{LOCK}"):
         write_text(root / "__init__.py", "")
         write_text(folder / "__init__.py", "")
         write_text(folder / f"{name}.py", source)  # always rewritten, because the newest file is loaded
@@ -99,13 +100,3 @@ def _replace_others(folder: Path, root: Path, pattern: str, **content: str) -> N
             shutil.rmtree(marker.parent)
             if not any(marker.parents[1].iterdir()):  # the folder of a version, now empty
                 marker.parents[1].rmdir()
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Allow only one process at a time to register a dataset or metric."""
-    from filelock import FileLock
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_name(f"{folder.name}.qabench.lock")):
-        yield

@@ -63,21 +63,19 @@ class About:
 
 def read_reports(path: Path) -> list[Report]:
     """Return the evaluations of a file or of a folder of logs, without runs that another one resumed."""
-    document = None
-    if not path.is_dir() and path.suffix != ".eval":
-        try:
-            document = json_of(path.read_bytes().decode("utf-8-sig"))
-        except OSError as error:
-            raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
-        except ValueError as error:
-            raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
-    if document is None:
-        from qabench.runs.sources import read_evaluations
+    from qabench.runs.sources import is_log, read_evaluations
 
+    if path.is_dir() or is_log(path):
         read = read_evaluations([path])
         for note in read.notes:
             warnings.warn(note, stacklevel=2)
         return [evaluation.as_dict() for evaluation in read.evaluations]
+    try:
+        document = json_of(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
     reports = document if isinstance(document, list) else [document]
     for report in reports:
         if missing := [name for name in NEEDED if not isinstance(report, dict) or name not in report]:
@@ -169,13 +167,13 @@ def path_of(report: Report, about: About) -> str:
     return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
 
 
-def to_yaml(new: Sequence[EvalResultEntry], old: str = "", name: object = "the file of results") -> str:
+def to_yaml(new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "the file of results") -> str:
     """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones."""
     import yaml
     from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
 
     try:
-        rows = yaml_of(old) or []
+        rows = yaml_of(old.decode()) or []
         parse_eval_result_entries(rows)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -200,9 +198,9 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     require_token(api)
     with bounded_answers(), hub_errors(api):
         head = api.model_info(model).sha
-        old = {path: _text(api, model, path, head) for path in files}
-        new = {path: to_yaml(entries, old[path] or "", path) for path, entries in files.items()}
-        changed = [CommitOperationAdd(path, new[path].encode()) for path in files if new[path] != old[path]]
+        old = {path: _content(api, model, path, head) for path in files}
+        new = {path: to_yaml(entries, old[path], path).encode() for path, entries in files.items()}
+        changed = [CommitOperationAdd(path, new[path]) for path in files if new[path] != old[path]]
         if not changed:
             return None
         commit = api.create_commit(
@@ -226,23 +224,20 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
     metric, left_out = benchmark(report["benchmark"]).metric(name), report.get("left_out", {})
     counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in UNREMARKABLE]
     interval, line = report["intervals"].get(name), report["signatures"].get(metric.family)
-    parts = {
-        f"UNOFFICIAL: {'; '.join(deviations)}": deviations,
-        f"{name}, {setting}; n {report['n'][name]} {metric.unit}": True,
-        f"{left_out.get(name)} left out": left_out.get(name),
-        f"{left_out.get(metric.readable)} without a readable reply": left_out.get(metric.readable),
-        f"answers: {', '.join(counts)}": counts,
-        "95% interval {low:.4f} to {high:.4f}".format_map(interval or {"low": 0, "high": 0}): interval,
-        f"signature {line}": line,
-    }
-    return "; ".join(text for text, applies in parts.items() if applies)
+    parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
+    parts += [f"{name}, {setting}", f"n {report['n'][name]} {metric.unit}"]
+    for column, text in ((name, "left out"), (metric.readable, "without a readable reply")):
+        parts += [f"{left_out[column]} {text}"] if left_out.get(column) else []
+    parts += [f"answers: {', '.join(counts)}"] if counts else []
+    parts += [f"95% interval {interval['low']:.4f} to {interval['high']:.4f}"] if interval else []
+    return "; ".join([*parts, f"signature {line}"] if line else parts)
 
 
-def _text(api: HfApi, model: str, path: str, revision: str | None) -> str | None:
-    """Return the content of a file of the repository, or None if it does not exist."""
+def _content(api: HfApi, model: str, path: str, revision: str | None) -> bytes:
+    """Return the content of a file of the repository; nothing if it does not exist."""
     from huggingface_hub.errors import EntryNotFoundError
 
     try:
-        return Path(api.hf_hub_download(model, path, revision=revision)).read_text(encoding="utf-8")
+        return Path(api.hf_hub_download(model, path, revision=revision)).read_bytes()
     except EntryNotFoundError:
-        return None
+        return b""

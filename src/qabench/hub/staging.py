@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -32,58 +32,63 @@ _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """A repository to publish.
+class Repository:
+    """A repository to publish, and the result.
 
     Attributes:
-        skipped: why it is not published, or None.
-        problems: the problems found by the checks; it must not be published unless this is empty.
+        state: "staged": it passed the checks; "published"; "unchanged": the version is already there; "to publish" in a
+            dry run; "skipped" or "failed", for ``reason``.
+        commit: the commit with the tag of the version; None in a dry run, or if skipped or failed.
+        files: size and SHA-256 of its files by path.
+        reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
     """
 
     kind: Kind
     repo_id: str
     folder: Path
-    skipped: str | None = None
-    problems: tuple[str, ...] = ()
+    state: Literal["staged", "published", "unchanged", "to publish", "skipped", "failed"] = "staged"
+    tag: str = field(default_factory=lambda: f"v{version()}")
+    commit: str | None = None
+    files: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reason: str | None = None
     missing: tuple[str, ...] = ()
 
 
-def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Staged:
+def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Repository:
     """Build a benchmark's repository below ``root`` and check it.
 
     A benchmark with a restriction is skipped, including its sample: an incomplete dataset with this name on the Hub
     would be found before the complete one that ``qabench register`` prepares.
     """
     folder = root / "datasets" / org / name
-    staged = Staged("dataset", f"{org}/{name}", folder)
+    staged = Repository("dataset", f"{org}/{name}", folder)
     if restriction := dataset_table(name).restriction:
-        return replace(staged, skipped=f"{restriction} `qabench register {name}` prepares it on your machine.")
+        reason = f"{restriction} `qabench register {name}` prepares it on your machine."
+        return replace(staged, state="skipped", reason=reason)
     try:
         (built,) = build(folder.parent, [name], namespace=org, skip_missing=True)
         if built.missing and not skip_missing:
-            problem = (
+            raise QabenchError(
                 f"no data for {', '.join(built.missing)}: run `qabench fetch`, or set QABENCH_MIRROR; --skip-missing "
                 "publishes the other configs"
             )
-            return replace(staged, problems=(problem,))
-        return replace(staged, problems=tuple(check_dataset(name, folder)), missing=tuple(built.missing))
+        check_dataset(name, folder)
+        return replace(staged, files=digests(folder, manifest=True), missing=tuple(built.missing))
     except (QabenchError, OSError) as error:
-        return replace(staged, problems=(str(error),))
+        return replace(staged, state="failed", reason=str(error))
 
 
-def stage_space(name: str, org: str, root: Path) -> Staged:
+def stage_space(name: str, org: str, root: Path) -> Repository:
     """Write the Space of a metric below ``root``, check it and add its signature."""
     folder = root / "spaces" / org / name
-    staged = Staged("space", f"{org}/{name}", folder)
+    staged = Repository("space", f"{org}/{name}", folder)
     try:
         write_space(name, folder, org)
-        problems, signature = check_space(name, folder)
-        if not problems:
-            sign_space(name, folder, signature)
-        return replace(staged, problems=tuple(problems))
+        sign_space(name, folder, check_space(name, folder))
+        return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
-        return replace(staged, problems=(str(error),))
+        return replace(staged, state="failed", reason=str(error))
 
 
 def write_space(name: str, folder: Path, namespace: str) -> None:
@@ -97,17 +102,7 @@ def write_space(name: str, folder: Path, namespace: str) -> None:
     write_text(folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n')
     card, requirements = folder / "README.md", folder / "requirements.txt"
     write_text(card, in_namespace(_card(folder), namespace))
-    write_text(requirements, pinned(requirements.read_text(encoding="utf-8")))
-
-
-def pinned(requirements: str) -> str:
-    """Return requirements with qabench pinned to the installed version and all other lines unchanged."""
-    text, count = _REQUIREMENT.subn(lambda match: f"{match[0]}=={version()}", requirements)
-    if count != 1:
-        raise QabenchError(
-            f"requirements.txt has {count} lines like qabench or qabench[EXTRA]; it needs one, without a version"
-        )
-    return text
+    write_text(requirements, _REQUIREMENT.sub(rf"\g<0>=={version()}", requirements.read_text(encoding="utf-8")))
 
 
 def sign_space(name: str, folder: Path, signature: str) -> None:
@@ -127,60 +122,40 @@ With qabench {version()}, the example above has this signature. The same options
     write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
 
 
-def check_dataset(name: str, folder: Path) -> list[str]:
-    """Return the problems of a built dataset repository; [] if it may be published.
+def check_dataset(name: str, folder: Path) -> None:
+    """Raise QabenchError if a built dataset repository must not be published.
 
-    Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. Its
-    files must have the digests in the manifest. The card must be valid for the Hub's libraries, and its Python code
-    must run; see ``run_card``.
+    Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. The
+    card must be valid for the Hub's libraries, and its Python code must run; see ``run_card``.
     """
     from datasets.info import DatasetInfosDict
 
-    manifest, files = read_manifest(folder), digests(folder)
-    problems = [problem for config in manifest["configs"] for problem in _row_problems(name, folder, config)]
-    changed = [path for path in {**files, **manifest["files"]} if files.get(path) != manifest["files"].get(path)]
-    problems += [f"{path} is not the file that was built" for path in changed]
-    problems += _card_problems(folder, ("license", "pretty_name"), DatasetInfosDict.from_dataset_card_data)[0]
-    return problems + _run_card(folder)[0]
+    _check_metadata(folder, DatasetInfosDict.from_dataset_card_data)
+    for config in read_manifest(folder)["configs"]:
+        _check_rows(name, folder, config)
+    run_card(_card(folder), folder.parents[1])
 
 
-def check_space(name: str, folder: Path) -> tuple[list[str], str]:
-    """Return the problems of the staged Space of a metric, and the signature that its card's example prints.
+def check_space(name: str, folder: Path) -> str:
+    """Return the signature that the example in a metric's card prints.
 
-    The card must be valid; its code must run and print what the card says and the result's signature.
+    Raises QabenchError if the card is not valid, or if its code does not run or print what the card says.
     """
-    problems, data = _card_problems(folder, ("title", "emoji", "sdk"), dict)
-    if data and not (folder / str(data.get("app_file"))).is_file():
-        problems.append(f"README.md: app_file is {data.get('app_file')!r}, which does not exist")
-    if data and not {"evaluate", "metric"} <= set(data.get("tags") or ()):
-        problems.append("README.md: the tags must include evaluate and metric, by which the Hub finds metrics")
-    failures, printed = _run_card(folder)
-    signature = next((line for line in reversed(printed) if line.startswith(f"{name}|")), "")
-    if not signature and not failures:
-        failures.append('the card\'s code does not print a signature: add print(result["signature"]) at its end')
-    return problems + failures, signature
+    _check_metadata(folder, dict)
+    printed = run_card(_card(folder), folder.parents[1])
+    for line in reversed(printed):
+        if line.startswith(f"{name}|"):
+            return line
+    raise QabenchError('the card\'s code does not print a signature: add print(result["signature"]) at its end')
 
 
-def _card_problems(
-    folder: Path, keys: Sequence[str], read: Callable[[Any], object]
-) -> tuple[list[str], Mapping[str, Any]]:
-    """Return the problems of a card's metadata, which ``read`` must accept, and the metadata; {} if it is invalid."""
+def _check_metadata(folder: Path, read: Callable[[Any], object]) -> None:
     from huggingface_hub import metadata_load
 
     try:
-        data = metadata_load(folder / "README.md") or {}
-        read(data)
+        read(metadata_load(folder / "README.md") or {})
     except Exception as error:  # these libraries raise many types for invalid cards
-        return [f"README.md: the card is not valid: {error}"], {}
-    return [f"README.md: the card has no {key}" for key in keys if not data.get(key)], data
-
-
-def _run_card(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the problem of a card's code, if any, and the lines that it prints."""
-    try:
-        return [], run_card(_card(folder), folder.parents[1])
-    except QabenchError as error:
-        return [str(error)], []
+        raise QabenchError(f"README.md: the card is not valid: {error}") from error
 
 
 def run_card(card: str, folder: Path) -> list[str]:
@@ -223,31 +198,29 @@ def _card(folder: Path) -> str:
     return (folder / "README.md").read_text(encoding="utf-8")
 
 
-def _row_problems(name: str, folder: Path, config: str) -> list[str]:
+def _check_rows(name: str, folder: Path, config: str) -> None:
     import datasets
 
-    problems = []
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
         except Exception as error:  # load_dataset raises many types for repositories that it cannot read
-            return [f"{config}: load_dataset cannot read it: {error}"]
+            raise QabenchError(f"{config}: load_dataset cannot read it: {error}") from error
         for split, rows in built.items():
             # Streamed: parsed from the source files again, not read from the Arrow files of the build.
             source = load_dataset(name, config, split=split, streaming=True)
             if rows.features != source.features:
-                problems.append(f"{config}, {split}: the features are not those of the benchmark")
-            elif problem := _first_difference(source, rows):
-                problems.append(f"{config}, {split}: {problem}")
-    return problems
+                raise QabenchError(f"{config}, {split}: the features are not those of the benchmark")
+            if difference := _first_difference(source, rows):
+                raise QabenchError(f"{config}, {split}: {difference}")
 
 
 def _first_difference(source: Any, rows: Any) -> str | None:
     for number, (expected, row) in enumerate(zip_longest(source, rows)):
         if expected is None or row is None:
             return f"{len(rows)} rows; the source has {'fewer' if expected is None else 'more'}"
-        for field, value in expected.items():
+        for column, value in expected.items():
             # JSON distinguishes 1, 1.0 and true, and has all digits.
-            if json.dumps(row[field], sort_keys=True) != json.dumps(value, sort_keys=True):
-                return f"row {number}, field {field!r} is {row[field]!r:.80}; the source has {value!r:.80}"
+            if json.dumps(row[column], sort_keys=True) != json.dumps(value, sort_keys=True):
+                return f"row {number}, field {column!r} is {row[column]!r:.80}; the source has {value!r:.80}"
     return None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qabench.cli.options import AsJson, Format, checked_format
+from qabench.cli.options import Format
 
 METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
@@ -39,7 +39,6 @@ def retrieve(
     dense_model: Annotated[str | None, typer.Option(help="The sentence-transformers model of dense.")] = None,
     colbert_model: Annotated[str | None, typer.Option(help="The ColBERT model of colbert.")] = None,
     format: Format = "table",
-    as_json: AsJson = False,
 ) -> None:
     """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
 
@@ -48,10 +47,9 @@ def retrieve(
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
     from qabench.benchmarks.fastbook.study import corpus_text, load_study, qrels_text, run_text
     from qabench.benchmarks.fastbook.study import run as run_method
-    from qabench.cli.output import print_json, print_tables, say
+    from qabench.cli.output import print_tables, say
     from qabench.io.files import write_text
 
-    shown_as = checked_format(format, as_json)
     names = list(dict.fromkeys(method or ["bm25"]))
     chosen = [parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL) for name in names]
     study = load_study(config, chunk_size, overlap, chunker)
@@ -65,11 +63,9 @@ def retrieve(
         write_text(qrels, qrels_text(study.questions, study.corpus))
     if corpus:
         write_text(corpus, corpus_text(study.corpus))
-    if shown_as == "json":
-        chunks = {str(chapter): len(texts) for chapter, texts in study.corpus.items()}
-        methods = [outcome.as_dict() for outcome in outcomes]
-        print_json({"benchmark": "fastbook", **study.about, "chunks": chunks, "methods": methods})
-        return
-    print_tables([outcome.table() for outcome in outcomes], shown_as)
-    for outcome in outcomes if shown_as == "table" else ():
+    chunks = {str(chapter): len(texts) for chapter, texts in study.corpus.items()}
+    methods = [outcome.as_dict() for outcome in outcomes]
+    document = {"benchmark": "fastbook", **study.about, "chunks": chunks, "methods": methods}
+    print_tables([outcome.table() for outcome in outcomes], format, document)
+    for outcome in outcomes if format == "table" else ():
         say(outcome.signature, style="dim")
