@@ -25,6 +25,7 @@ class Kiwix:
     def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
         self.base = base.rstrip("/")
         self.book = book
+        self.name = f"the Kiwix book {book}"  # for signatures
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -36,11 +37,6 @@ class Kiwix:
         except HttpError as error:
             hint = f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
             raise WikiError(f"{error}{hint * (error.status in (400, 404))}") from error
-
-    @property
-    def name(self) -> str:
-        """Return the name of the book for signatures."""
-        return f"the Kiwix book {self.book}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with exactly this title. Disambiguation pages count as pages."""

@@ -44,28 +44,15 @@ class ZimFile:
             self._archive = Archive(self.path)
         except RuntimeError as error:
             raise InputError(f"cannot read {self.path} as a ZIM file: {error}") from None
+        self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"  # for signatures
+        self.size = int(self._archive.all_entry_count)  # articles, redirects, images and others
         self._verify()
-
-    @property
-    def name(self) -> str:
-        """Return the name of the file and the start of its unique id, for signatures."""
-        return f"the ZIM file {self.path.stem} ({self.uuid[:8]})"
-
-    @property
-    def uuid(self) -> str:
-        """Return the unique id of the file's content."""
-        return str(self._archive.uuid)
-
-    @property
-    def size(self) -> int:
-        """Return the number of entries: articles, redirects, images and others."""
-        return int(self._archive.all_entry_count)
 
     def _verify(self) -> None:
         """Compare the file with its checksum, once until it changes, because libzim does not notice all damage."""
         size = int(self._archive.filesize)
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0  # a split file has only parts
-        state = f"{self.path.absolute()} {self.uuid} {size} {changed}"
+        state = f"{self.path.absolute()} {self._archive.uuid} {size} {changed}"
         record = cache_dir() / "checked-zim-files" / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
         if not self._archive.has_checksum or record.exists():
             return

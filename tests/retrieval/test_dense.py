@@ -55,19 +55,6 @@ def test_vectors_are_kept_on_disk(cache: Path) -> None:
     assert DenseIndex(TEXTS, third, keep=True).search("moon", 5) == expected and third.encoded == TEXTS
 
 
-@pytest.mark.slow
-def test_an_encoder_on_this_machine(tmp_path: Path) -> None:
-    pytest.importorskip("sentence_transformers", reason="needs the extra dense")
-    from tiny_encoder import save_tiny_encoder
-
-    from qabench.models.encoder import SentenceEncoder
-
-    encoder = SentenceEncoder(save_tiny_encoder(tmp_path, WORDS))
-    hits = DenseIndex(TEXTS[:2], encoder).search(TEXTS[0], 2)
-    assert hits.positions == [0, 1] and hits.scores[0] == pytest.approx(1.0, abs=1e-4)
-    assert encoder.name.startswith(f"{tmp_path}@")
-
-
 def test_vectors_from_an_api(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai", reason="needs the extra judge")
     from qabench.models.encoder import ApiEncoder

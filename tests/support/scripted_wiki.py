@@ -76,13 +76,13 @@ class ScriptedWiki(Loopback):
             self.busiest = max(self.busy, self.busiest)
             fault = self.faults.popleft() if self.faults else Fault()
         body = json.dumps(self._answer(parameters)).encode() if fault.body is None else fault.body
-        with self._lock:
-            self.busy -= 1
         request.send_response(fault.status)
         for name, value in {**fault.headers, "Content-Length": str(len(body))}.items():
             request.send_header(name.replace("_", "-"), value)
         request.end_headers()
         request.wfile.write(body[: fault.drop_after])
+        with self._lock:
+            self.busy -= 1
 
     def _answer(self, request: dict[str, str]) -> dict[str, Any]:
         if request["action"] == "parse":

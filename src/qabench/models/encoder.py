@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,6 @@ class SentenceEncoder:
         """Return the vectors of passages."""
         with self._lock:
             return self._network.encode_document(list(texts), normalize_embeddings=True, show_progress_bar=False)
-
-
-@lru_cache(maxsize=2)
-def load_encoder(model: str) -> SentenceEncoder:
-    """Return the encoder of a model; loaded once."""
-    return SentenceEncoder(model)
 
 
 class ApiEncoder:

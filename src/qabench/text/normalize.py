@@ -91,11 +91,7 @@ class Normalizer:
     def __init__(self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None) -> None:
         self.lemmatizer = resolve_lemmatizer(lemmatizer)
         self.cache = cache
-
-    @property
-    def name(self) -> str:
-        """The name of the normalizer in signatures."""
-        return f"{NAME}+ftfy-{package_version('ftfy')}"
+        self.name = f"{NAME}+ftfy-{package_version('ftfy')}"  # in signatures
 
     @property
     def key(self) -> str:

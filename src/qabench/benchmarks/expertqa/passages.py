@@ -101,9 +101,9 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
         if encoder:
             raise InputError(f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense")
         return None
-    from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, load_encoder
+    from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 
-    return ApiEncoder(encoder or API_MODEL) if ranker == API else load_encoder(encoder or MODEL)
+    return ApiEncoder(encoder or API_MODEL) if ranker == API else SentenceEncoder(encoder or MODEL)
 
 
 @cache
