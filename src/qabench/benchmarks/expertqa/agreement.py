@@ -307,15 +307,6 @@ def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
     )
 
 
-def unjudged_answer(text: str, claims: Sequence[Mapping[str, Any]], labels: Sequence[str | None]) -> Answer:
-    """Return an answer without experts' labels for ``score_answer``: all of its claims with evidence count."""
-    full = {"support": "Complete", "worthiness": "Yes"}
-    judged = zip(claims, labels, strict=True)
-    return Answer(
-        "model", abstains(text), tuple(Claim(full | {"evidence": claim["evidence"]}, label) for claim, label in judged)
-    )
-
-
 def _labeled(references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object) -> list[list[Answer]]:
     if on_unlabeled not in ON_UNLABELED:
         raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")

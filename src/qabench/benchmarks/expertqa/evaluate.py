@@ -28,14 +28,15 @@ from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.expertqa.agreement import (
+    Answer,
     AnswerAutoAIS,
+    Claim,
     SystemScores,
     abstains,
     agreement_counts,
     autoais,
     autoais_agreement,
     score_answer,
-    unjudged_answer,
 )
 from qabench.benchmarks.expertqa.claims import faithfulness_labels, is_texts, problem_of, sentence_splitter
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
@@ -66,7 +67,9 @@ def unjudged_columns(text: str, claims: Claims, labels: Sequence[str | None] | N
     columns = _claim_columns(text, claims)
     if labels is None:
         return columns
-    return columns | _autoais_columns(score_answer(unjudged_answer(text, claims, labels), on_unlabeled))
+    full = {"support": "Complete", "worthiness": "Yes"}
+    judged = [Claim(full | {"evidence": claim["evidence"]}, label) for claim, label in zip(claims, labels, strict=True)]
+    return columns | _autoais_columns(score_answer(Answer("model", abstains(text), tuple(judged)), on_unlabeled))
 
 
 def rouge_signature(fields: Mapping[str, Any], backend: str) -> str:
