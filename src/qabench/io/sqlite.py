@@ -27,7 +27,7 @@ def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
     timeout = SECONDS_TO_WAIT_FOR_OTHERS
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path or ":memory:", timeout, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path or ":memory:", timeout=timeout, isolation_level=None, check_same_thread=False)
     connection.text_factory = bytes  # decoding a damaged text would raise before its checksum is compared
     give_up = time.monotonic() + timeout
     while True:
