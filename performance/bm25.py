@@ -83,9 +83,10 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     found: dict[str, Any] = {}
     for group in [names] if size <= 100_000 else [[name] for name in names]:  # 1,000,000 passages fill the memory
         engines = {name: Child(name, texts, queries) for name in group}
-        for name, engine in engines.items():  # one after the other: indexing needs memory
-            times[name]["indexing"] = min(engine.call("index") for _ in range(max(1, min(10, 20_000 // size)))) * 1e3
-            found[name] = engine.call("hits")
+        for _ in range(min(10, max(300_000 // size, 1))):
+            for name, engine in engines.items():
+                times[name]["indexing"] = min(times[name].get("indexing", np.inf), engine.call("index") * 1e3)
+        found |= {name: engine.call("hits") for name, engine in engines.items()}
         for number in range(rounds):
             for part in ("one query", "batch"):
                 for name, engine in engines.items():

@@ -17,11 +17,10 @@ from qabench.retrieval.bm25.search import Array
 Tokenizer = Callable[[str], Sequence[str]]
 
 WORD = re.compile(r"\w+")
-# ASCII first: most characters are decided there.
-NO_WORD_BEYOND_ASCII = re.compile(r"[^\x00-\x7f\w]")
+ASCII = bytes(range(128))
 # Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond ASCII.
 ASCII_WORDS = bytes(
-    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in range(128)
+    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in ASCII
 ) + bytes(range(128, 256))
 
 # Function words: determiners, pronouns, prepositions, conjunctions, auxiliaries.
@@ -92,11 +91,9 @@ class Words:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        spaced = [_spaced(text) for text in texts]
-        ends = np.concatenate(([0], np.cumsum(np.fromiter(map(len, spaced), dtype=np.int64, count=len(spaced)))))
         # From and to buffers: pa.array and to_numpy would import pandas, which takes a second.
-        buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(spaced))
-        split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(spaced), *buffers))
+        buffers = map(pa.py_buffer, _spaced(texts))
+        split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(texts), *buffers))
         words = split.values.dictionary_encode()
         return _numbers(words.indices), _numbers(split.offsets), self._finish(words.dictionary.to_pylist())
 
@@ -189,11 +186,22 @@ def from_spec(spec: Any) -> Tokenizer:
     return Words(spec["stop_words"], spec["stemmer"])
 
 
-def _spaced(text: str) -> bytes:
-    """Return the lowercase words as UTF-8, separated only by spaces."""
-    if not text.isascii():
-        text = NO_WORD_BEYOND_ASCII.sub(" ", text.lower())
-    return text.encode().translate(ASCII_WORDS)
+def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
+    """Return the start of each text and the end of the last, and the lowercase words as UTF-8, spaces between them."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
+    characters = words.translate(None, ASCII).decode("utf-8", "surrogatepass").encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(characters, dtype=np.uint32)
+    table = np.zeros(codes.max(initial=0) + 1, dtype="S4")  # the UTF-8 of each character, in lower case or as spaces
+    for code in np.flatnonzero(np.bincount(codes)).tolist():
+        lower = chr(code).lower()
+        size, lower_size = (len(text.encode("utf-8", "surrogatepass")) for text in (chr(code), lower))
+        if lower_size != size or chr(code) == "Σ":  # a sigma becomes ς at the end of a word
+            return _spaced([text.lower() for text in texts])
+        table[code] = lower.encode() if WORD.fullmatch(lower) else b" " * size
+    array = np.frombuffer(words, dtype=np.uint8)
+    array[array >= 128] = np.frombuffer(table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8)
+    return np.cumsum([0, *map(len, encoded)]), words
 
 
 def _numbers(array: Any) -> Array:

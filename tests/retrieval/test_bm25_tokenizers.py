@@ -30,6 +30,12 @@ def test_many_texts_have_the_terms_of_each(texts: list[str]) -> None:
     assert encoded(words, texts) == [words(text) for text in texts]
 
 
+def test_every_character() -> None:
+    for first in range(0, 0x20000, 256):
+        texts = [f"A{chr(code)}b" for code in range(first, first + 256)]
+        assert encoded(words, texts) == [words(text) for text in texts]
+
+
 @given(st.lists(st.text("the cat running İa ,", max_size=30), max_size=6))
 def test_stop_words_and_stems_too(texts: list[str]) -> None:
     pytest.importorskip("Stemmer", reason="needs PyStemmer")
