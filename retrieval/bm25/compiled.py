@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -27,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = 64, 2048  # of a thread; starting a thread takes as long as many queries
+QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (1000, 4096)  # starting a thread takes long; Ctrl-C waits
 NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
@@ -321,18 +322,18 @@ class CompiledSearch(Search):
         queries = _address(terms), _address(ends)
         options = _address(mask), k, _address(positions), _address(scores)
 
-        def run(first: int, last: int) -> None:
+        def run(first: int) -> list[Results]:
+            last = min(first + step, size)
             _search_all(self._address, *queries, first, last, *options)
+            return list(zip(positions[first:last].tolist(), scores[first:last].tolist(), strict=True))
 
-        step = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
-        workers = min(len(os.sched_getaffinity(0)), -(-size // step))
-        if workers <= 1:
-            run(0, size)
-        else:
-            firsts = list(range(0, size, step))
-            with ThreadPoolExecutor(workers) as threads:
-                list(threads.map(run, firsts, [*firsts[1:], size]))
-        return list(zip(positions.tolist(), scores.tolist(), strict=True))
+        processors = len(os.sched_getaffinity(0))
+        fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
+        step = max(fewest, min(most, -(-size // processors)))
+        if size <= step or processors == 1:
+            return list(chain.from_iterable(map(run, range(0, size, step))))
+        with ThreadPoolExecutor(processors) as threads:
+            return list(chain.from_iterable(threads.map(run, range(0, size, step))))
 
     def _fill_row(self, term: int, row: int) -> None:
         super()._fill_row(term, row)
