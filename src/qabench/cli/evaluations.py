@@ -48,7 +48,6 @@ def show(
 ) -> list[dict[str, Any]]:
     """Print, write and track evaluations as the options of a command say, and return their reports."""
     from qabench.io.files import write_json
-    from qabench.runs.export import send
 
     evaluations = sources.evaluations
     reports = [report(evaluation, by) for evaluation in evaluations]
@@ -61,6 +60,8 @@ def show(
         print_evaluations(evaluations, by, format, all_metrics)
     print_notes(evaluations, sources.notes, format, verbose)
     if track:
+        from qabench.runs.export import send
+
         send(evaluations, track)
     return reports
 
