@@ -80,20 +80,20 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     texts, queries = corpus(source, size, QUERIES)
     names = [name for name in ENGINES if usable(name, size)]
     times: dict[str, dict[str, float]] = {name: {} for name in names}
-    found: dict[str, Any] = {}
+    hits: dict[str, Any] = {}
     for group in [names] if size <= 100_000 else [[name] for name in names]:  # 1,000,000 passages fill the memory
         engines = {name: Child(name, texts, queries) for name in group}
         for _ in range(min(10, max(300_000 // size, 1))):
             for name, engine in engines.items():
                 times[name]["indexing"] = min(times[name].get("indexing", np.inf), engine.call("index") * 1e3)
-        found |= {name: engine.call("hits") for name, engine in engines.items()}
+        hits |= {name: engine.call("hits") for name, engine in engines.items()}
         for number in range(rounds):
             for part in ("one query", "batch"):
                 for name, engine in engines.items():
                     time_part(times[name], engine, part, name, size, number)
         for engine in engines.values():
             engine.close()
-    check(found)
+    check(hits)
     print(f"bm25: {size:,} passages", file=sys.stderr, flush=True)
     return times
 
@@ -113,11 +113,11 @@ def usable(name: str, size: int) -> bool:
     return (not package or importlib.util.find_spec(package) is not None) and size <= LARGEST.get(name, size)
 
 
-def check(found: Mapping[str, Any]) -> None:
+def check(hits: Mapping[str, Any]) -> None:
     """Raise SystemExit unless engines with the same formula find the same."""
     for ours, others in SAME.items():
         for name in others:
-            if name in found and not equal(found[ours], found[name]):
+            if name in hits and not equal(hits[ours], hits[name]):
                 raise SystemExit(f"the output of {name} differs from that of {ours}")
 
 

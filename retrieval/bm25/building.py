@@ -243,7 +243,7 @@ class Filters:
     def _column_mask(self, column: str, allowed: Any) -> Mask:
         if column not in self.codes:
             names = ", ".join(self.codes) or "none"
-            raise InputError(f"{column!r} is not a filter of the index, which has: {names} (set by filters=[...])")
+            raise InputError(f"{column!r} is not a filter of the index; it has: {names} (set by filters=[...])")
         values = self.values[column]
         codes = []
         for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:

@@ -28,7 +28,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (1000, 4096)  # starting a thread takes long; Ctrl-C waits
+QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (1000, 4096)  # fewest: threads start slowly; most: Ctrl-C
 NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.

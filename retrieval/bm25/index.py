@@ -206,7 +206,7 @@ class BM25Index(Displayed):
             return matching
         allowed = np.ascontiguousarray(mask)
         if allowed.dtype != bool or allowed.shape != (len(self),):
-            raise InputError(f"the mask has {allowed.dtype} of shape {allowed.shape}; expected {len(self)} booleans")
+            raise InputError(f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {len(self)} booleans")
         return allowed if matching is None else allowed & matching
 
 

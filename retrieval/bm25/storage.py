@@ -144,6 +144,6 @@ def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> 
     if override is None and spec is None:
         raise InputError(f"the index {path} was built with the tokenizer {name}: pass it as tokenizer=")
     tokenizer = from_spec(spec) if override is None else override
-    if name_of(tokenizer) != name:
-        raise InputError(f"{path} was built with the tokenizer {name}, not {name_of(tokenizer)}: pass it or rebuild")
+    if (other := name_of(tokenizer)) != name:
+        raise InputError(f"the index {path} was built with the tokenizer {name}, not {other}: pass {name}, or rebuild")
     return tokenizer

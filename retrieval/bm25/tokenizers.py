@@ -191,17 +191,17 @@ def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
     characters = words.translate(None, ASCII).decode("utf-8", "surrogatepass").encode("utf-32-le", "surrogatepass")
-    codes = np.frombuffer(characters, dtype=np.uint32)
+    codes = np.frombuffer(characters, dtype="<u4")
     table = np.zeros(codes.max(initial=0) + 1, dtype="S4")  # the UTF-8 of each character, in lower case or as spaces
     for code in np.flatnonzero(np.bincount(codes)).tolist():
         lower = chr(code).lower()
         size, lower_size = (len(text.encode("utf-8", "surrogatepass")) for text in (chr(code), lower))
-        if lower_size != size or chr(code) == "Σ":  # a sigma becomes ς at the end of a word
+        if lower_size != size or chr(code) == "Σ":  # İ grows; Σ becomes ς at the end of a word
             return _spaced([text.lower() for text in texts])
         table[code] = lower.encode() if WORD.fullmatch(lower) else b" " * size
     array = np.frombuffer(words, dtype=np.uint8)
     array[array >= 128] = np.frombuffer(table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8)
-    return np.cumsum([0, *map(len, encoded)]), words
+    return np.cumsum([0, *map(len, encoded)], dtype=np.int64), words
 
 
 def _numbers(array: Any) -> Array:

@@ -99,7 +99,7 @@ def test_filters(dataset: Dataset) -> None:
     assert [hits.positions for hits in index.search_batch(["cats"], 9, where={"chapter": 2})] == [[2, 3]]
     with pytest.raises(InputError, match="no document has \"1\" in 'chapter'; the values are 1, 2"):
         index.search("cats", where={"chapter": "1"})
-    with pytest.raises(InputError, match="'section' is not a filter of the index, which has: chapter, hard, title"):
+    with pytest.raises(InputError, match="'section' is not a filter of the index; it has: chapter, hard, title"):
         index.search("cats", where={"section": 1})
     with pytest.raises(InputError, match="where is empty"):
         index.search("cats", where={})
