@@ -6,6 +6,7 @@ from typing import Any
 
 import evaluate
 
+from qabench.benchmarks.felm.official import misread
 from qabench.benchmarks.felm.scores import felm_scores
 from qabench.evaluation.signature import digest
 from qabench.metric_module import MetricModule
@@ -22,6 +23,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         references: the dataset's `labels` column: for each response a list of labels, True = factual.
         domains: the dataset's `domain` column, for scores by domain.
         reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
+        evaluator: the model that wrote the replies; only Vicuna's are officially read as "vicuna".
         per_question: also return each response's verdicts and counts.
     Returns:
         f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive class is the error.
@@ -60,12 +62,21 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         references: list[Any],
         domains: Any = None,
         reply_format: str = "answer",
+        evaluator: str | None = None,
         per_question: bool = False,
     ) -> dict[str, Any]:
         score = felm_scores(references, predictions, domains=domains, reply_format=reply_format)
         result = score.as_dict()
         digested = score.domains and digest(score.domains)
-        result |= self.provenance(references, domains=digested, unparsed="all_correct", replies=reply_format)
+        has_single_replies = any(isinstance(prediction, str) for prediction in predictions)
+        fields = {
+            "domains": digested,
+            "unparsed": "all_correct",
+            "replies": reply_format,
+            "evaluator": evaluator,
+            "system": misread(reply_format, evaluator, sampled=not has_single_replies),
+        }
+        result |= self.provenance(references, **fields)
         if per_question:
             result["per_question"] = [response.as_dict() for response in score.per_question]
         return result

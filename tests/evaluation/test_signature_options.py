@@ -125,6 +125,7 @@ SCORE_CHANGED: Mapping[tuple[str, str], tuple[Any, Any]] = {
     ("fanoutqa", "only_score_answered"): (CAREFUL, True),
     ("fanoutqa", "evidence_k"): ([{"id": "463f5c17d453c3d3", "pages": ["Saturn"]}], 1),
     ("felm", "reply_format"): (REPLIES, "vicuna"),
+    ("felm", "evaluator"): (REPLIES, "vicuna-33b"),
 }
 SCORE_REASONS = {
     "lemmatizer": REASONS["lemmatizer"],

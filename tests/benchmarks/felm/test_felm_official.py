@@ -30,14 +30,15 @@ def asked(method: str = "raw", **options: Any) -> dict[str, Any]:
 
 def official_runs() -> list[dict[str, Any]]:
     vicuna = {"official_quirks": True, "reply_format": "vicuna"}
+    named = {"evaluator": "openai-api-completions/qabench/vicuna-33b", "interface": "completion"}
     return [
         asked("raw"),
         asked("cot"),
         asked("cot-cons", domains=["science"]) | {"config": "science"},
         asked("link", official_quirks=True),
         asked("content", official_quirks=True),
-        *(asked(method, **vicuna) | {"interface": "completion"} for method in ("raw", "cot", "link", "content")),
-        asked("cot-cons", domains=["science"], **vicuna) | {"config": "science", "interface": "completion"},
+        *(asked(method, **vicuna) | named for method in ("raw", "cot", "link", "content")),
+        asked("cot-cons", domains=["science"], **vicuna) | named | {"config": "science"},
     ]
 
 
@@ -57,7 +58,7 @@ def test_every_changed_field_is_a_deviation(mirror: Path) -> None:
             changed = said(line.replace(f"|{name}:{found[name]}|", f"|{name}:another|"))
             assert (changed == []) == (name in IRRELEVANT), name
             seen.add(name)
-    absent = {"references", "domains", "shown", "suffix", "seed", "system_message"}
+    absent = {"references", "domains", "shown", "suffix", "seed", "system", "system_message"}
     assert seen | absent == set(DECLARED)
 
 

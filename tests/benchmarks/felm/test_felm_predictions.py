@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from qabench import load_metric
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
@@ -51,6 +52,34 @@ def test_verdicts_and_equal_replies_score_the_same() -> None:
     assert values(scored(sampled)) == values(by_labels)
     vicuna = [{"id": id, "reply": one or r"ALL\_CORRECT"} for id, one in zip(ids, wrong, strict=True)]
     assert values(scored(vicuna, reply_format="vicuna")) == values(by_labels)
+
+
+@pytest.mark.parametrize(
+    ("reply_format", "evaluator", "sampled", "deviation"),
+    [
+        ("answer", None, False, None),
+        ("vicuna", None, False, "the replies are read as Vicuna's, but the evaluator is not named"),
+        ("vicuna", "gpt-4", False, "the replies of gpt-4 are read as Vicuna's"),
+        ("vicuna", "lmsys/vicuna-33b-v1.3", False, None),
+        ("answer", "Vicuna 33B", False, 'the replies of Vicuna 33B are read after "Answer: "'),
+        ("answer", "Vicuna 33B", True, None),
+        ("vicuna", None, True, None),
+    ],
+)
+def test_replies_have_one_official_format(
+    reply_format: str, evaluator: str | None, sampled: bool, deviation: str | None
+) -> None:
+    options = {"reply_format": reply_format, "evaluator": evaluator}
+    replies: list[Any] = [["Answer: 1"] if sampled else "Answer: 1"] * len(ROWS)
+    evaluation = scored(
+        [{"id": row["index"], "reply": reply} for row, reply in zip(ROWS, replies, strict=True)], **options
+    )
+    metric = load_metric("felm_factuality")
+    result = metric.compute(predictions=replies, references=[row["labels"] for row in ROWS], **options)
+    for deviations in (evaluation.deviations(evaluation.scores()["f1"]), result["deviations"]):
+        about_format = [sentence for sentence in deviations if sentence.startswith("the replies")]
+        assert len(about_format) == (deviation is not None)
+        assert all(sentence.startswith(str(deviation)) for sentence in about_format)
 
 
 def test_problems_are_counted_and_named() -> None:

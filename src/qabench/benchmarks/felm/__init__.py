@@ -81,6 +81,7 @@ class Felm(Benchmark):
             default="answer",
             choices=("answer", "vicuna"),
         ),
+        Option("evaluator", "The model that wrote the replies. Only Vicuna's are officially read as vicuna."),
     )
     families = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
     default_families = ("felm",)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import FelmClaim, ResponseScore, as_reply, check_format, response_score
 from qabench.data.predictions import NO_PREDICTION, Joined, Prediction, Predictions, join, some
 from qabench.errors import InputError
@@ -55,12 +55,14 @@ def evaluate(
     questions: Path | None = None,
     progress: object = None,
     reply_format: str = "answer",
+    evaluator: str | None = None,
 ) -> Evaluation:
     """Return the evaluation of a file of predictions.
 
     A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
     replies, whose majority counts; with ``claims`` ({"segment", "text"}), the reply is about these claims.
-    (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
+    (``answer`` is another name for ``reply``.) ``evaluator`` is the model that wrote the replies: only Vicuna's are
+    officially read with ``reply_format="vicuna"``. A response without a usable prediction counts as "all segments are
     correct", like an unreadable reply. ``progress`` is not used.
 
     Raises:
@@ -80,11 +82,14 @@ def evaluate(
     if unusable:
         problems.append(f"unusable predictions: {len(unusable)} ({some(unusable)})")
     by_claims = any(row.fields.get("claims") for row in joined.rows if row)
+    read_as = _read_as(joined, reply_format)
     fields = {
         "config": responses.config,
         "data": responses.digest,
         "by": "claims" if by_claims else None,
-        "replies": _read_as(joined, reply_format),
+        "replies": read_as,
+        "evaluator": evaluator,
+        "system": misread(read_as, evaluator, sampled=_all_sampled(joined)),
     }
     return benchmark.evaluation(
         predictions,
@@ -98,10 +103,17 @@ def evaluate(
 
 def _read_as(joined: Joined, reply_format: str) -> str:
     """Return the format in which the replies are read: lists of replies (cot-cons) always as "answer"."""
-    replies = [_reply(row.fields) for row in joined.rows if row and "labels" not in row.fields]
-    if not replies:
+    if not _replies(joined):
         return "verdicts"
-    return "answer" if all(isinstance(reply, list) for reply in replies) else reply_format
+    return "answer" if _all_sampled(joined) else reply_format
+
+
+def _all_sampled(joined: Joined) -> bool:
+    return all(isinstance(reply, list) for reply in _replies(joined))
+
+
+def _replies(joined: Joined) -> list[Any]:
+    return [_reply(row.fields) for row in joined.rows if row and "labels" not in row.fields]
 
 
 def _record(row: Mapping[str, Any], prediction: Prediction | None, reply_format: str) -> tuple[Record, str | None]:

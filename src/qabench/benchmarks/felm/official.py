@@ -35,6 +35,7 @@ PROMPTS = (
     # By claims, for Vicuna.
     *("official-ac01c4ce44f5", "official-f59d9177f58a", "official-320d2d5dbabb", "official-ef9d6910530d"),
 )
+NOT_NAMED = "not named"
 README = "the table of the authors' README differs from the data file that their script scores"
 README_DIFFERENCES = {  # the numbers of the data file
     "science, segments": 684,
@@ -57,6 +58,26 @@ def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     return {
         family: signature(SCORE, benchmark="felm", unparsed=unparsed, **fields) for family, unparsed in families.items()
     }
+
+
+def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:
+    """Return the field ``system``: an evaluator whose replies the authors' script reads in another format, or None.
+
+    The script reads ids anywhere in a reply, and ALL_CORRECT with a backslash, only for Vicuna. ``sampled`` replies
+    (cot-cons) are read after "Answer: " for every model.
+    """
+    if sampled or reply_format not in REPLY_FORMATS:
+        return None
+    is_vicuna = "vicuna" in (evaluator or "").lower()
+    return None if is_vicuna == (reply_format == "vicuna") else evaluator or NOT_NAMED
+
+
+def _misread_sentence(value: str) -> str:
+    if "vicuna" in value.lower():
+        return f'the replies of {value} are read after "Answer: "; the authors read ids anywhere in Vicuna\'s replies'
+    if value == NOT_NAMED:
+        return "the replies are read as Vicuna's, but the evaluator is not named (evaluator=vicuna-33b names it)"
+    return f"the replies of {value} are read as Vicuna's"
 
 
 def _never(says: str) -> Field:
@@ -82,6 +103,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "domains": IRRELEVANT,  # only for scores by domain
         # How the model was prompted.
         "evaluator": IRRELEVANT,
+        "system": Field((), _misread_sentence, absent=True),
         "method": Field(("raw", "cot", "cot-cons", "link", "content"), absent=True),
         "by": Field(("segments",), "{value} are judged instead of segments", absent=True),
         # The authors do not say how many samples they took.

@@ -17,7 +17,7 @@ from inspect_ai.util import collect
 from qabench.benchmarks.felm.evaluate import detail, groups, load_responses, reference, scored_reply
 from qabench.benchmarks.felm.formulas import COUNTS, READABLE, RESPONSES
 from qabench.benchmarks.felm.method import CLAIMS_PARAMETERS, NUM_CONS, FelmMethod, Messages, claims_in, judged
-from qabench.benchmarks.felm.official import signatures
+from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import Confusion, FelmClaim
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
@@ -197,10 +197,12 @@ def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None =
         row = state.metadata["row"]
         result, reasons = judged(row, replies, reply_format, claims)
         texts = [reply.text for reply in replies if reply.text is not None]
+        evaluator = str(state.model)
+        system = misread(reply_format, evaluator, sampled=bool(stored["asking"].get("samples")))
         answer = scored_reply(result, texts, reply_format, claims is not None) if texts else state.output.completion
         metadata = {
             "detail": detail(row, result, [reply.text for reply in replies], reasons, claims),
-            "signatures": signatures({**(signed or {}), "evaluator": str(state.model), **stored["asking"]}),
+            "signatures": signatures({**(signed or {}), "evaluator": evaluator, "system": system, **stored["asking"]}),
         }
         absent = {READABLE + name: nan for name in COUNTS}
         return Score(value=absent | result.columns(), answer=answer, metadata=metadata)
