@@ -36,8 +36,8 @@ CLAIM = {
 }
 ANSWER = {"system": TEXT} | {key: _feature(key) for key in ANSWER_KEYS} | {"claims": datasets.List(CLAIM)}
 METADATA = {"question_type": datasets.List(TEXT), "question_type_text": TEXT, "field": TEXT, "specific_field": TEXT}
-QUESTION = {"question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
-LFQA = {"example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}
+QUESTION = {"id": TEXT, "question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
+LFQA = {"id": TEXT, "example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}
 
 
 class ExpertQA(BenchmarkBuilder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -96,7 +97,14 @@ def parse_lfqa(row: Row) -> dict[str, Any]:
     number = row.get("example_id", int)
     if not 0 <= number < 2**63:
         raise DataError(f"{row.where}, field 'example_id': expected an integer of at least 0, got {number}")
-    return {"example_id": number} | {key: row.get(key, str) for key in ("context", "question", "answer")}
+    return {"id": str(number), "example_id": number} | {
+        key: row.get(key, str) for key in ("context", "question", "answer")
+    }
+
+
+def question_id(question: str) -> str:
+    """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
+    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def _question(row: Row) -> dict[str, Any]:
@@ -104,8 +112,10 @@ def _question(row: Row) -> dict[str, Any]:
     metadata = Row.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
     metadata.only("question_type", "field", "specific_field")
     types: str = metadata.get("question_type", str)
+    question = row.get("question", str)
     return {
-        "question": row.get("question", str),
+        "id": question_id(question),
+        "question": question,
         "annotator_id": row.get("annotator_id", str),
         "metadata": {
             "question_type": [part.strip() for part in types.split("|")],

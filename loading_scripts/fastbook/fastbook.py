@@ -9,15 +9,18 @@ from typing import Any
 
 import datasets
 
+from qabench.loading_scripts import dataset_table, open_path
 from qabench.loading_scripts.builder import BenchmarkBuilder
+from qabench.loading_scripts.fastbook.chunks import cut, doc_id, judgments
 from qabench.loading_scripts.fastbook.parse import (
-    parse_qrels,
+    parse_contexts,
     parse_question,
     read_chapter,
     read_keywords,
     read_questions,
 )
 
+NOTEBOOK = ".ipynb"
 STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
 NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
 FLAGS = {"explicit_context": BOOL, "extraneous_answer": BOOL}
@@ -45,7 +48,9 @@ FEATURES: dict[str, dict[str, Any]] = {
         "cells": datasets.List({"position": INTEGER, "cell_type": STRING, "source": STRING}),
     },
     "keywords": {"id": STRING, **NUMBERED, "question_text": STRING, "keywords": STRING},
-    "qrels": {
+    "chunks": {"doc_id": STRING, "chapter": INTEGER, "text": STRING},
+    "qrels": {"query_id": STRING, "doc_id": STRING, "relevance": INTEGER},
+    "contexts": {
         "query_id": STRING,
         **NUMBERED,
         "component_index": INTEGER,
@@ -57,10 +62,10 @@ FEATURES: dict[str, dict[str, Any]] = {
 
 
 class Fastbook(BenchmarkBuilder):
-    """Configs questions, keywords, qrels (split test) and corpus (split corpus), the same of the sample, leaderboard.
+    """Configs questions, keywords, contexts, qrels (split test), corpus and chunks (split corpus), leaderboard.
 
-    ``id`` ("13-4": chapter and question number) joins questions with keywords and with the qrels' ``query_id``;
-    ``chapter`` joins them with the corpus.
+    The sample has the same configs. ``id`` ("13-4": chapter and question number) joins questions with keywords, and
+    with ``query_id`` of contexts and qrels. ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
     """
 
     BENCHMARK = "fastbook"
@@ -86,6 +91,26 @@ class Fastbook(BenchmarkBuilder):
             return iter([read_chapter(path)])
         if self._kind == "keywords":
             return read_keywords(path)
+        if self._kind == "chunks":
+            return _chunk_rows(read_chapter(path))
         if self._kind == "qrels":
-            return chain.from_iterable(map(parse_qrels, read_questions(path)))
+            return self._judged(path, split)
+        if self._kind == "contexts":
+            return chain.from_iterable(map(parse_contexts, read_questions(path)))
         return map(parse_question, read_questions(path))
+
+    def _judged(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        """Yield the qrels of a file of questions; the notebooks of the split are read with it."""
+        if path.suffix == NOTEBOOK:
+            return
+        files = dataset_table("fastbook").config(self.config.name).splits[split]
+        notebooks = [open_path("fastbook", file) for file in files if file.endswith(NOTEBOOK)]
+        chunks = {chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)}
+        for question in map(parse_question, read_questions(path)):
+            for document, relevance in judgments(question, chunks[question["chapter"]]):
+                yield {"query_id": question["id"], "doc_id": document, "relevance": relevance}
+
+
+def _chunk_rows(chapter: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for position, text in enumerate(cut(chapter["text"])):
+        yield {"doc_id": doc_id(chapter["chapter"], position), "chapter": chapter["chapter"], "text": text}

@@ -49,7 +49,7 @@ def parse_question(row: Row) -> dict[str, Any]:
     }
 
 
-def parse_qrels(row: Row) -> list[dict[str, Any]]:
+def parse_contexts(row: Row) -> list[dict[str, Any]]:
     """Return the relevant passages of a question, in order; indexes count from 0. A component may have none."""
     question = parse_question(row)
     numbers = {"query_id": question["id"]} | {key: question[key] for key in ("chapter", "question_number")}

@@ -32,7 +32,12 @@ FIGURES: dict[str, dict[str, tuple[Count, tuple[int, ...]]]] = {
     },
     "corpus": {"Characters of the text by chapter": (lambda row: len(row["text"]), ())},
     "keywords": {"Keyword queries by chapter": (lambda row: 1, (30, 26, 31, 23, 27, 20, 34))},
+    "chunks": {"Chunks by chapter": (lambda row: 1, ())},
     "qrels": {
+        "Judged chunks by chapter": (lambda row: 1, ()),
+        "Chunks with an answer component, by chapter": (lambda row: row["relevance"] > 0, ()),
+    },
+    "contexts": {
         "Passages by chapter": (lambda row: 1, ()),
         "Answer components with a passage, by chapter": (
             lambda row: row["context_index"] == 0,
@@ -57,7 +62,7 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
             published = {ALL: PUBLISHED_CHARACTERS}
         counts: Counter[int] = Counter()
         for row in rows:
-            counts[row["chapter"]] += count(row)
+            counts[_chapter(row)] += count(row)
         figures = dict(sorted(counts.items())) | {ALL: counts.total()}
         tables.append(_by_chapter(title, figures, {} if config.startswith("sample") else published))
     if kind == "questions":
@@ -72,3 +77,8 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
 def _by_chapter(title: str, figures: Mapping[Any, Any], published: Mapping[Any, Any]) -> Table:
     lines = [[chapter, published.get(chapter), figure] for chapter, figure in figures.items()]
     return Table(title, ["chapter", "published", "here"], lines)
+
+
+def _chapter(row: Mapping[str, Any]) -> int:
+    """Return the chapter of a row; qrels have it only in their ids, such as "13-4"."""
+    return int(row["chapter"] if "chapter" in row else row["query_id"].partition("-")[0])

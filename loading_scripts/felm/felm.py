@@ -14,7 +14,7 @@ from qabench.loading_scripts.felm.parse import read_rows
 TEXT = datasets.Value("string")
 TEXTS = datasets.List(TEXT)
 RESPONSES = {
-    **dict.fromkeys(("index", "domain", "source", "prompt", "response"), TEXT),
+    **dict.fromkeys(("id", "index", "domain", "source", "prompt", "response"), TEXT),
     "segmented_response": TEXTS,
     "labels": datasets.List(datasets.Value("bool")),
     **dict.fromkeys(("comment", "type", "ref", "ref_contents"), TEXTS),

@@ -37,7 +37,8 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 def parse_row(row: Row) -> dict[str, Any]:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
-    The fields are the source's: ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual)
+    ``id`` equals ``index``. The other fields are the source's:
+    ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual)
     and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents``
     are lists, not always of one length. Raises DataError that names file, line and field.
     """
@@ -47,6 +48,7 @@ def parse_row(row: Row) -> dict[str, Any]:
     no_lists = domain == TEXT_FOR_LIST
     ref = _no_list(row, "ref") if no_lists else row.texts("ref")
     return {
+        "id": row.get("index", str),
         "index": row.get("index", str),
         "domain": domain,
         "source": row.get("source", str),

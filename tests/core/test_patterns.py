@@ -115,7 +115,7 @@ def long_texts(size: int) -> Iterator[tuple[str, Call]]:
     from qabench.benchmarks.expertqa.claims import split_claims
     from qabench.benchmarks.expertqa.factscore import entities_of, first_sentence, post_processed
     from qabench.benchmarks.expertqa.prompts import split_answer
-    from qabench.benchmarks.fastbook.retrieval import cut_spans
+    from qabench.loading_scripts.fastbook.chunks import cut_spans
 
     yield "cut_spans", lambda _: list(cut_spans("Dr. B\n" * (size // 6), 20))
     yield "split_answer", lambda _: split_answer("So.\n[1] a\n" + "b\n" * (size // 2))

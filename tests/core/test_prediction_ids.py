@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from qabench.benchmarks import benchmark
 from qabench.data.predictions import join, read_predictions
 from qabench.errors import InputError
 
@@ -23,6 +24,15 @@ def test_ids_are_strings_or_integers(identity: Any, tmp_path: Path) -> None:
     found = read_predictions(file, ["answer"])
     assert [row.id for row in found.rows] == ["1", "2"]
     assert [line.reason for line in found.bad_lines] == [f"the id is neither a string nor an integer: {identity!r}"]
+
+
+@pytest.mark.parametrize(("name", "field"), [("felm", "index"), ("expertqa", "example_id")])
+def test_files_may_use_the_datasets_name_of_the_id(name: str, field: str) -> None:
+    predictions = benchmark(name).read(
+        [{field: 7, "answer": "a"}, {"id": "8", field: 9, "answer": "b"}, {"answer": "c"}]
+    )
+    assert [row.id for row in predictions.rows] == ["7", "8"]
+    assert predictions.bad_lines[0].reason == f"without 'id' or '{field}' (keys: 'answer')"
 
 
 class Endless(io.RawIOBase):

@@ -15,7 +15,6 @@ from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_m
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
 from qabench.benchmarks.fastbook.evaluate import parse_corpus, parse_run_with_texts
-from qabench.benchmarks.fastbook.retrieval import cut_spans
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs
@@ -28,6 +27,7 @@ from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import UnreadableReply
 from qabench.llm.exchange import read_reply as read_chat_reply
+from qabench.loading_scripts.fastbook.chunks import cut_spans
 from qabench.retrieval.bm25.tokenizers import words
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.kiwix import _read_feed

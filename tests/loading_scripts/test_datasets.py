@@ -49,6 +49,17 @@ def test_card_names_configs_and_features(name: str) -> None:
         assert set(info.splits or ()) <= set(table.configs[config].splits)
 
 
+DOCUMENTS = {"corpus", "chunks", "qrels", "contexts", LEADERBOARD}  # configs that are not about questions
+
+
+@pytest.mark.parametrize("name", benchmark_names())
+def test_questions_have_an_id(name: str) -> None:
+    for config in dataset_table(name).configs:
+        if config.removeprefix("sample_") not in DOCUMENTS:
+            features = builder(name, config).info.features
+            assert features["id"].dtype == "string" and next(iter(features)) == "id", config
+
+
 @pytest.mark.parametrize("name", benchmark_names())
 def test_card_has_the_sizes(name: str, mirror: Path) -> None:
     counted = 0

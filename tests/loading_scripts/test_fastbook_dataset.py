@@ -52,7 +52,7 @@ def check_source(load: Load, prefix: str, questions: Path, keywords: Path, noteb
     rows = load(prefix or "questions")
     assert [back(row) for row in rows] == raw
     assert [row["id"] for row in rows] == ids == list(dict.fromkeys(ids))
-    assert load(f"{prefix}_qrels".lstrip("_")) == [
+    assert load(f"{prefix}_contexts".lstrip("_")) == [
         {
             "query_id": row["id"],
             **{key: row[key] for key in ("chapter", "question_number")},
@@ -145,3 +145,20 @@ def test_a_broken_keyword_row_is_named(text: str, message: str, tmp_path: Path) 
     file.write_text(header + text)
     with pytest.raises(DataError, match=message):
         list(read_keywords(file))
+
+
+def test_ir_measures_reads_the_qrels(load: Load) -> None:
+    ir_measures = pytest.importorskip("ir_measures")
+    chunks, rows = load("sample_chunks"), load("sample_qrels")
+    chapters = {row["id"]: row["chapter"] for row in load("sample")}
+    judged = [(id, row["doc_id"]) for id, chapter in chapters.items() for row in chunks if row["chapter"] == chapter]
+    assert [(row["query_id"], row["doc_id"]) for row in rows] == judged
+    texts = {row["doc_id"]: row["text"] for row in chunks}
+    for row in load("sample_contexts"):  # the sample's chunks hold whole passages; ftfy straightens an apostrophe
+        holding = {document for document, text in texts.items() if row["context"] in text}
+        assert holding <= {line["doc_id"] for line in rows if line["query_id"] == row["query_id"] and line["relevance"]}
+    qrels = [ir_measures.Qrel(row["query_id"], row["doc_id"], row["relevance"]) for row in rows]
+    perfect = [ir_measures.ScoredDoc(row["query_id"], row["doc_id"], float(row["relevance"])) for row in rows]
+    with_relevant = {row["query_id"] for row in rows if row["relevance"]}
+    mean = ir_measures.calc_aggregate([ir_measures.nDCG @ 1000], qrels, perfect)[ir_measures.nDCG @ 1000]
+    assert 0 < mean == pytest.approx(len(with_relevant) / len(chapters))

@@ -27,7 +27,12 @@ def raw_lines(path: Path) -> list[dict[str, Any]]:
 def expected(raw: dict[str, Any]) -> dict[str, Any]:
     """A raw row with the dataset's types, independent of the parser."""
     lists = {key: [] if raw[key] == "" else raw[key] for key in ("type", "ref", "ref_contents")}
-    return {**raw, **lists, "response": None if isinstance(raw["response"], float) else raw["response"]}
+    return {
+        "id": raw["index"],
+        **raw,
+        **lists,
+        "response": None if isinstance(raw["response"], float) else raw["response"],
+    }
 
 
 def raw_row(**changes: Any) -> dict[str, Any]:

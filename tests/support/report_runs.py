@@ -14,8 +14,8 @@ from answer_styles import STYLES, answers
 from qabench import evaluate_predictions, load_dataset
 from qabench.answers import loads
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks.expertqa.questions import question_id
 from qabench.evaluation import ANSWERED, FAILED, Evaluation, Message, Record
+from qabench.loading_scripts.expertqa.parse import question_id
 
 INSTRUCTION = "Answer the question with what you know. Give the answer only, one item a line. The date is 11-20-2023."
 MODEL = "openai/imaginary-1"

@@ -112,6 +112,7 @@ class Benchmark(Displayed, ABC):
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
+        id_fields: the names that a prediction's id may have: "id", and the dataset's own name for it.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
         model_fields: the fields of signatures that name a model whose verdicts or labels are scored.
         needs: what a machine must have for official results, for ``qabench env``.
@@ -130,6 +131,7 @@ class Benchmark(Displayed, ABC):
     groupings: ClassVar[Mapping[str, str]]
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
+    id_fields: ClassVar[tuple[str, ...]] = ("id",)
     failures_official: ClassVar[bool] = False
     model_fields: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
@@ -168,7 +170,7 @@ class Benchmark(Displayed, ABC):
         """
         from qabench.data.predictions import read_predictions
 
-        return read_predictions(source, self.prediction_fields)
+        return read_predictions(source, self.prediction_fields, self.id_fields)
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return the fields of a prediction that would get the record's scores; see ``prediction_fields``."""

@@ -110,15 +110,22 @@ class Joined:
         return [f"{kind}: {len(items)} ({some(items)})" for kind, items in sentences if items]
 
 
-def read_predictions(source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = ()) -> Predictions:
+def read_predictions(
+    source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
+) -> Predictions:
     """Return the predictions of a file, of standard input ("-"), or of a list in memory.
 
-    A line must have at least one of the fields in ``needs``, if there are any. Raises InputError: the file cannot be
-    read, or has no predictions.
+    Args:
+        source: the file or the list.
+        needs: a line must have at least one of these fields, if there are any.
+        ids: the names of the field with the question's id. A line's first one counts.
+
+    Raises:
+        InputError: the file cannot be read, or has no predictions.
     """
     if not isinstance(source, str | Path):
-        return _collected("the predictions given", enumerate(source, 1), needs)
-    return parse_predictions(read_bytes(source), source_name(source), needs)
+        return _collected("the predictions given", enumerate(source, 1), needs, ids)
+    return parse_predictions(read_bytes(source), source_name(source), needs, ids)
 
 
 def source_name(source: str | Path) -> str:
@@ -126,13 +133,13 @@ def source_name(source: str | Path) -> str:
     return "standard input" if str(source) == STDIN else str(source)
 
 
-def parse_predictions(data: bytes, name: str, needs: Sequence[str] = ()) -> Predictions:
+def parse_predictions(data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)) -> Predictions:
     """Return the predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
-        return _collected(name, enumerate(_json_list(data, name), 1), needs)
+        return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
     if (count := data.count(b"\n")) > MOST_LINES:
         raise InputError(f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}")
-    return _collected(name, numbered_lines(data), needs)
+    return _collected(name, numbered_lines(data), needs, ids)
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
@@ -220,11 +227,11 @@ def _json_list(data: bytes, name: str) -> list[Any]:
         raise InputError(f"{name} begins like a JSON list, but is {why_not_json(error)}") from None
 
 
-def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]) -> Predictions:
+def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str], ids: Sequence[str]) -> Predictions:
     rows: list[Prediction] = []
     bad: list[BadLine] = []
     for number, item in items:
-        parsed = _parse(number, item, needs)
+        parsed = _parse(number, item, needs, ids)
         (rows if isinstance(parsed, Prediction) else bad).append(parsed)  # type: ignore[arg-type]
     if not rows:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
@@ -233,7 +240,7 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
     return Predictions(name, tuple(rows), tuple(bad))
 
 
-def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine:
+def _parse(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]) -> Prediction | BadLine:
     try:
         row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
     except ValueError as error:
@@ -241,11 +248,12 @@ def _parse(number: int, item: Any, needs: Sequence[str]) -> Prediction | BadLine
     if not isinstance(row, Mapping):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     keys = f"{', '.join(map(repr, row)) or 'none':.200}"
-    if "id" not in row:
-        return BadLine(number, f"without 'id' (keys: {keys})")
+    id_field = next((name for name in ids if name in row), None)
+    if id_field is None:
+        return BadLine(number, f"without {' or '.join(map(repr, ids))} (keys: {keys})")
     if needs and not any(name in row for name in needs):
         return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
-    identity = row["id"]
+    identity = row[id_field]
     if isinstance(identity, int) and not isinstance(identity, bool):  # some datasets number their questions
         return Prediction(number, str(identity), row)
     if not isinstance(identity, str):

@@ -16,9 +16,9 @@ from scripted_model import in_order, run
 
 from qabench.benchmarks.expertqa.passages import load_passages
 from qabench.benchmarks.expertqa.prompts import split_answer
-from qabench.benchmarks.expertqa.questions import question_id
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.errors import InputError
+from qabench.loading_scripts.expertqa.parse import question_id
 from qabench.runs.log import read_run
 
 ANSWER = """Light takes eight minutes [1]. It is fast [2][1]! Who would have thought so?

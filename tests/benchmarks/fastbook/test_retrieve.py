@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from official_retrieval import fix
 
-from qabench.benchmarks.fastbook import retrieval as chunking
 from qabench.benchmarks.fastbook.retrieval import Query, make_queries, parse_method, rank_fts
 from qabench.benchmarks.fastbook.study import CHUNKERS, load_study, qrels_text, run, run_text
 from qabench.errors import InputError, MissingExtra
+from qabench.loading_scripts.fastbook import chunks as chunking
 from qabench.retrieval.bm25.index import Hits
 
 pieces = st.sampled_from(["w{}", "W{}", "w{}.", "w{}!\u201d", "w{}\n", "w{}\n\n", "e.g. w{}", "w{},", "(w{})"])

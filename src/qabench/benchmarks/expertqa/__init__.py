@@ -240,6 +240,7 @@ class ExpertQA(Benchmark):
         ),
     )
     prediction_fields = ("answer", "claims")
+    id_fields = ("id", "example_id")
     commands = ("claims", "attribute", "facts")
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:

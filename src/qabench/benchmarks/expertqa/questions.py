@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -101,11 +100,6 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
     return Questions(table.name, name, file_digest("expertqa", path), rows)
 
 
-def question_id(question: str) -> str:
-    """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
-    return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
 def _questions(path: Path, config: str | None) -> Iterator[Question]:
     for row in read_json_lines(path):
         parsed = _parsed(row, config)
@@ -115,7 +109,7 @@ def _questions(path: Path, config: str | None) -> Iterator[Question]:
         if answers:
             groups["system"] = [answer["system"] for answer in answers]
         yield Question(
-            id=str(parsed["example_id"]) if "example_id" in parsed else question_id(parsed["question"]),
+            id=parsed["id"],
             text=parsed["question"],
             field=metadata["field"] if metadata else _fields().get(parsed["question"]),
             reference=_reference(parsed),

@@ -1,9 +1,7 @@
 """Chunks of chapters, queries, and the retrieval methods that rank the chunks of each query's own chapter.
 
 The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of OpenAI's cl100k, Punkt
-sentences, 64 tokens of overlap); ``cut_as_source`` does the same. ``cut`` does not need a model or a download: a token
-is a word or a punctuation mark (between 1.2% fewer and 0.2% more tokens than with cl100k on the seven chapters), a
-sentence ends by the rules below or at the end of a line, and a chapter is not halved.
+sentences, 64 tokens of overlap); ``cut_as_source`` does the same. The dataset's own chunks do not need llama-index.
 
 Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction). Both run on
 sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and of Stanford's ColBERT. (PyLate
@@ -12,84 +10,19 @@ pins releases of transformers that need huggingface-hub < 2, which qabench canno
 
 from __future__ import annotations
 
-import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
+from qabench.loading_scripts.fastbook.chunks import check_sizes
 from qabench.models.loader import locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
-
-CHUNKER = "sentences-1"  # the number changes when any chunk changes
-LONGEST_ABBREVIATION = 16  # characters, with what must precede it
-TOKEN = re.compile(r"\w+|[^\w\s]")
-LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-# A full stop, closing quotes and brackets, whitespace, and a character that can begin a sentence.
-STOP = re.compile(r"(?<![.!?])[.!?]++[\"'”’)\]*_`]*+\s++(?=[^\sa-z,;:)\]])")
-ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'])(?:[A-Z]|[Dd]r|[Mm]rs?|[Mm]s|[Pp]rof|[Ss]t|[Ff]ig|[Ee]q|[Nn]o|vs|cf|al|etc|e\.g|i\.e)$"
-)
-
-Unit = tuple[int, int, int]
-"""Start, end and number of tokens of a part of the text that is not split: a sentence or line, and whitespace."""
-
-
-def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
-    """Return the chunks of a text in order, without whitespace at their ends.
-
-    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
-    previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter of the size); a sentence longer than
-    ``size`` is split after ``size`` tokens. Raises InputError for sizes out of range.
-    """
-    return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
-
-
-def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
-    """Return (start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
-    overlap = check_sizes(size, overlap)
-    units = list(_units(text, size))
-    spans, first, tokens = [], 0, 0
-    for i, (_, _, count) in enumerate(units):
-        if tokens + count > size:
-            spans.append((units[first][0], units[i - 1][1]))
-            first, tokens = _overlapping(units, first, i, min(overlap, size - count))
-        tokens += count
-    if tokens:
-        spans.append((units[first][0], len(text)))
-    return spans
-
-
-def check_sizes(size: int, overlap: int | None) -> int:
-    """Return the overlap, after a check of both values. Raises InputError as ``cut``."""
-    if size < 1:
-        raise InputError(f"the chunk size is {size}; it must be at least 1 token")
-    overlap = min(size // 4, 64) if overlap is None else overlap  # 64 in the source, for 500 tokens
-    if not 0 <= overlap < size:
-        raise InputError(f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size")
-    return overlap
-
-
-def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Return (start, end) of each sentence or line; together they are the whole text.
-
-    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows, or an abbreviation
-    or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
-    """
-    for line in LINE.finditer(text):
-        start = line.start()
-        for stop in STOP.finditer(text, line.start(), line.end()):
-            if not ABBREVIATION.search(text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()):
-                yield start, stop.end()
-                start = stop.end()
-        if start < line.end():
-            yield start, line.end()
 
 
 def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
@@ -108,24 +41,6 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
     parts = [text[i : i + half] for i in range(0, len(text), half)]
     splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
     return [chunk for part in parts for chunk in splitter.split_text(part)]
-
-
-def _units(text: str, size: int) -> Iterator[Unit]:
-    for start, end in sentences(text):
-        tokens = [match.start() for match in TOKEN.finditer(text, start, end)]
-        bounds = [start, *tokens[size::size], end]
-        counts = [min(size, len(tokens) - at) for at in range(0, len(tokens), size)] or [0]
-        for (left, right), count in zip(pairwise(bounds), counts, strict=True):
-            yield left, right, count
-
-
-def _overlapping(units: list[Unit], first: int, at: int, most: int) -> tuple[int, int]:
-    """Return the first unit of the chunk that continues with ``units[at]``, and how many tokens it repeats."""
-    start, tokens = at, 0
-    while start - 1 > first and tokens + units[start - 1][2] <= most:
-        start -= 1
-        tokens += units[start][2]
-    return start, tokens
 
 
 KINDS = ("question", "keywords")

@@ -14,16 +14,16 @@ from typing import Any
 
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
-from qabench.benchmarks.fastbook.retrieval import CHUNKER, Method, check_sizes, cut, cut_as_source, make_queries
+from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.fastbook.chunks import CHUNKER, check_sizes, cut, doc_id, judgments
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
 from qabench.stats import Interval, bootstrap_mean
-from qabench.text.normalize import repaired
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
@@ -166,11 +166,6 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
     return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
 
 
-def doc_id(chapter: int, position: int) -> str:
-    """Return the id of a chunk: "13-c4" is the chunk at position 4 (from 0) of chapter 13."""
-    return f"{chapter}-c{position}"
-
-
 def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
     """Return a TREC run; see ``run_lines``."""
     return "".join(
@@ -180,18 +175,12 @@ def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: 
 
 
 def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
-    """Return judgments: lines of query id, "0", document id, and the number of answer components in the chunk.
-
-    Every chunk of a question's chapter is judged, including those with 0, so that a question whose components are in no
-    chunk is part of the means of other programs, as in qabench.
-    """
-    lines = []
-    for row in questions:
-        components = [[repaired(context) for context in part["context"]] for part in row["answer_context"]]
-        for position, chunk in enumerate(map(repaired, corpus[row["chapter"]])):
-            relevance = sum(any(context in chunk for context in contexts) for contexts in components)
-            lines.append(f"{row['id']} 0 {doc_id(row['chapter'], position)} {relevance}\n")
-    return "".join(lines)
+    """Return TREC qrels: lines of query id, "0", document id and relevance; see ``judgments``."""
+    return "".join(
+        f"{row['id']} 0 {document} {relevance}\n"
+        for row in questions
+        for document, relevance in judgments(row, corpus[row["chapter"]])
+    )
 
 
 def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:

@@ -17,9 +17,10 @@ from inspect_ai.solver import TaskState
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores, mean_of
 from qabench.benchmarks.fastbook.evaluate import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-from qabench.benchmarks.fastbook.study import Outcome, Study, doc_id, load_study, run
+from qabench.benchmarks.fastbook.study import Outcome, Study, load_study, run
 from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import signature
+from qabench.loading_scripts.fastbook.chunks import doc_id
 from qabench.retrieval import Hits
 from qabench.tasks.common import answer_of, chosen, column_means, sample, task_metadata
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt

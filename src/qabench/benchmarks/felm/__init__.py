@@ -74,6 +74,7 @@ class Felm(Benchmark):
     )
     headline = ("f1",)
     prediction_fields = ("reply", "labels", "answer")
+    id_fields = ("id", "index")
     options = (
         Option(
             "reply_format",
