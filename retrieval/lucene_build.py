@@ -10,20 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.workers import iterate_parallel, killed_with_parent, most_workers
-from qabench.retrieval.corpus_file import CorpusFile
+from qabench.retrieval.corpus_file import Documents
 from qabench.retrieval.documents import SOURCES
 from qabench.retrieval.java import anserini_jar, java_command
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable
 from qabench.retrieval.wiki.zim import ZimFile, opened
-
-if TYPE_CHECKING:
-    from datasets import Dataset
 
 DOCUMENTS_PER_FILE = 20_000  # Anserini reads each file in one thread
 ENTRIES_PER_PART = 256  # of a ZIM file, parsed in one process
@@ -74,35 +70,11 @@ def _write_collection(documents: Iterable[Document], folder: Path, progress: Cal
     return size
 
 
-def documents_of(rows: Iterable[dict[str, Any]], column: str, source: str) -> Iterator[Document]:
-    """Yield the documents of rows.
-
-    A document's id is the row's ``id`` if it has one, else its position. The columns ``title`` and ``url`` are stored
-    with the text.
-    """
-    for position, row in enumerate(rows):
-        text = row.get(column)
-        if not isinstance(text, str):
-            raise InputError(
-                f"{source}: document {position} has no text in {column!r}: {text!r:.60}; its fields are "
-                f"{', '.join(row) or '(none)'}"
-            )
-        id = row.get("id")
-        fields = {name: row[name] for name in SOURCES if isinstance(row.get(name), str)}
-        yield {"id": str(id if isinstance(id, str | int) else position), "contents": text, **fields}
-
-
-def file_documents(path: Path, column: str) -> Iterator[Document]:
-    """Yield the documents of a .jsonl or .parquet file."""
-    return documents_of(CorpusFile.open(path, column).rows(), column, str(path))
-
-
-def dataset_documents(rows: Dataset, name: str, column: str) -> Iterator[Document]:
-    """Yield the documents of a dataset, which errors call ``name``."""
-    if column not in rows.column_names:
-        raise InputError(f"{name} has no column {column!r}; the columns are {', '.join(rows.column_names)}")
-    columns = [column, *(extra for extra in ("id", *SOURCES) if extra in rows.column_names and extra != column)]
-    return documents_of(rows.select_columns(columns), column, name)
+def lucene_documents(documents: Documents) -> Iterator[Document]:
+    """Yield documents in the form that Anserini reads. The columns ``title`` and ``url`` are stored with the text."""
+    for id, text, row in documents:
+        sources = {name: row.fields[name] for name in SOURCES if isinstance(row.fields.get(name), str)}
+        yield {"id": id, "contents": text, **sources}
 
 
 def zim_documents(path: Path, unreadable: list[tuple[str, str]]) -> Iterator[Document]:

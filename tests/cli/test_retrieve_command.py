@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from datasets import Dataset
 from typer.testing import CliRunner
 
 from qabench.cli import app
+from qabench.cli.retrieve import METHODS
 from qabench.errors import InputError
-from qabench.retrieval import BM25Index
+from qabench.retrieval import BM25Index, lucene_build
+from qabench.retrieval.bm25 import formulas
 
 ROWS = [
     {"name": "saturn", "body": "Saturn is a giant planet with rings"},
@@ -48,9 +51,9 @@ def test_files_of_each_format_give_the_same_run(tmp_path: Path, suffix: str) -> 
         options = {"sep": "\t"} if suffix == "tsv" else {}
         getattr(dataset, {"jsonl": "to_json", "parquet": "to_parquet"}.get(suffix, "to_csv"))(target, **options)
     out = retrieve(path, "--column", "body", "--id-column", "name", "--queries", queries, "--output", run)
-    assert out == f"{run}: 3 documents for 2 queries\n"
+    assert out == f"{run}: 3 documents for 2 queries, ranked by bm25+, k1=1.5, b=0.75, delta=1.0\n"
     lines = [line.split() for line in run.read_text().splitlines()]
-    assert [" ".join(line[:4]) for line in lines] == RUN and {line[5] for line in lines} == {"bm25"}
+    assert [" ".join(line[:4]) for line in lines] == RUN and {line[5] for line in lines} == {"bm25+"}
     hits = BM25Index([row["body"] for row in ROWS]).search("giant planet", 2)
     assert [float(line[4]) for line in lines[:2]] == pytest.approx(hits.scores, rel=1e-6)
 
@@ -76,18 +79,22 @@ def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"--column": "text"}, "no column 'text'; the columns are name, body"),
+        ({"--column": "text"}, "no column 'text'; its columns are name, body"),
         ({"--id-column": "key"}, "no column 'key'; its columns are name, body"),
         ({"--queries": "missing.jsonl"}, "file not found: missing.jsonl"),
         ({"--queries": "planets [1].csv"}, "no column query, question, text; its columns are name, body"),
         ({"--split": "train"}, "--split are for datasets"),
+        ({"--method": "bm25"}, "unknown BM25 method 'bm25'; allowed: bm25"),
+        ({"--method": "okapi", "--delta": "1"}, "--delta is for the methods bm25+ and bm25l, not for okapi"),
+        ({"--epsilon": "1"}, "--epsilon is for the method okapi, not for bm25+"),
+        ({"--b": "2"}, "b is 2.0"),
         ({"--id-column": "body", "--output": "run.trec"}, "'Mars is a small red planet' cannot be in a TREC run"),
     ],
 )
 def test_wrong_usage(source: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], message: str) -> None:
     monkeypatch.chdir(source.parent)
     values = {"--column": "body", "--queries": "red", **options}
-    with pytest.raises(InputError, match=message.replace("[", r"\[")):
+    with pytest.raises(InputError, match=re.escape(message)):
         retrieve(source.name, *(part for option in values.items() for part in option))
 
 
@@ -96,3 +103,85 @@ def test_repeated_ids(tmp_path: Path) -> None:
     Dataset.from_list([*ROWS, ROWS[0]]).to_json(path)
     with pytest.raises(InputError, match="the id 'saturn' is repeated in the column 'name'"):
         retrieve(path, "--column", "body", "--id-column", "name", "--queries", "red")
+
+
+GAPS = {
+    "csv": 'id,body\n007,"red, small\nplanet"\n\n008,\n009,NA\n010, \n',
+    "tsv": "id\tbody\n007\tred planet\n\n\n008\n009\tNA\n010\t \n",
+    "jsonl": '{"id": "007", "body": "red"}\n\n{"id": "x"}\n\n{"id": "008", "body": null}\n'
+    '{"id": "009", "body": "NA"}\n',
+    "json": '[{"id": "007", "body": "red"}, {"id": "008", "body": ""}, {"id": "009", "body": "NA"}]',
+}
+FIRST = {
+    "csv": "2 rows * line 5",
+    "tsv": "2 rows * line 5",
+    "jsonl": "2 rows * line 3",
+    "json": "1 row * row 1 (from 0)",
+}
+
+
+@pytest.mark.parametrize("suffix", GAPS)
+def test_rows_without_text_are_skipped_with_one_note(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"rows.{suffix}"
+    path.write_text(GAPS[suffix], encoding="utf-8")
+    arguments = ["retrieve", str(path), "--column", "body", "--queries", "red NA", "--json"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert sorted(hit["id"] for hit in json.loads(done.stdout)["documents"]) == ["007", "009"]
+    count, place = FIRST[suffix].split(" * ")
+    assert f"rows.{suffix}: skipped {count} without text in 'body', the first in {place}\n" in done.stderr
+    with pytest.raises(InputError, match=re.escape(f"{place} has no text in 'body'")):
+        retrieve(*arguments[1:], "--strict")
+
+
+def test_variant_and_parameters_are_options(source: Path) -> None:
+    options = ("--method", "bm25l", "--k1", 2, "--b", 0.5, "--delta", 1.5)
+    arguments = (source, "--column", "body", "--queries", "giant planet", *options)
+    shown = json.loads(retrieve(*arguments, "--json"))
+    assert shown["bm25"] == {"method": "bm25l", "k1": 2, "b": 0.5, "delta": 1.5}
+    index = BM25Index([row["body"] for row in ROWS], method="bm25l", k1=2, b=0.5, delta=1.5)
+    assert [hit["score"] for hit in shown["documents"]] == index.search("giant planet", 2).scores
+    assert "ranked by bm25l, k1=2.0, b=0.5, delta=1.5" in retrieve(*arguments)
+    assert METHODS == formulas.METHODS
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('{"id": "a", "body": "b"}\n{"body": "c"}', "line 2 has no column 'id'; its columns are body"),
+        ('{"id": "a", "body": "b"}\n\n{"id": null, "body": "c"}', "line 3 has the id None in 'id'; expected text"),
+        ('{"body": "b"}\n{"id": 5, "body": "c"}', "line 2 has an id, but the first row has none"),
+        ('{"body": 7}', "line 1 has no text in 'body': 7"),
+        ("[1]", "line 1 is not a JSON object"),
+        ("", "has no documents"),
+    ],
+)
+def test_ids_are_never_replaced_by_positions(tmp_path: Path, rows: str, message: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(rows)
+    with pytest.raises(InputError, match=re.escape(message)):
+        retrieve(path, "--column", "body", "--queries", "b")
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2,3\n", 'a,b\n"1', "a\n\udcff"])
+def test_damaged_csv_is_named(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match=r"rows\.csv,? .*line [012]"):
+        retrieve(path, "--column", "b", "--queries", "b")
+
+
+def test_index_reads_csv_and_its_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[dict[str, str]] = []
+    monkeypatch.setattr(lucene_build, "build_lucene", lambda documents, *_: built.extend(documents) or len(built))
+    path = tmp_path / "rows.csv"
+    path.write_text("docno,text,title\n007,red planet,Mars\n008,,Void\n", encoding="utf-8")
+    options = ["index", str(path), "--output", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [*options, "--id-column", "docno"], catch_exceptions=False)
+    assert built == [{"id": "007", "contents": "red planet", "title": "Mars"}]
+    assert "skipped 1 row without text in 'text', the first in line 3" in done.stderr
+    for option, message in (
+        ("--strict", "line 3 has no text"),
+        ("--id-column=key", "no column 'key'; its columns are"),
+    ):
+        with pytest.raises(InputError, match=message):
+            CliRunner().invoke(app, [*options, option], catch_exceptions=False)

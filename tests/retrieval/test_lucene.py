@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from datasets import load_dataset
 from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.answers import Options, answering
@@ -114,7 +113,7 @@ def test_indexes_of_other_versions(tmp_path: Path) -> None:
 
 
 def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"text": "The moon orbits.", "title": "Moon", "id": 7}, {"text": "The sun \u2600 shines.", "title": None}]
+    rows = [{"text": "The moon orbits.", "title": "Moon", "id": 7}, {"text": "The sun \u2600 shines.", "id": 8}]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     monkeypatch.setattr(lucene_build, "DOCUMENTS_PER_FILE", 1)
@@ -131,10 +130,14 @@ def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (sun,) = open_engine(f"lucene:{folder}").search("sun").documents
         assert (sun.text, sun.source) == ("The sun \u2600 shines.", "")
     (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "rows.csv").write_text("text\na")
-    messages = {"empty.jsonl": "has no documents", "rows.csv": "neither a .jsonl", "no/set": "add --split NAME"}
+    (tmp_path / "rows.txt").write_text("text\na")
+    messages = {
+        "empty.jsonl": "has no documents",
+        "rows.txt": "unknown format",
+        "no/set": "add --split NAME",
+    }
     for name, message in (messages | {"rows.jsonl": "already exists"}).items():
-        error = run(tmp_path / name, "--output", folder).exception
+        error = run(tmp_path / name, "--output", folder if name == "rows.jsonl" else folder.parent / "new").exception
         assert isinstance(error, InputError) and message in str(error)
     assert sorted(path.name for path in folder.parent.iterdir()) == ["index0", "index1"]
     with pytest.raises(QabenchError, match="Anserini could not build the index"):
@@ -143,23 +146,17 @@ def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not (tmp_path / "failed").exists()
 
 
-@pytest.mark.parametrize("line", ['{"text": 5}', "[1]", "{", '{"other": "x"}', "[" * 5000])
-def test_a_row_without_text_is_named(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "texts.jsonl"
-    path.write_text('{"text": "a"}\n' + line)
-    with pytest.raises(InputError, match="document 1"):
-        list(lucene_build.file_documents(path, "text"))
-
-
-def test_a_split_of_a_dataset(tmp_path: Path) -> None:
+def test_a_split_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "set"
     folder.mkdir()
     (folder / "train.jsonl").write_text('{"body": "a", "url": "u", "other": 1}\n{"body": "b", "url": null, "other": 2}')
-    rows = load_dataset(str(folder), split="train")
-    documents = list(lucene_build.dataset_documents(rows, "set", "body"))
+    options = ["index", str(folder), "--split", "train", "--output", str(tmp_path / "out"), "--column"]
+    documents: list[dict[str, str]] = []
+    monkeypatch.setattr(lucene_build, "build_lucene", lambda found, *_: documents.extend(found) or len(documents))
+    CliRunner().invoke(app, [*options, "body"], catch_exceptions=False)
     assert documents == [{"id": "0", "contents": "a", "url": "u"}, {"id": "1", "contents": "b"}]
-    with pytest.raises(InputError, match="has no column 'text'; the columns are body, url, other"):
-        lucene_build.dataset_documents(rows, "set", "text")
+    with pytest.raises(InputError, match="has no column 'text'; its columns are body, url, other"):
+        CliRunner().invoke(app, [*options, "text"], catch_exceptions=False)
 
 
 def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.MonkeyPatch) -> None:

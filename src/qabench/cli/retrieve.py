@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import itertools
 import os
 from collections import Counter
@@ -14,17 +13,28 @@ import typer
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format, JsonOnly
-from qabench.cli.output import hint, print_json, print_table, progress_bar, say
+from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table, one_line, write_document, write_line
 
 if TYPE_CHECKING:
-    from datasets import Dataset
+    from qabench.retrieval.corpus_file import Documents
 
-KINDS = {".csv": "csv", ".tsv": "csv", ".jsonl": "json", ".json": "json", ".parquet": "parquet"}
 QUERIES = ("query", "question", "text")  # columns of a file of queries; the first that exists is used
 QUERY_IDS = ("id", "query_id", "qid")
 SHOWN = 80  # characters of a document
+METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")  # of BM25Index, which is not imported for help
+
+TextColumn = Annotated[str, typer.Option("--column", metavar="NAME", help="The column with the text.")]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id-column",
+        metavar="NAME",
+        help="The column with the documents' ids. Default: id, else the row's number from 0.",
+    ),
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Stop at a row without text, instead of skipping it.")]
 
 
 def retrieve(
@@ -34,7 +44,7 @@ def retrieve(
             metavar="SOURCE", help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row."
         ),
     ],
-    column: Annotated[str, typer.Option("--column", help="The column with the text.")],
+    column: TextColumn,
     queries: Annotated[
         str,
         typer.Option(
@@ -43,19 +53,32 @@ def retrieve(
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
         ),
     ],
-    id_column: Annotated[
-        str | None,
-        typer.Option(
-            "--id-column", help="The column with the documents' ids. Default: id, else the row's number from 0."
-        ),
-    ] = None,
+    id_column: IdColumn = None,
     k: Annotated[int, typer.Option("-k", "--k", min=1, help="The maximum number of documents per query.")] = 10,
     everything: Annotated[
         bool, typer.Option("--all", help="Also return documents that share no term with the query, up to k.")
     ] = False,
-    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help=f"The BM25 variant: {', '.join(METHODS)}.",
+            autocompletion=lambda incomplete: [name for name in METHODS if name.startswith(incomplete)],
+        ),
+    ] = METHODS[0],
+    k1: Annotated[float, typer.Option("--k1", metavar="X", help="The saturation of repeated terms, 0 or more.")] = 1.5,
+    b: Annotated[float, typer.Option("--b", metavar="X", help="The weight of document length, 0 to 1.")] = 0.75,
+    delta: Annotated[
+        float | None,
+        typer.Option("--delta", metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="For okapi (default: 0.25).")] = None,
+    strict: Strict = False,
+    config: Annotated[str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")] = None,
     split: Annotated[
-        str | None, typer.Option("--split", help="The split of a dataset; needed if it has several.")
+        str | None,
+        typer.Option("--split", metavar="NAME", help="The split of a dataset; needed if it has several."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a TREC run instead of printing.")
@@ -64,39 +87,53 @@ def retrieve(
 ) -> None:
     """Rank the rows of a file or dataset for queries, by BM25 with the scores of `BM25Index`.
 
-    Documents that share no term with a query are not returned.
+    Rows without text are skipped. Documents that share no term with a query are not returned.
     """
     from qabench.io.files import check_writable, write_text
     from qabench.retrieval import BM25Index
 
     if output:
         check_writable(output)
+    options = _bm25_options(method, k1, b, delta, epsilon)
     texts_by_id = _queries(queries)
-    rows = _rows(source, config, split)
-    ids = _ids(rows, id_column, source)
+    documents = _documents(source, column, id_column, strict, config, split)
+    ids, texts = _collected(documents)
     with progress_bar("Indexing", "documents") as show:
-        index = BM25Index.from_dataset(rows, column, progress=lambda done: show(done, len(rows)))
+        index = BM25Index(texts, progress=lambda done: show(done, len(texts)), **options)
     ranked: list[dict[str, Any]] = []
     for (name, query), hits in zip(texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True):
         terms = set(index.tokenizer(query))
         for rank, (position, score) in enumerate(hits, 1):
-            text = rows[position][column]
+            text = texts[position]
             if everything or not terms.isdisjoint(index.tokenizer(text)):
                 ranked.append({"query": name, "rank": rank, "id": ids[position], "score": score, "text": text})
     if unmatched := len(texts_by_id) - len({document["query"] for document in ranked}):
         hint(f"queries that share no term with a document: {unmatched}; --all returns documents anyway")
+    used = index.parameters.used()
+    ranker = ", ".join([method, *(f"{name}={value}" for name, value in used.items() if name != "method")])
     if output:
-        write_text(output, _run(ranked))
-        say(f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries")
+        tag = method if method.startswith("bm25") else f"bm25-{method}"
+        write_text(output, _run(ranked, tag))
+        say(f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries, ranked by {ranker}")
     else:
         names = ["query", "rank", "id", "score", "text"][len(texts_by_id) == 1 :]
         cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
         lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
-        table = Table(f"{len(rows):,} documents of {source}, ranked by BM25", names, lines)
-        print_table(table, format, {"queries": texts_by_id, "documents": ranked})
+        table = Table(f"{len(texts):,} documents of {source}, ranked by {ranker}", names, lines)
+        print_table(table, format, {"bm25": used, "queries": texts_by_id, "documents": ranked})
 
 
-def _run(ranked: list[dict[str, Any]]) -> str:
+def _bm25_options(method: str, k1: float, b: float, delta: float | None, epsilon: float | None) -> dict[str, Any]:
+    """Return the options of ``BM25Index``. Raises InputError for one that the method does not use."""
+    if delta is not None and method not in ("bm25+", "bm25l"):
+        raise InputError(f"--delta is for the methods bm25+ and bm25l, not for {method}")
+    if epsilon is not None and method != "okapi":
+        raise InputError(f"--epsilon is for the method okapi, not for {method}")
+    options = {"method": method, "k1": k1, "b": b, "delta": delta}
+    return options if epsilon is None else {**options, "epsilon": epsilon}
+
+
+def _run(ranked: list[dict[str, Any]], tag: str) -> str:
     """Return ranked documents as a TREC run."""
     from qabench.retrieval.documents import run_lines
 
@@ -105,33 +142,57 @@ def _run(ranked: list[dict[str, Any]]) -> str:
             raise InputError(f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces")
     groups = itertools.groupby(ranked, key=lambda document: document["query"])
     return "".join(
-        run_lines(name, [(document["id"], document["score"]) for document in group], "bm25") for name, group in groups
+        run_lines(name, [(document["id"], document["score"]) for document in group], tag) for name, group in groups
     )
 
 
-def _rows(source: str, config: str | None = None, split: str | None = None) -> Dataset:
-    """Return the rows of a file, or of a dataset's split. Raises InputError if there are none."""
+def _documents(
+    source: str, column: str, id_column: str | None, strict: bool, config: str | None, split: str | None
+) -> Documents:
+    """Return the documents of a file, or of a dataset's split."""
+    from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, number_rows, read_rows
+
+    if os.path.isfile(source) or Path(source).suffix.lower() in ROW_SUFFIXES:
+        if config or split:
+            raise InputError("--config and --split are for datasets, not for files")
+        if not os.path.isfile(source):
+            raise InputError(f"file not found: {source}")
+        return Documents(read_rows(Path(source)), source, column, id_column, strict)
+    rows = _dataset(source, config, split)
+    for name in (column, id_column):
+        if name is not None and name not in rows.column_names:
+            raise InputError(f"{source} has no column {name!r}; its columns are {', '.join(rows.column_names)}")
+    used = {column, id_column or "id", "title", "url"}.intersection(rows.column_names)
+    return Documents(number_rows(rows.select_columns(sorted(used))), source, column, id_column, strict)
+
+
+def _collected(documents: Documents) -> tuple[list[str], list[str]]:
+    """Return the ids and the texts of documents, and print how many rows were skipped."""
+    ids: list[str] = []
+    texts: list[str] = []
+    for id, text, _ in documents:
+        ids.append(id)
+        texts.append(text)
+    if documents.skipped:
+        warn(documents.note())
+    if repeated := [name for name, count in Counter(ids).most_common(1) if count > 1]:
+        raise InputError(
+            f"{documents.source}: the id {repeated[0]!r} is repeated in the column {documents.id_column or 'id'!r}"
+        )
+    return ids, texts
+
+
+def _dataset(source: str, config: str | None, split: str | None) -> Any:
+    """Return a dataset's split, as a ``datasets.Dataset``."""
     import datasets
 
     from qabench.loading import load_dataset
 
     datasets.disable_progress_bars()
-    kind = KINDS.get(Path(source).suffix.lower())
-    if os.path.isfile(source) and kind is None:
-        raise InputError(f"{source} has an unknown format; allowed: {', '.join(KINDS)}")
-    if kind and not os.path.isfile(source):
-        raise InputError(f"file not found: {source}")
-    if kind and (config or split):
-        raise InputError("--config and --split are for datasets, not for files")
+    is_benchmark = source.removeprefix("qabench/") in benchmark_names()
+    load = load_dataset if is_benchmark else datasets.load_dataset
     try:
-        if kind:
-            options = {"sep": "\t"} if source.endswith(".tsv") else {}
-            path = glob.escape(os.path.abspath(source))
-            rows: Any = datasets.load_dataset(kind, data_files=path, split="train", **options)
-        elif source.removeprefix("qabench/") in benchmark_names():
-            rows = load_dataset(source, config, split=split)
-        else:
-            rows = datasets.load_dataset(source, config, split=split)
+        rows: Any = load(source, config, split=split)
     except QabenchError:
         raise
     except (OSError, ValueError, datasets.exceptions.DatasetGenerationError) as error:
@@ -143,33 +204,24 @@ def _rows(source: str, config: str | None = None, split: str | None = None) -> D
 
 def _queries(argument: str) -> dict[str, str]:
     """Return the queries by id: of a file, or one text."""
+    from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, read_rows
+
     path = Path(argument)
-    if not os.path.isfile(argument) and (path.suffix not in (".txt", *KINDS) or len(argument.split()) > 1):
+    if not path.is_file() and (path.suffix not in (".txt", *ROW_SUFFIXES) or len(argument.split()) > 1):
         return {"1": argument}
-    if path.suffix == ".txt" and path.is_file():
+    if not path.is_file():
+        raise InputError(f"file not found: {argument}")
+    if path.suffix == ".txt":
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         return {str(number): line for number, line in enumerate(lines, 1) if line.strip()}
-    rows = _rows(argument)
-    column = next((name for name in QUERIES if name in rows.column_names), None)
+    rows = list(read_rows(path))
+    columns = list(rows[0].fields) if rows else []
+    column = next((name for name in QUERIES if name in columns), None)
     if column is None:
-        raise InputError(
-            f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(rows.column_names)}"
-        )
-    ids = _ids(rows, next((name for name in QUERY_IDS if name in rows.column_names), None), argument)
-    return dict(zip(ids, rows[column], strict=True))
-
-
-def _ids(rows: Dataset, column: str | None, source: str) -> list[str]:
-    """Return the ids of rows: of a column, by default "id", or their numbers from 0."""
-    if column is None and "id" not in rows.column_names:
-        return [str(position) for position in range(len(rows))]
-    column = column or "id"
-    if column not in rows.column_names:
-        raise InputError(f"{source} has no column {column!r}; its columns are {', '.join(rows.column_names)}")
-    ids = [str(value) for value in rows[column]]
-    if repeated := [name for name, count in Counter(ids).most_common(1) if count > 1]:
-        raise InputError(f"{source}: the id {repeated[0]!r} is repeated in the column {column!r}")
-    return ids
+        raise InputError(f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(columns)}")
+    id_column = next((name for name in QUERY_IDS if name in columns), None)
+    ids, texts = _collected(Documents(rows, argument, column, id_column))
+    return dict(zip(ids, texts, strict=True))
 
 
 def index(
@@ -177,35 +229,41 @@ def index(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="A .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
+            help="A .csv, .tsv, .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
             "Or a .zim file: the passages of its pages.",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
-    column: Annotated[str, typer.Option("--column", help="The field with the text.")] = "text",
-    split: Annotated[str | None, typer.Option("--split", help="The split of a dataset, such as train.")] = None,
-    config: Annotated[str | None, typer.Option("--config", help="The config of a dataset.")] = None,
+    column: TextColumn = "text",
+    id_column: IdColumn = None,
+    strict: Strict = False,
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="NAME", help="The split of a dataset, such as train.")
+    ] = None,
+    config: Annotated[str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")] = None,
 ) -> None:
     """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
 
     Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others are indexed; 2
     wrong usage.
     """
-    from qabench.retrieval.lucene_build import build_lucene, dataset_documents, file_documents, zim_documents
+    from qabench.retrieval.lucene_build import build_lucene, lucene_documents, zim_documents
 
     unreadable: list[tuple[str, str]] = []
-    if split is not None:
-        documents = dataset_documents(_rows(source, config, split), source, column)
-    elif config is not None:
+    rows: Documents | None = None
+    if split is None and config is not None:
         raise InputError("--config is for a dataset; give --split as well")
-    elif not Path(source).exists():
+    if split is None and not Path(source).exists():
         raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
-    elif source.endswith(".zim"):
+    if split is None and source.endswith(".zim"):
         documents = zim_documents(Path(source), unreadable)
     else:
-        documents = file_documents(Path(source), column)
+        rows = _documents(source, column, id_column, strict, config, split)
+        documents = lucene_documents(rows)
     with progress_bar("Reading", "documents") as show:
         size = build_lucene(documents, output, lambda done: show(done, 0))
+    if rows is not None and rows.skipped:
+        warn(rows.note())
     write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
     if unreadable:
         print_list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])

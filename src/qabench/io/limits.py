@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
@@ -49,9 +49,9 @@ def why_not_json(error: ValueError) -> str:
     return f"not valid JSON ({error})"  # too deep, too long, or an integer with too many digits
 
 
-def numbered_lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers from 1, as in JSONL. Only \\n ends a line."""
-    for number, line in enumerate(io.BytesIO(data), 1):
+    for number, line in enumerate(io.BytesIO(data) if isinstance(data, bytes) else data, 1):
         if line.strip():
             yield number, line.removesuffix(b"\n")
 
