@@ -52,7 +52,8 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     ) -> dict[str, Any]:
         score = lfqa_rouge(references, predictions, backend=backend, seed=seed)
         result = score.as_dict()
-        result |= self.provenance(references, rouge=score.backend, stemmer="none", bootstrap=1000, seed=seed)
+        drawn = {"bootstrap": 1000, "bootstrap_seed": seed}
+        result |= self.provenance(references, rouge=score.backend, stemmer="none", **drawn)
         if per_question:
             result["per_question"] = list(score.per_question)
         return result

@@ -39,7 +39,7 @@ IRRELEVANT = {
     "fanoutqa": {"benchmark", "setting", "top_p", "top_k", "seed", "judge_cache_key", "context_length"}
     | {"reasoning_effort", "reasoning_tokens", "effort"}
     | {"references", "questions"},  # with "data", from which they follow
-    "expertqa": {"benchmark", "model", "method", "passages", "seed"},
+    "expertqa": {"benchmark", "model", "method", "passages", "seed", "bootstrap_seed"},
     "fastbook": {"chunker", "chunk_size", "overlap", "corpus", "method", "query", "model"},
 }
 UNOFFICIAL = {"expertqa_faithfulness", "fastbook_rouge"}  # whose other fields do not matter

@@ -36,6 +36,7 @@ RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowe
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
 LONGEST = 300  # characters of a server's message
+TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
 _UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
@@ -440,6 +441,14 @@ def reason_of(error: BaseException) -> Reason:
         return Reason("no reply in time", url=url)
     last = chain[-1]
     return Reason(_message(last) or type(last).__name__, url=url)
+
+
+def too_long(output: Any) -> bool:
+    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long, not a reply.
+
+    Inspect returns the text of the error as a reply that stopped at the length. A real reply has used tokens.
+    """
+    return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -255,11 +255,15 @@ def _record(sample: Any) -> Record:
 
 def _status(sample: Any) -> tuple[str, str | None]:
     """Return the record's status and its problem, if any."""
+    from qabench.llm.client import TOO_LONG, too_long
+
     if sample.error is not None:
         return FAILED, failure(sample.error)
     output = sample.output
     if not output.choices:
         return FAILED, output.error or "the model returned no output"
+    if too_long(output):
+        return FAILED, f"{TOO_LONG}: {printable(output.completion)}"
     if output.stop_reason == "content_filter":
         return REFUSED, output.error or "the model's provider filtered the reply"
     if not output.completion.strip():

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import isnan
+from math import isnan, nan
 from typing import Any, TypeVar
 
 import anyio
@@ -23,8 +23,12 @@ from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from inspect_ai.solver import TaskState
 
 from qabench.errors import InputError, unknown_name
+from qabench.evaluation import ANSWERED, Record
+from qabench.evaluation.evaluation import scores_of
+from qabench.evaluation.metric import Metric as BenchmarkMetric
 from qabench.evaluation.metric import mean_in_order
 from qabench.io.workers import run_job
+from qabench.llm.client import too_long
 
 Out = TypeVar("Out")
 
@@ -118,11 +122,13 @@ def texts(value: Sequence[str] | str | int | None) -> list[str]:
 def answer_of(state: TaskState) -> str | None:
     """Return the model's answer: the text of its last reply, if the conversation ends with it.
 
-    None if there is no answer: the sample failed before or between replies, the model refused, the reply was filtered,
-    or the last reply calls a tool. An empty reply is an answer, the string "".
+    None if there is no answer: the sample failed before or between replies, the prompt was too long, the model refused,
+    the reply was filtered, or the last reply calls a tool. An empty reply is an answer, the string "".
     """
     last = state.messages[-1] if state.messages else None
     if not isinstance(last, ChatMessageAssistant) or last.tool_calls or not state.output.choices:
+        return None
+    if too_long(state.output):
         return None
     return None if state.output.stop_reason == "content_filter" else state.output.completion
 
@@ -132,25 +138,45 @@ def note_problem(state: TaskState, problem: str) -> None:
     state.metadata.setdefault("problems", []).append(problem)
 
 
-@metric
+def by_question(scores: Sequence[SampleScore]) -> list[SampleScore]:
+    """Return the scores of all epochs in the order of a log's records: question by question, each by epoch.
+
+    Inspect passes one epoch after the other. The last digit of a mean depends on the order.
+    """
+    positions = {score.sample_id: position for position, score in reversed(list(enumerate(scores)))}
+    return sorted(scores, key=lambda score: positions[score.sample_id])
+
+
+def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values of a metric; NaN for each if no sample has an answer, so that nothing was measured."""
+    answered = any((score.score.answer or "").strip() for score in scores)
+    return dict(values) if answered else dict.fromkeys(values, nan)
+
+
+@metric(scores="unreduced")
 def means() -> Metric:
-    """Return the mean of each column of the scores, and its standard error as "COLUMN_stderr"."""
+    """Return the mean of each column over all answers and epochs, and its standard error as "COLUMN_stderr"."""
 
     def value(scores: list[SampleScore]) -> Value:
-        return column_means(scores, lambda column: mean_in_order)
+        return dict(column_means(scores, lambda column: mean_in_order))
 
     return value
 
 
-def column_means(scores: Sequence[SampleScore], mean_of: Callable[[str], Callable[[Sequence[float]], float]]) -> Value:
+def column_means(
+    scores: Sequence[SampleScore], mean_of: Callable[[str], Callable[[Sequence[float]], float]]
+) -> dict[str, float]:
     """Return the means of the columns, in one pass: Inspect's metrics of single columns copy every score for each.
 
     Args:
         scores: their values are {column: number}; columns that are NaN, and scores without columns, are left out.
         mean_of: returns the function that computes the mean of a column.
+
+    Returns:
+        The mean and the standard error of each column; NaN if no sample has an answer.
     """
     columns: dict[str, list[float]] = {}
-    for sample_score in scores:
+    for sample_score in by_question(scores):
         if isinstance(sample_score.score.value, dict):
             for column, number in sample_score.score.value.items():
                 numbers = columns.setdefault(column, [])
@@ -161,7 +187,17 @@ def column_means(scores: Sequence[SampleScore], mean_of: Callable[[str], Callabl
         if numbers:
             error = np.std(numbers, ddof=1) / len(numbers) ** 0.5 if len(numbers) > 1 else 0.0
             values |= {column: mean_of(column)(numbers), f"{column}_stderr": float(error)}
-    return dict(values)
+    return measured(scores, values)
+
+
+def metric_values(scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetric]) -> dict[str, float]:
+    """Return a benchmark's metrics over all answers and epochs as ``qabench score`` computes them, by name."""
+    records = []
+    for number, each in enumerate(by_question(scores)):
+        columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
+        records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
+    values = {name: score.interval.mean for name, score in scores_of(metrics, records).items()}
+    return measured(scores, values)
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:

@@ -33,7 +33,8 @@ from inspect_ai.tool import ToolDef
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
-from qabench.llm.client import Answered, reason_of
+from qabench.io.tables import printable
+from qabench.llm.client import TOO_LONG, Answered, reason_of, too_long
 from qabench.llm.endpoint import clean_url
 from qabench.llm.exchange import SURROGATE
 
@@ -98,6 +99,8 @@ async def _generate(
 ) -> ModelOutput:
     with failing_in_one_line():
         output = await adapted(model).generate(messages, *tools, **(options | cache_argument(model, sample)))
+    if too_long(output):
+        raise QabenchError(f"{TOO_LONG}: {printable(output.completion)}")
     if state is not None:
         count_replies(state)
     calls = _calls()
@@ -170,6 +173,8 @@ def answered(output: ModelOutput) -> Answered:
     """Return the text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
     if output.empty:
         return Answered(reason=output.error or "no reply")
+    if too_long(output):
+        return Answered(reason=TOO_LONG)
     if output.stop_reason == "content_filter":
         return Answered(reason=f"refused: {output.error or output.completion or 'content filter'!r:.120}")
     cut_off = output.stop_reason in CUT_OFF_STOPS
@@ -178,18 +183,18 @@ def answered(output: ModelOutput) -> Answered:
     return Answered(output.completion, cut_off=cut_off)
 
 
-def asked_with(*, with_seed: bool = False) -> dict[str, Any]:
+def asked_with() -> dict[str, Any]:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
-    A user's options override the task's. Empty if the sample has made no call. The seed is for replies that are
-    sampled several times. Lists and dicts are replaced by their digests.
+    A user's options override the task's. Empty if the sample has made no call. Lists and dicts are replaced by their
+    digests.
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
     return {
         name: value if isinstance(value, str | int | float) else digest([value])
         for name, value in options.items()
-        if name not in WITHOUT_EFFECT or (with_seed and name == "seed")
+        if name not in WITHOUT_EFFECT
     }
 
 

@@ -249,6 +249,14 @@ def test_a_model_without_tools_searches_in_plain_text(wiki: ScriptedWiki, tmp_pa
     assert sample.error and "no tools here" in sample.error.message
 
 
+def test_a_long_result_of_a_search_is_whole(wiki: ScriptedWiki, tmp_path: Path) -> None:
+    wiki.pages["Jupiter"] = (38930, 1, paragraphs("Jupiter", 400))
+    replies = iter([call("search", query="Jupiter"), "done"])
+    (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=64_000), replies, tmp_path).samples or []
+    shown = sample.messages[2].text
+    assert len(shown) > 100_000 and "truncated" not in shown  # Inspect cuts results of tools after 16 KiB
+
+
 def test_an_incomplete_conversation_has_no_answer(wiki: ScriptedWiki, tmp_path: Path) -> None:
     replies = iter([call("search", query="Jupiter"), RuntimeError("gone")])
     (sample,) = run(fanoutqa_open_book("sample", ids=PLANETS, context_length=4000), replies, tmp_path).samples or []

@@ -74,7 +74,7 @@ def unjudged_columns(text: str, claims: Claims, labels: Sequence[str | None] | N
 
 def rouge_signature(fields: Mapping[str, Any], backend: str) -> str:
     """Return the signature of ROUGE against reference answers; ``backend`` is the package and its version."""
-    options = {"rouge": backend, "stemmer": "none", "bootstrap": BOOTSTRAP_SAMPLES, "seed": 0}
+    options = {"rouge": backend, "stemmer": "none", "bootstrap": BOOTSTRAP_SAMPLES, "bootstrap_seed": 0}
     return signature("expertqa_lfqa", **fields, **options)
 
 

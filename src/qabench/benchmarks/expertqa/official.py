@@ -86,6 +86,7 @@ _SYSTEM: dict[str, Field] = {
     "protocol": _optional(("official",), "protocol: {value}, not the authors'"),
     "temperature": _optional(("default", "1", "1.0"), "temperature: {value}; the authors sent none"),
     "max_tokens": _optional(("2048",)),
+    "seed": IRRELEVANT,  # the authors sampled without one, so every seed gives one of their possible results
     "k": _optional(("5",), "{value} passages instead of {official}"),
     "ranker": _optional(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25"),
     "corpus": _optional(("sphere",), "corpus: {value}; the authors' is Sphere"),
@@ -123,7 +124,8 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "rouge": Field(_starts_with("rouge-score-"), "ROUGE: {value} instead of the package rouge-score"),
         "stemmer": Field(("none",)),
         "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
-        "seed": IRRELEVANT,  # the authors do not set it, so every seed gives one of their possible results
+        # The authors do not set it, so every seed gives one of their possible results.
+        "bootstrap_seed": IRRELEVANT,
     },
     "expertqa_autoais": _ANNOTATED
     | _SYSTEM

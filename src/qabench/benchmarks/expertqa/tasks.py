@@ -29,11 +29,17 @@ from qabench.benchmarks.expertqa.evaluate import (
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
 from qabench.benchmarks.expertqa.questions import Question, load_questions
-from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.evaluation import scores_of
 from qabench.evaluation.signature import signature
 from qabench.retrieval.web.fetch import READ
-from qabench.tasks.common import answer_of, chosen, in_daemon_thread, note_problem, sample, task_metadata
+from qabench.tasks.common import (
+    answer_of,
+    chosen,
+    in_daemon_thread,
+    metric_values,
+    note_problem,
+    sample,
+    task_metadata,
+)
 from qabench.tasks.prompts import AUTO, OFFICIAL
 from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
@@ -171,11 +177,7 @@ def expertqa_metrics() -> Metric:
     """Return the benchmark's metrics over all answers and epochs, equal to those of ``qabench score``."""
 
     def value(scores: list[SampleScore]) -> Value:
-        records = []
-        for number, each in enumerate(scores):
-            columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
-            records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
-        return {name: score.interval.mean for name, score in scores_of(BENCHMARK.metrics, records).items()}
+        return metric_values(scores, BENCHMARK.metrics)
 
     return value
 

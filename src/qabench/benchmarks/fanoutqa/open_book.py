@@ -289,7 +289,8 @@ async def _run_calls(reply: ChatMessageAssistant, tools: Sequence[ToolDef]) -> t
             results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
         else:
             alone = reply.model_copy(update={"tool_calls": [call]})
-            results += (await execute_tools([alone], tools)).messages
+            # 0: the whole result, as in kani; Inspect cuts it after 16 KiB by default.
+            results += (await execute_tools([alone], tools, max_output=0)).messages
     return results, failed
 
 

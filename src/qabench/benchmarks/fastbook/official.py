@@ -27,7 +27,7 @@ _METRIC: Declaration = {
 # The fields of a retrieval system do not make its scores unofficial.
 _SYSTEM = ("chunker", "chunk_size", "overlap", "corpus", "method", "query", "model")
 _GENERATION = (
-    *("temperature", "max_tokens", "top_p", "top_k", "frequency_penalty", "presence_penalty", "stop_seqs"),
+    *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
     *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
 )
 _ANSWERS = ("config", "data", "prompt", "retriever_model", "passages", "rouge", "stemmer", *_SYSTEM, *_GENERATION)

@@ -14,6 +14,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
 from inspect_ai.solver import TaskState
 
+from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores, mean_of
 from qabench.benchmarks.fastbook.evaluate import detail, retrieval_columns, rouge_columns
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
@@ -22,7 +23,7 @@ from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts.fastbook.chunks import doc_id
 from qabench.retrieval import Hits
-from qabench.tasks.common import answer_of, chosen, column_means, sample, task_metadata
+from qabench.tasks.common import answer_of, chosen, column_means, metric_values, sample, task_metadata
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 from qabench.tasks.replies import ask, asked_with
 
@@ -30,12 +31,13 @@ study_of = cache(load_study)
 """``load_study``, cached by its arguments."""
 
 
-@metric
+@metric(scores="unreduced")
 def fastbook_means() -> Metric:
-    """Return the means over questions; those of retrieval equal ``qabench fastbook retrieve`` to the last digit."""
+    """Return the means over all answers; retrieval equals ``qabench fastbook retrieve`` to the last digit."""
 
     def value(scores: list[SampleScore]) -> Value:
-        return column_means(scores, lambda column: mean_of if "@" in column else mean_in_order)
+        means = column_means(scores, lambda column: mean_of if "@" in column else mean_in_order)
+        return means | metric_values(scores, BENCHMARK.metrics)
 
     return value
 

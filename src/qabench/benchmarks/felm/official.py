@@ -110,7 +110,10 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "samples": Field(
             lambda value: value != "1", "samples: {value}; the method takes the majority of several", absent=True
         ),
-        "seed": _never("the seed {value} was sent with all samples; the authors send none"),
+        # At temperature 0 it has no effect.
+        "seed": Field(
+            (), "the seed {value} was sent with all samples; the authors send none", absent=True, unless="temperature"
+        ),
         "sampled_domains": Field(
             ("science",), "cot-cons in {value}: the authors' script has a prompt for it only in science", absent=True
         ),

@@ -21,7 +21,7 @@ from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import Confusion, FelmClaim
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.common import chosen, note_problem, sample, task_metadata
+from qabench.tasks.common import chosen, measured, note_problem, sample, task_metadata
 from qabench.tasks.prompts import AUTO
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
@@ -137,7 +137,7 @@ def find_errors(**options: Any) -> Solver:
                 return state
         replies = await ask(asking.messages(row, claims), asking.samples)
         stored["replies"] = [asdict(reply) for reply in replies]
-        stored["asking"] |= asking.generated_with(asked_with(with_seed=asking.samples > 1))
+        stored["asking"] |= asking.generated_with(asked_with())
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
             for reason in judged(row, replies, asking.read_as, claims)[1]:
                 note_problem(state, reason)
@@ -165,7 +165,7 @@ def felm_scores() -> Metric:
         for domain, members in domains.items():
             total = _total(members, "")
             numbers |= {f"{domain}_{name}": total[name] for name in ("f1", "balanced_accuracy")}
-        return {name: number for name, number in numbers.items() if number is not None}
+        return measured(scores, {name: number for name, number in numbers.items() if number is not None})
 
     return value
 
