@@ -49,7 +49,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     ) -> dict[str, Any]:
         score = autoais(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled)
+        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given")
         if per_question:
             result["per_question"] = [[answer.as_dict() for answer in row] for row in score.per_question]
         return result

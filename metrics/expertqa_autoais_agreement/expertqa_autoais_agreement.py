@@ -56,7 +56,7 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     ) -> dict[str, Any]:
         score = autoais_agreement(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled)
+        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given")
         if per_question:
             result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
         return result

@@ -69,7 +69,10 @@ class Other(SimplemmaLemmatizer):
 
 
 def test_another_lemmatizer_on_a_machine_is_an_error() -> None:
-    with using(Pickling()), pytest.raises(QabenchError, match=r"has the lemmatizer simplemma-.* instead of here"):
+    with (
+        using(Pickling()),
+        pytest.raises(QabenchError, match=r"has the lemmatizer object:simplemma-.* instead of object:here"),
+    ):
         Normalizer(Other()).batch(["a"])
 
 

@@ -23,8 +23,9 @@ def about_references(name: str, references: list[Any], **options: Any) -> list[s
 @pytest.mark.parametrize("name", ["expertqa_autoais", "expertqa_autoais_agreement", "expertqa_factscore_agreement"])
 def test_the_sample_of_expertqa_is_a_deviation(name: str) -> None:
     rows = list(qabench.load_dataset("expertqa", "sample", split="train"))
-    (deviation,) = qabench.load_metric(name).compute(predictions=rows, references=rows)["deviations"]
-    assert deviation.startswith("references: not those of all questions of main or all_evidences")
+    deviations = qabench.load_metric(name).compute(predictions=rows, references=rows)["deviations"]
+    assert deviations[0].startswith("references: not those of all questions of main or all_evidences")
+    assert "given, which is not verified" in deviations[1] and len(deviations) == 2
 
 
 def test_whole_configs_are_known(mirror: Path) -> None:

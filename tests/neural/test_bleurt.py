@@ -15,11 +15,16 @@ from hypothesis import strategies as st
 from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
 
 from qabench.answers import UNANSWERED
+from qabench.benchmarks.fanoutqa.evaluate import Scorers, score_answers
+from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.evaluation.signature import deviations
 from qabench.models import bleurt as module
-from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids
+from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids, signed_name
+from qabench.models.loader import digest_of_files
 
 REASON = "needs the extra bleurt"
+OFFICIAL = DECLARATIONS["fanout_bleurt"]["bleurt"]
 RANDOM = random.Random(1)
 PAIRS = [tuple(" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(0, 30))) for _ in range(2)) for _ in range(23)]
 REFERENCES, CANDIDATES = (list(side) for side in zip(*PAIRS, strict=True))
@@ -59,22 +64,51 @@ def test_answers_are_scored_as_texts_and_in_order() -> None:
 def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class BleurtScorer:
         def __init__(self, checkpoint: str) -> None:
-            assert checkpoint == str(tmp_path)
+            assert checkpoint == str(folder)
 
         def score(self, *, references: list[str], candidates: list[str], batch_size: int) -> list[float]:
             return [len(a) - len(b) / 2 for a, b in zip(references, candidates, strict=True)]
 
-    (tmp_path / "bleurt_config.json").touch()
+    folder = tmp_path / "BLEURT-20"
+    folder.mkdir()
+    (folder / "bleurt_config.json").touch()
     monkeypatch.setitem(sys.modules, "bleurt", None)
     monkeypatch.setitem(sys.modules, "bleurt.score", None)
     with pytest.raises(MissingExtra, match="checkpoint of the package bleurt, which is not installed: pip install"):
-        load_bleurt(str(tmp_path))
+        load_bleurt(str(folder))
     monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=BleurtScorer))
     monkeypatch.setattr(module.metadata, "version", lambda name: "0.0.2")
-    scorer = load_bleurt(str(tmp_path))
-    assert scorer.name == f"bleurt-0.0.2/{tmp_path.name}"
+    scorer = load_bleurt(str(folder))
+    digest = digest_of_files([folder / "bleurt_config.json"])
+    assert scorer.name == f"bleurt-0.0.2/BLEURT-20@{digest} (a folder, identified by its name)"
     assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
+    assert signed_name(scorer) == scorer.name and OFFICIAL.accepts(scorer.name)
+
+
+@pytest.mark.parametrize("name", ["BLEURT-20", "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c"])
+def test_a_function_is_not_official_whatever_its_name(name: str) -> None:
+    def score(references: list[str], candidates: list[str]) -> list[float]:
+        return [1.0] * len(references)
+
+    score.__name__ = name
+    for function in (score, Scorer(name, score)):
+        signed = score_answers([], ["a"], ["b"], Scorers(rouge=False, bleurt=function), {}).signatures["bleurt"]
+        assert f"bleurt:function:{name}|" in signed
+        assert deviations(signed, DECLARATIONS["fanout_bleurt"]) == [f"BLEURT: function:{name} instead of BLEURT-20"]
+
+
+@pytest.mark.parametrize(
+    ("name", "accepted"),
+    [
+        ("transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c4b5a", True),
+        ("transformers-5.1.0//models/BLEURT-20@0f1e2d3c4b5a (a folder, identified by its name)", True),
+        ("transformers-5.1.0/another/BLEURT-20@0f1e2d3c4b5a", False),
+        ("transformers-5.1.0/lucadiliello/BLEURT-20-D12@0f1e2d3c4b5a", False),
+    ],
+)
+def test_which_models_are_official(name: str, accepted: bool) -> None:
+    assert OFFICIAL.accepts(name) == accepted
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

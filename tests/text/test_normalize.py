@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import ftfy
 import pytest
@@ -65,6 +70,72 @@ def test_a_batch_normalizes_each_text_once() -> None:
     assert seen == ["a", "b", "1"]
 
 
+def deviation(lemmatizer: lemmatizers.Lemmatizer) -> str:
+    """Return how a score with a lemmatizer deviates; "" for an official lemmatizer."""
+    field, name = DECLARATIONS["fanout_acc"]["lemmatizer"], Normalizer(lemmatizer).signature()["lemmatizer"]
+    return "" if field.accepts(name) else field.sentence("lemmatizer", name)
+
+
+def spacy_model_of_version(folder: Path, version: str) -> lemmatizers.SpacyLemmatizer:
+    """Write files that say that they are a version of the official model."""
+    folder.mkdir()
+    meta = {"lang": "en", "name": "core_web_sm", "version": version}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (folder / "tokenizer").write_bytes(b"another tokenizer")
+    return lemmatizers.SpacyLemmatizer(str(folder))
+
+
+def test_the_digests_of_releases_are_the_digests_of_their_files() -> None:
+    listed = Path(__file__).with_name("en_core_web_sm.sha256").read_text().splitlines()
+    for version, digest in lemmatizers.RELEASES.items():
+        files = "".join(line.replace(f"{version}/", "") + "\n" for line in listed if f"  {version}/" in line)
+        assert hashlib.sha256(files.encode()).hexdigest()[:12] == digest
+
+
+@pytest.mark.skipif(find_spec("spacy") is None, reason="needs the extra spacy")
+def test_a_model_is_official_by_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied = spacy_model_of_version(tmp_path / "copied", "3.8.0")
+    digest = lemmatizers.model_digest(tmp_path / "copied")
+    assert copied.name.endswith(f"+{digest}")
+    assert f"says that it is en_core_web_sm 3.8.0, but its files (digest {digest})" in deviation(copied)
+    monkeypatch.setitem(lemmatizers.RELEASES, "3.8.0", digest)
+    assert not deviation(copied)
+    for readme in ("README.md", "LICENSE"):
+        (tmp_path / "copied" / readme).write_text("Not a part of the model.")
+    assert lemmatizers.model_digest(tmp_path / "copied") == digest
+    (tmp_path / "copied" / "tokenizer").write_bytes(b"a third tokenizer")
+    assert deviation(lemmatizers.SpacyLemmatizer(copied.model))
+
+
+@pytest.mark.skipif(find_spec("spacy") is None, reason="needs the extra spacy")
+def test_a_later_release_is_identified_by_name_and_version(tmp_path: Path) -> None:
+    later = spacy_model_of_version(tmp_path / "later", "3.9.0")
+    assert later.name.endswith(" (identified by name and version)") and not deviation(later)
+    assert deviation(spacy_model_of_version(tmp_path / "never released", "3.7.9"))
+
+
+def test_the_stand_in_of_the_official_model_is_not_official(spacy_model: str) -> None:
+    lemmatizer = lemmatizers.SpacyLemmatizer(spacy_model)
+    assert bool(deviation(lemmatizer)) == (lemmatizer.full_name != lemmatizers.OFFICIAL_MODEL)
+
+
+def test_an_object_is_not_official_whatever_its_name(tmp_path: Path) -> None:
+    class Liar:
+        name = key = f"en_core_web_sm-3.8.0+spacy-3.8.18+{lemmatizers.RELEASES['3.8.0']}"
+
+        def __call__(self, texts: Sequence[str]) -> list[str]:
+            return ["wrong"] * len(texts)
+
+    cache = NormalizedTextCache(tmp_path / "texts.sqlite")
+    for lemmatizer in (Liar(), lemmatizers.thread_safe_lemmatizer(Liar()), lemmatizers.InOneThread(Liar())):
+        assert (
+            deviation(lemmatizer)
+            == f"lemmatizer: object:{Liar.name} instead of en_core_web_sm with spaCy 3.7.2 or later"
+        )
+        assert Normalizer(lemmatizer, cache).batch(["Cats"]) == {"Cats": "wrong"}
+    assert cache.get(Normalizer("simplemma").name + "/" + Liar.key, ["Cats"]) == {}
+
+
 def test_auto_without_a_model_warns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_SPACY_MODEL", raising=False)
     monkeypatch.setattr(lemmatizers, "find_spec", lambda name: None)
@@ -100,19 +171,16 @@ class TestCache:
         assert again.get("one", ["A", "B\ud800", "C"]) == {"A": "a", "B\ud800": "b"}
         assert again.get("two", ["A"]) == {}
 
-    def test_serves_the_normalizer(self, tmp_path: Path) -> None:
+    def test_serves_the_normalizer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         cache = NormalizedTextCache(tmp_path / "texts.sqlite")
         texts = [f"Running {i}" for i in range(1200)]
         first = Normalizer("simplemma", cache).batch(texts)
 
-        class Refusing:
-            name, official = Normalizer("simplemma").lemmatizer.name, False
-            key = Normalizer("simplemma").lemmatizer.key
+        def refuse(self: Any, texts: list[str]) -> list[str]:
+            raise AssertionError(f"{len(texts)} texts were not in the cache")
 
-            def __call__(self, texts: list[str]) -> list[str]:
-                raise AssertionError(f"{len(texts)} texts were not in the cache")
-
-        assert Normalizer(Refusing(), cache).batch(texts) == first
+        monkeypatch.setattr(lemmatizers.SimplemmaLemmatizer, "__call__", refuse)
+        assert Normalizer("simplemma", cache).batch(texts) == first
 
     def test_is_bounded(self, tmp_path: Path) -> None:
         cache = NormalizedTextCache(tmp_path / "texts.sqlite", max_bytes=200_000)

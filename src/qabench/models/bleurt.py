@@ -16,11 +16,12 @@ from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from qabench.answers import check_pairs, text_of
 from qabench.errors import MissingExtra
 from qabench.io.workers import cluster, map_loaded
-from qabench.models.loader import ModelSource, buckets, cannot_load, locate
+from qabench.models.loader import ModelSource, buckets, cannot_load, digest_of_files, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
@@ -36,7 +37,7 @@ LAYER_NAMES = {
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Scorer:
     """A function (references, candidates) -> scores, one per pair, in order; ``name`` is the model for signatures."""
 
@@ -47,6 +48,18 @@ class Scorer:
         # The tokenizers read UTF-8, which cannot encode lone surrogates.
         texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
         return self.score(*texts)
+
+
+_loaded: WeakSet[Scorer] = WeakSet()  # by load_bleurt
+BY_NAME = " (a folder, identified by its name)"
+
+
+def signed_name(scorer: Any) -> str:
+    """Return the name of a BLEURT function for signatures. A user's function is marked, whatever its name."""
+    if isinstance(scorer, Scorer) and scorer in _loaded:
+        return scorer.name
+    name = getattr(scorer, "name", None) or getattr(scorer, "__name__", type(scorer).__name__)
+    return f"function:{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +103,11 @@ def load_bleurt(
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     buckets([], batch_size)  # checks the batch size before gigabytes are loaded
     if (Path(model) / CHECKPOINT_FILE).is_file():
-        return _package_scorer(model, batch_size)
-    return _torch_scorer(model, revision, batch_size, device)
+        scorer = _package_scorer(model, batch_size)
+    else:
+        scorer = _torch_scorer(model, revision, batch_size, device)
+    _loaded.add(scorer)
+    return scorer
 
 
 def _package_scorer(model: str, batch_size: int) -> Scorer:
@@ -107,7 +123,9 @@ def _package_scorer(model: str, batch_size: int) -> Scorer:
     def score(references: Sequence[str], candidates: Sequence[str]) -> list[float]:
         return list(map(float, scorer.score(references=references, candidates=candidates, batch_size=batch_size)))
 
-    return Scorer(f"bleurt-{metadata.version('BLEURT')}/{Path(model).resolve().name}", score)
+    folder = Path(model).resolve()
+    digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
+    return Scorer(f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score)
 
 
 def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
@@ -135,7 +153,8 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
                 scores[i] = value
         return scores
 
-    return Scorer(f"transformers-{transformers.__version__}/{source.label}", score)
+    how = "" if source.commit else BY_NAME
+    return Scorer(f"transformers-{transformers.__version__}/{source.label}{how}", score)
 
 
 def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -177,14 +177,19 @@ def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
     if not (folder := Path(model)).is_dir():
         commit = _commit_of(model, revision)
         return commit, commit[:12]
-    files = sorted(path for place in _module_folders(folder) for pattern in WEIGHTS for path in place.glob(pattern))
+    files = [path for place in _module_folders(folder) for pattern in WEIGHTS for path in place.glob(pattern)]
     if not files:
         raise QabenchError(f"the folder {model} has no weights: it contains no file {' or '.join(WEIGHTS)}")
+    return None, digest_of_files(files)
+
+
+def digest_of_files(paths: Iterable[Path]) -> str:
+    """Return twelve hex digits of a digest of files, in the order of their paths."""
     total = hashlib.sha256()
-    for path in files:
+    for path in sorted(paths):
         with path.open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
-    return None, total.hexdigest()[:12]
+    return total.hexdigest()[:12]
 
 
 def _module_folders(folder: Path) -> Iterator[Path]:

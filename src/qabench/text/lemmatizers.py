@@ -27,6 +27,11 @@ INSTALL = (
     f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
     f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
 )
+# Version -> digest of the model's files (see ``model_digest``), computed from the SHA-256 of each file in the wheel's
+# RECORD. The tests have the list of files.
+RELEASES = {"3.7.0": "d5f01f12c067", "3.7.1": "980280020038", "3.8.0": "5477ed8d4ada"}
+BY_NAME = " (identified by name and version)"
+NOT_OF_THE_MODEL = ("LICENSE", "LICENSES_SOURCES", "README.md", "accuracy.json")
 UNUSED = ["ner"]  # no lemma depends on entities, and they take as long as all other components
 CHARACTERS_PER_TASK = 20_000
 CHARACTERS_WORTH_A_PROCESS = 60_000
@@ -37,7 +42,7 @@ class Lemmatizer(Protocol):
 
     @property
     def name(self) -> str:
-        """Name and versions for signatures: ``en_core_web_sm-3.8.0+spacy-3.8.18+1f0c2a3b``."""
+        """Name and versions for signatures: ``en_core_web_sm-3.8.0+spacy-3.8.18+5477ed8d4ada``."""
 
     @property
     def key(self) -> str:
@@ -87,16 +92,24 @@ class SpacyLemmatizer:
         self.workers = workers
         self.folder = _model_folder(model)
         meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
+        self.version = str(meta["version"])
         self.full_name = f"{meta['lang']}_{meta['name']}"
-        self.versions = f"{self.full_name}-{meta['version']}+spacy-{package_version('spacy')}"
+        self.versions = f"{self.full_name}-{self.version}+spacy-{package_version('spacy')}"
 
     @cached_property
+    def _name(self) -> str:
+        inner = self.folder / f"{self.full_name}-{self.version}"  # a package has the model in this folder
+        digest = model_digest(inner if inner.is_dir() else self.folder)
+        return f"{self.versions}+{digest}{'' if self.version in RELEASES else BY_NAME}"
+
+    @property
     def name(self) -> str:
-        """Versions of model and spaCy, and a digest of the model's files (models can share a name and a version)."""
-        digest = hashlib.sha256()
-        for path in sorted(p for p in self.folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc")):
-            digest.update(str(path.relative_to(self.folder)).encode() + b"\0" + path.read_bytes())
-        return f"{self.versions}+{digest.hexdigest()[:8]}"
+        """Versions of model and spaCy, and a digest of the model's files.
+
+        The digests of the releases are known. A model of another version is identified by its name and version only,
+        and its name says so.
+        """
+        return self._name
 
     @property
     def key(self) -> str:
@@ -149,6 +162,17 @@ class SpacyLemmatizer:
         return out
 
 
+def model_digest(folder: Path) -> str:
+    """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
+        for name, path in sorted(files.items())
+        if name not in NOT_OF_THE_MODEL and path.suffix not in (".py", ".pyc")
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
+
+
 def find_spec_of(model: str) -> Any:
     """Return the import spec of a model package, or None if ``model`` is a path or is not installed."""
     return find_spec(model) if model.isidentifier() else None
@@ -180,6 +204,26 @@ def grouped(items: Iterable[T], size_of: Callable[[T], int], enough: int) -> Ite
         yield group
 
 
+class StatedLemmatizer:
+    """A user's object. Its name is a statement, so it is marked in signatures, and shares no cache with ours."""
+
+    def __init__(self, lemmatizer: Lemmatizer) -> None:
+        self._lemmatizer = lemmatizer
+
+    @property
+    def name(self) -> str:
+        """What the object says of itself, marked as a statement."""
+        return f"object:{self._lemmatizer.name}"
+
+    @property
+    def key(self) -> str:
+        """The object's key, apart from the keys of this module."""
+        return f"object:{self._lemmatizer.key}"
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        return self._lemmatizer(texts)
+
+
 class InOneThread:
     """A lemmatizer that runs in a single thread, for runs, whose samples are scored in several threads.
 
@@ -187,12 +231,15 @@ class InOneThread:
     """
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
-        self._lemmatizer = lemmatizer
-        self.name = lemmatizer.name
-        self.key = lemmatizer.key
+        self._lemmatizer = resolve_lemmatizer(lemmatizer)
+        self.name = self._lemmatizer.name
+        self.key = self._lemmatizer.key
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         return _thread(os.getpid()).submit(self._lemmatizer, texts).result()
+
+
+OWN = (SimplemmaLemmatizer, SpacyLemmatizer, StatedLemmatizer, InOneThread)
 
 
 @functools.lru_cache(maxsize=1)
@@ -230,10 +277,10 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
             QABENCH_SPACY_MODEL (signatures contain its name);
             "simplemma": the fallback;
             "auto": spaCy if it and the model are installed, else simplemma with one warning;
-            a ``Lemmatizer``: returned unchanged.
+            a ``Lemmatizer``. An object of another class than this module's is never official, whatever its name.
     """
     if not isinstance(lemmatizer, str):
-        return lemmatizer
+        return lemmatizer if type(lemmatizer) in OWN else StatedLemmatizer(lemmatizer)
     if lemmatizer not in NAMES:
         raise InputError(f"unknown lemmatizer {lemmatizer!r}; allowed: {', '.join(NAMES)}, or a Lemmatizer object")
     if lemmatizer == "simplemma":

@@ -179,7 +179,7 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
     assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
     assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
     assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
-    assert "bleurt:length_ratio" in result["signature"] and "judge_prompt:qabench-" in result["signature"]
+    assert "bleurt:function:length_ratio" in result["signature"] and "judge_prompt:qabench-" in result["signature"]
 
 
 def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:

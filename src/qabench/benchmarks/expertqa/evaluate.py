@@ -299,9 +299,10 @@ def _of_annotated(
 
 
 def _authors_of(items: Sequence[ScoredQuestion], name: str) -> str:
-    """Return the models that made the labels according to a field of the lines; "unstated" without this field."""
+    """Return the models that made the labels, as stated in a field of the lines; "unstated" without this field."""
     models = [item.prediction.fields.get(name) for item in items if item.prediction is not None]
-    return ",".join(dict.fromkeys(str(model) for model in models if model)) or "unstated"
+    stated = ",".join(dict.fromkeys(str(model) for model in models if model))
+    return f"stated:{stated}" if stated else "unstated"
 
 
 def _record(item: ScoredQuestion) -> Record:

@@ -6,7 +6,6 @@ metrics (whose signatures do not have a config or an answering system), files of
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 
@@ -32,17 +31,6 @@ def _is_pinned(value: str) -> bool:
     """Tell whether a digest is of a file of the dataset."""
     configs = dataset_table("expertqa").configs.values()
     return any(value == file_digest("expertqa", path) for config in configs for path in config.files)
-
-
-def _is_labeler(value: str) -> bool:
-    name, _, options = value.partition("@")
-    return name == LABELER and options.endswith(":float32")
-
-
-def _are_official_fact_scores(value: str) -> bool:
-    """Tell whether verdicts and atomic claims are as the authors'; see ``FactScorer.label``."""
-    atomic_claims = rf"given|{ATOMIC_MODEL}:official-[^:]*:punkt:en_core_web_sm-[\d.]+"
-    return re.fullmatch(rf"{re.escape(FACT_JUDGE)}/official-[^/]*/({atomic_claims})", value) is not None
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
@@ -106,11 +94,12 @@ _ANNOTATED = _DATA | {
     ),
     "split": _optional(("train",), "split: {value}, a part of the annotated answers"),
 }
-_LABELS = _optional(_is_labeler, f"labels: {{value}}; the authors' are by {LABELER} in float32")
+# Labels and fact scores are parts of predictions, which only state where they come from: they are never official.
+_LABELS = _optional((), f"labels: {{value}}, which is not verified; the authors' are by {LABELER} in float32")
 _FACT_SCORES = _optional(
-    _are_official_fact_scores,
-    f"fact scores: {{value}}; the authors' verdicts are by {FACT_JUDGE} with their prompt, and their atomic claims by "
-    f"{ATOMIC_MODEL} (withdrawn) with post-processing by en_core_web_sm",
+    (),
+    f"fact scores: {{value}}, which is not verified; the authors' verdicts are by {FACT_JUDGE} with their prompt, and "
+    f"their atomic claims by {ATOMIC_MODEL} (withdrawn) with post-processing by en_core_web_sm",
 )
 _UNLABELED = Field(("N",), "claims without a label are left out")
 

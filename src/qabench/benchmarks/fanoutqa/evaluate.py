@@ -140,8 +140,9 @@ def score_answers(
             raise InputError(f"the BLEURT function returned {len(values)} scores for {len(references)} questions")
         for row, value in zip(scores.rows, values, strict=True):
             row["bleurt"] = float(value)
-        name = getattr(bleurt, "name", None) or getattr(bleurt, "__name__", type(bleurt).__name__)
-        scores.signatures["bleurt"] = signature("fanout_bleurt", **fields, bleurt=name)
+        from qabench.models.bleurt import signed_name
+
+        scores.signatures["bleurt"] = signature("fanout_bleurt", **fields, bleurt=signed_name(bleurt))
     if scorers.judge:
         from qabench.benchmarks.fanoutqa.judge import judge_answers
 

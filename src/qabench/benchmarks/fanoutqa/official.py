@@ -13,6 +13,7 @@ from dataclasses import replace
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
+from qabench.text.lemmatizers import BY_NAME, OFFICIAL_MODEL, RELEASES
 
 # The labels of the authors' prompts (``Prompt.label``). A test compares them with the pinned files.
 JUDGE_PROMPT = "official-b60545761d84"
@@ -43,9 +44,13 @@ def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Call
 
     def accepts(value: str) -> bool:
         match = re.fullmatch(pattern, value)
-        return match is not None and low <= tuple(map(int, match[1].split("."))) < high
+        return match is not None and low <= _numbers(match[1]) < high
 
     return accepts
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number or 0) for number in version.split("."))
 
 
 def _is_official_data(value: str) -> bool:
@@ -65,7 +70,29 @@ def _prompt_sentence(what: str) -> Callable[[str], str]:
 _CONFIGS = ("dev", "dev_nov23", "test", "test_nov23")
 _ZERO = ("0", "0.0")
 _NO_EFFECT = ("top_p", "top_k", "seed")  # at temperature 0
-_is_lemmatizer = _versions(r"en_core_web_sm-3[\d.]*\+spacy-([\d.]+)\+[0-9a-f]+", (3, 7, 2), (4,))
+_SPACY_MODEL = re.compile(rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f]{{12}})({re.escape(BY_NAME)})?")
+
+
+def _is_lemmatizer(value: str) -> bool:
+    """Tell whether a lemmatizer is a release of the official model, by its digest, or a later one, by its version."""
+    match = _SPACY_MODEL.fullmatch(value)
+    if match is None or not (3, 7, 2) <= _numbers(match[2]) < (4,):
+        return False
+    if match[1] in RELEASES:
+        return match[3] == RELEASES[match[1]]
+    return match[4] is not None and max(map(_numbers, RELEASES)) < _numbers(match[1]) < (4,)
+
+
+def _lemmatizer_sentence(value: str) -> str:
+    match = _SPACY_MODEL.fullmatch(value)
+    if match and match[1] in RELEASES and match[3] != RELEASES[match[1]]:
+        return (
+            f"lemmatizer: the model says that it is {OFFICIAL_MODEL} {match[1]}, but its files (digest {match[3]}) are "
+            "not the files of this release"
+        )
+    return f"lemmatizer: {value} instead of {OFFICIAL_MODEL} with spaCy 3.7.2 or later"
+
+
 _MODEL = ("reasoning_effort", "reasoning_tokens", "effort", "context_length")  # part of what is evaluated
 
 _COMMON: Declaration = {
@@ -108,7 +135,7 @@ _ACCURACY: Declaration = {
     "normalizer": Field(
         _versions(r"fanoutqa-1\+ftfy-([\d.]+)", (6, 1, 3), (7, 0, 1)), "normalizer: {value} instead of ftfy 6.1.3 to 7"
     ),
-    "lemmatizer": Field(_is_lemmatizer, "lemmatizer: {value} instead of en_core_web_sm with spaCy 3.7.2 or later"),
+    "lemmatizer": Field(_is_lemmatizer, _lemmatizer_sentence),
 }
 _ROUGE: Declaration = {
     "rouge": Field(
@@ -118,9 +145,14 @@ _ROUGE: Declaration = {
     ),
     "stemmer": Field(("porter",)),
 }
+# A commit of the converted weights on the Hub, or a folder, whose name says so.
+_BLEURT_20 = re.compile(
+    r"transformers-[^/]+/lucadiliello/BLEURT-20@[0-9a-f]+"
+    r"|(transformers|bleurt)-[^/]+/(.*/)?BLEURT-20@[0-9a-f]+ \(a folder, identified by its name\)"
+)
 _BLEURT: Declaration = {
     "bleurt": Field(
-        lambda value: re.search(r"(^|/)BLEURT-20(@[0-9a-f]*)?$", value) is not None,
+        lambda value: _BLEURT_20.fullmatch(value) is not None,
         "BLEURT: {value} instead of BLEURT-20",
     )
 }
