@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import os
 from collections.abc import Callable, Mapping
@@ -9,6 +10,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.http import origin
+from qabench.io.tables import keep_secret, printable, quoted
 from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import Document, DocumentHits, document_of
 
@@ -55,9 +58,10 @@ class OpenSearchIndex:
             raise self._malformed("field_caps has no object 'fields'")
         for name in (text_field, id_field):
             if name not in fields and name != ID:
-                allowed = ", ".join(sorted(field for field in fields if not field.startswith("_")))[:MOST_SHOWN]
+                allowed = ", ".join(sorted(field for field in fields if not field.startswith("_"))) or "none"
                 raise InputError(
-                    f"the index {index!r} of {where} has no field {name!r}; its fields are {allowed or 'none'}: "
+                    f"the index {index!r} of {where} has no field {name!r}; its fields are "
+                    f"{printable(allowed, MOST_SHOWN)}: "
                     "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
                 )
         count = self._call(es_client.count).get("count")
@@ -104,8 +108,8 @@ class OpenSearchIndex:
         if document is None:
             missing = self.id_field if not isinstance(id, str | int) else self.text_field
             raise InputError(
-                f"the document {hit[ID]!r:.{MOST_SHOWN}} of the index {self.index!r} has no {missing!r} in _source; "
-                "the index must store _source, and the field must not be inside of an object"
+                f"the document {quoted(hit[ID], MOST_SHOWN)} of the index {self.index!r} has no {missing!r} in "
+                "_source; the index must store _source, and the field must not be inside of an object"
             )
         return document
 
@@ -114,7 +118,7 @@ class OpenSearchIndex:
         shards = reply.get("_shards")
         failed = shards.get("failed") if isinstance(shards, dict) else 0
         if reply.get("timed_out") or failed:
-            detail = "it timed out" if reply.get("timed_out") else f"shards that failed: {failed!r:.20}"
+            detail = "it timed out" if reply.get("timed_out") else f"shards that failed: {quoted(failed, 20)}"
             raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {detail}")
         outer = reply.get("hits")
         hits = outer.get("hits") if isinstance(outer, dict) else None
@@ -154,7 +158,7 @@ class OpenSearchIndex:
         except MALFORMED:  # the clients' messages quote parts of the reply without checking them
             text = type(error).__name__
         if not isinstance(status, int):
-            cause = text.rpartition("caused by: ")[2][:MOST_SHOWN]  # the rest repeats it
+            cause = printable(text.rpartition("caused by: ")[2], MOST_SHOWN)  # the rest repeats it
             return InputError(f"{self.where} cannot be reached: {cause}; check its address, and that it runs")
         if status in REFUSED:
             return InputError(
@@ -163,14 +167,15 @@ class OpenSearchIndex:
             )
         if status == NOT_FOUND:
             return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
-        return QabenchError(f"{self.where} failed with status {status}: {text[:MOST_SHOWN]}")
+        return QabenchError(f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}")
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
     """Open the index at URL/INDEX, such as "https://localhost:9200/sphere", with opensearch-py or elasticsearch.
 
     "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The keys are sent if the
-    user gave the address in this call (``named_by_user``), or if it is on the host of QABENCH_SEARCH_URL.
+    user gave the address in this call (``named_by_user``), or if its scheme, host and port are those of
+    QABENCH_SEARCH_URL.
     """
     parts = urlsplit(address)
     path, _, index = parts.path.rpartition("/")
@@ -188,7 +193,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
     except ImportError:
         raise MissingExtra(f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'") from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
-    keys = _login(engine) if named_by_user or parts.netloc == urlsplit(os.environ.get(SERVER, "")).netloc else {}
+    keys = _login(engine) if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")) else {}
     client = client_class([server], **keys)
     where = f"{name} at {server}"
     return OpenSearchIndex(client, index, options.get("text", TEXT), options.get("id", ID), where=where)
@@ -200,5 +205,7 @@ def _login(engine: str) -> dict[str, Any]:
     if elastic and (key := os.environ.get(API_KEY)):
         return {"api_key": key}
     if user := os.environ.get(USER):
-        return {"basic_auth" if elastic else "http_auth": (user, os.environ.get(PASSWORD, ""))}
+        login = user, os.environ.get(PASSWORD, "")
+        keep_secret(base64.b64encode(":".join(login).encode()).decode())
+        return {"basic_auth" if elastic else "http_auth": login}
     return {}

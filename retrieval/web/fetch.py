@@ -17,6 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
+from qabench.io.tables import printable
 from qabench.retrieval.web.extract import EXTRA
 from qabench.retrieval.web.provider import PageLimits
 
@@ -111,7 +112,7 @@ class PageFetcher:
                 page = FetchedPage(url, error.reason, error.detail)
                 transient = error.transient
             except ValueError as error:  # a URL that urllib cannot split
-                page = FetchedPage(url, "invalid URL", str(error)[:200])
+                page = FetchedPage(url, "invalid URL", printable(error, 200))
             self._store(page, transient)
             return page
 
@@ -141,7 +142,7 @@ class PageFetcher:
         response = self._following(url)
         kind = response.headers.get("content-type", "")
         if kind and kind.partition(";")[0].strip().lower() not in HTML:
-            raise HttpError("not HTML", kind[:100])
+            raise HttpError("not HTML", kind)
         return FetchedPage(url, READ, "", response.content, response.charset)
 
     def _following(self, url: str, *, robots: bool = True) -> Response:
@@ -189,7 +190,7 @@ class PageFetcher:
         """Return the seconds between requests that robots.txt asks for. Raises HttpError if it forbids the URL."""
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise HttpError("invalid URL", url[:200])
+            raise HttpError("invalid URL", url)
         rules = _parser().parse(self._rules(f"{parts.scheme}://{parts.netloc}/robots.txt"))
         if not rules.can_fetch(url, AGENT):
             raise HttpError("robots.txt", "the host's robots.txt forbids this page")

@@ -32,6 +32,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.io.limits import toml_of
+from qabench.io.tables import keep_secret
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 ALLOWED = "QABENCH_SEARCH_VARIABLES"  # the names, separated by commas, that files may use: files may be from others
@@ -150,13 +151,6 @@ class SearchProvider:
         """Return what the results of a query depend on, without secrets."""
         return json.dumps([self.method, self.url, dict(self.params), self.pages.results, self.results, query])
 
-    def redacted(self, text: str) -> str:
-        """Return a text without the values of the provider's environment variables, except for those of its address."""
-        for name, value in self.values.items():
-            if len(value) > 2 and f"${{{name}}}" not in self.url:
-                text = text.replace(value, "[redacted]")
-        return text
-
     def _filled(self, text: str) -> str:
         return VARIABLE.sub(lambda match: self.values[match[1]].rstrip("/"), text)
 
@@ -232,4 +226,6 @@ def _values(provider: SearchProvider, where: str, allowed: Set[str]) -> dict[str
             f"{where} names the environment variable {refused[0]}, which would be sent to {provider.url}. To allow "
             f"that: export {ALLOWED}={','.join(refused)}"
         )
-    return {name: os.environ[name] for name in names}
+    values = {name: os.environ[name] for name in names}
+    keep_secret(*(value for name, value in values.items() if f"${{{name}}}" not in provider.url))
+    return values

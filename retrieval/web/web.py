@@ -13,7 +13,7 @@ from typing import Any
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, HttpError, Response, Retry
 from qabench.io.limits import json_of
-from qabench.io.tables import printable
+from qabench.io.tables import printable, quoted
 from qabench.retrieval.web.extract import Extractor
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher, WebCache
 from qabench.retrieval.web.provider import SearchProvider
@@ -96,24 +96,24 @@ class Web:
         except (HttpError, SearchFailed) as error:
             refused = isinstance(error, HttpError) and error.status is not None and not error.transient
             hint = f" ({provider.hint})" if provider.hint and refused else ""
-            # The queries of URLs, which may contain keys, are not printable.
-            message = f"the search with {provider.name} failed: {printable(error)}{hint}"
-            raise SearchFailed(provider.redacted(message)) from None
+            raise SearchFailed(f"the search with {provider.name} failed: {printable(error)}{hint}") from None
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     """Return the addresses in a response. Raises SearchFailed if it has another form than the provider describes."""
     results = _at(document, provider.results)
     if results is None and not provider.results_may_be_absent:
-        raise SearchFailed(f"the response has no {provider.results!r}; it begins with {json.dumps(document)[:200]}")
+        raise SearchFailed(
+            f"the response has no {provider.results!r}; it begins with {printable(json.dumps(document), 200)}"
+        )
     if not isinstance(results, list | None):
-        raise SearchFailed(f"{provider.results!r} in the response is not a list: {json.dumps(results)[:200]}")
+        raise SearchFailed(f"{provider.results!r} in the response is not a list: {printable(json.dumps(results), 200)}")
     addresses = [_at(result, provider.address) for result in results or []]
     if wrong := [address for address in addresses if not isinstance(address, str)]:
-        raise SearchFailed(f"a result's {provider.address!r} is {wrong[0]!r:.80}; it must be a string")
+        raise SearchFailed(f"a result's {provider.address!r} is {quoted(wrong[0], 80)}; it must be a string")
     failed = _at(document, provider.failures) if provider.failures else None
     if not addresses and failed:
-        raise SearchFailed(f"nothing was found, and {provider.failures} are {json.dumps(failed)[:200]}")
+        raise SearchFailed(f"nothing was found, and {provider.failures} are {printable(json.dumps(failed), 200)}")
     return [address for address in addresses if isinstance(address, str)]
 
 
@@ -130,4 +130,4 @@ def _json(response: Response) -> Any:
     try:
         return json_of(response.content)
     except ValueError:
-        raise SearchFailed(f"the response is not JSON; it begins with {response.text[:100]!r}") from None
+        raise SearchFailed(f"the response is not JSON; it begins with {quoted(response.text, 100)}") from None

@@ -7,6 +7,7 @@ from urllib.parse import quote, urljoin
 from xml.etree import ElementTree
 
 from qabench.io.http import HttpClient, HttpError, Response
+from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, check_search
 
@@ -68,6 +69,6 @@ def _read_feed(response: Response) -> list[WikiPage]:
     try:
         feed = ElementTree.fromstring(response.content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
-        raise HttpError("not XML", f"{error}: {response.text[:80]!r}", transient=True) from error
+        raise HttpError("not XML", f"{error}: {quoted(response.text, 80)}", transient=True) from error
     results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     return [WikiPage(title, url=link) for title, link in results if title and link]

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from qabench.errors import MissingExtra
+from qabench.io.tables import quoted
 from qabench.retrieval.wiki.page import PageUnreadable
 
 INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qabench[retrieval]'"
@@ -67,7 +68,7 @@ def _converted(soup: Any) -> str:
     except RecursionError:
         raise PageUnreadable("the page's HTML is nested too deeply to be converted to Markdown") from None
     except Exception as error:  # the converter raises ValueError and others
-        raise PageUnreadable(f"the page's HTML cannot be converted to Markdown: {error!r:.200}") from error
+        raise PageUnreadable(f"the page's HTML cannot be converted to Markdown: {quoted(error, 200)}") from error
     return markdown
 
 
@@ -81,7 +82,7 @@ def parsed(html: str) -> Any:
     try:
         return BeautifulSoup(html, "html.parser")
     except Exception as error:  # the parser raises AssertionError and others
-        raise PageUnreadable(f"the page's HTML cannot be parsed: {error!r:.200}") from error
+        raise PageUnreadable(f"the page's HTML cannot be parsed: {quoted(error, 200)}") from error
 
 
 def _check_effort(html: str) -> None:

@@ -11,6 +11,7 @@ from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, HttpError, Response, retry_after
 from qabench.io.limits import json_of
+from qabench.io.tables import quoted
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
 from qabench.retrieval.wiki.page import (
@@ -142,7 +143,7 @@ class MediaWiki:
         answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
         if not isinstance(pages, list) or not all(isinstance(page, dict) for page in pages):
-            raise WikiError(f"the wiki's response has no list of pages: {answer!r:.200}")
+            raise WikiError(f"the wiki's response has no list of pages: {quoted(answer, 200)}")
         return pages[0] if pages else {"invalid": True, "invalidreason": "the title leads to another wiki"}
 
     def _html(self, asked: WikiPage, revision: WikiPage) -> str:
@@ -168,9 +169,9 @@ def _read_answer(response: Response) -> dict[str, Any]:
     try:
         answer = json_of(response.content)
     except ValueError as error:
-        raise HttpError("not JSON", f"{response.text[:80]!r}", transient=True) from error
+        raise HttpError("not JSON", quoted(response.text, 80), transient=True) from error
     if not isinstance(answer, dict):
-        raise HttpError("not a JSON object", f"{response.text[:80]!r}", transient=True)
+        raise HttpError("not a JSON object", quoted(response.text, 80), transient=True)
     if "error" in answer:
         fields = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))
@@ -185,7 +186,7 @@ def _member(answer: Any, kind: type[T], *path: str) -> T:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, kind):
-        raise WikiError(f"the wiki's response has no {'.'.join(path)} of type {kind.__name__}: {answer!r:.200}")
+        raise WikiError(f"the wiki's response has no {'.'.join(path)} of type {kind.__name__}: {quoted(answer, 200)}")
     return value
 
 
@@ -193,7 +194,7 @@ def _id(answer: Any, name: str) -> int:
     """Return the id of a page or a revision. Ids become parts of file names and requests."""
     number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
     if number is None:
-        raise WikiError(f"the wiki's response has no {name} that is a positive number: {answer!r:.200}")
+        raise WikiError(f"the wiki's response has no {name} that is a positive number: {quoted(answer, 200)}")
     return number
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +13,9 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.cli.run import parse_limit, parse_pairs
 from qabench.errors import InputError
-from qabench.io.tables import printable
+from qabench.io.tables import REDACTED, printable
 from qabench.llm.endpoint import clean_url
+from qabench.llm.exchange import UnreadableReply, read_reply
 
 
 @pytest.mark.parametrize("text", ["²", "5-3", "0", "1-", "-", "1-2-3", "9" * 5000, ""])
@@ -27,7 +30,9 @@ def test_task_arguments_that_are_not_yaml(text: str) -> None:
         parse_pairs("-T", [text])
 
 
-@pytest.mark.parametrize("url", ["http://[x", "x", "http://", "ftp://a", "http://a/v1?api-key=secret", "http://u:p@a"])
+@pytest.mark.parametrize(
+    "url", ["http://[x", "x", "http://", "ftp://a", "http://a/v1?api-key=secret", "http://u:p@a", "http://a:99999/v1"]
+)
 def test_urls_that_are_not_used(url: str) -> None:
     with pytest.raises(InputError, match="the base URL"):
         clean_url(url)
@@ -55,6 +60,25 @@ def test_keys_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-0123456789")
     shown = printable("HTTP 400: the key sk-0123456789 of https://a.b/v1?api-key=other is wrong\x1b[0m")
     assert shown == "HTTP 400: the key [redacted] of https://a.b/v1 is wrong\\x1b[0m"
+
+
+def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "s3cret/with+signs=0123456789"
+    monkeypatch.setenv("EXAMPLE_API_KEY", key)
+    forms = [key, quote(key, safe="")]
+    for user in ("", "u", "me", "ann"):
+        pair = f"{user}:{key}".encode()
+        forms += [base64.b64encode(pair).decode(), base64.urlsafe_b64encode(pair).decode()]
+    for form in forms:
+        for most in range(1, 60):
+            shown = printable(f"the server says {form!r} and more", most)
+            assert len(shown) <= most and form[8:16] not in shown, (form, most)
+    for header in ("Authorization: Basic abcd", "{'authorization': 'Bearer abcd'}", '"Authorization": "abcd"'):
+        assert "abcd" not in printable(header) and REDACTED in printable(header)
+    assert printable("authorization of abcd is authorization: ") == "authorization of abcd is authorization: "
+    with pytest.raises(UnreadableReply) as caught:
+        read_reply("not JSON" + "." * 55 + key)
+    assert key[:4] not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,7 @@ from search_server import SearchServer
 from qabench.benchmarks.expertqa.answers import Options, answering
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.retrieval import OpenSearchIndex, open_engine
-from qabench.retrieval.opensearch import API_KEY, CLIENTS, PASSWORD, USER
+from qabench.retrieval.opensearch import API_KEY, CLIENTS, PASSWORD, SERVER, USER, open_server
 
 PASSAGES = [
     {"_id": "a", "text": "The planets orbit the sun", "url": "https://e.org/a", "number": 7},
@@ -94,6 +95,33 @@ def test_a_user_is_sent_and_refused(server: SearchServer, engine: str, monkeypat
     monkeypatch.setenv(USER, "reader")
     monkeypatch.setenv(PASSWORD, "s3cret")
     assert open_engine(f"{engine}:{server.url}/passages").search("sun").ids == ["a"]
+
+
+def test_a_login_is_for_one_scheme_host_and_port(
+    server: SearchServer, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(USER, "reader")
+    monkeypatch.setenv(PASSWORD, "s3cret")
+    for address in (server.url.replace("http:", "https:"), "http://127.0.0.1:9", ""):
+        monkeypatch.setenv(SERVER, address)
+        open_server(engine, f"{server.url}/passages", named_by_user=False)
+    assert server.logins == {None}
+    monkeypatch.setenv(SERVER, f"{server.url}/")
+    open_server(engine, f"{server.url}/passages", named_by_user=False)
+    assert len(server.logins) == 2
+
+
+def test_an_echoed_login_is_not_shown(server: SearchServer, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(USER, "reader")
+    monkeypatch.setenv(PASSWORD, "s3cret")
+    index = open_engine(f"{engine}:{server.url}/passages")
+    pair = base64.b64encode(b"reader:s3cret").decode()
+    for before in range(150, 200):
+        server.status = 500
+        server.replacement = {"error": {"type": "x", "reason": "." * before + f"Basic {pair}"}, "status": 500}
+        with pytest.raises(QabenchError, match="status 500") as caught:
+            index.search("sun")
+        assert pair[:8] not in str(caught.value)
 
 
 @pytest.mark.parametrize(("status", "says"), [(429, "status 429"), (500, "status 500"), (403, "refuses")])

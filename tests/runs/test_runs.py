@@ -127,7 +127,8 @@ def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> N
 
 def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, options: list[str], tmp_path: Path) -> None:
     more = ["-T", "lemmatizer=simplemma", "-M", "default_headers={X-Team: qa}", "--limit", "2-4", "--epochs", 3]
-    ran = qabench("run", "fanoutqa", *options, *more)
+    account = dict.fromkeys(("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"), "do-not-send-this")
+    ran = qabench("run", "fanoutqa", *options, *more, env=os.environ | account)
     assert ran.returncode == 0, ran.stderr
     (log,) = tmp_path.glob("*.eval")
     assert "acc.loose" in ran.stdout and "9 answered" in ran.stdout and "not official" in ran.stdout
@@ -135,6 +136,7 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, option
     assert [record.id for record in read_run(log).records] == [id for id in ids[1:4] for _ in range(3)]
     assert ran.stderr.splitlines()[0] == f"log: {log}"
     assert {call.headers.get("x-team") for call in server.calls} == {"qa"}
+    assert "do-not-send-this" not in str([call.headers for call in server.calls])
     assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
 
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.tables import keep_secret, printable
 from qabench.io.workers import run_job
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class HubError(QabenchError):
 @contextmanager
 def hub_errors(api: HfApi) -> Iterator[None]:
     """Turn every error of the Hub, or of the connection to it, into a HubError with advice."""
+    from huggingface_hub import get_token
+
+    keep_secret(get_token() or "")
     try:
         yield
     except QabenchError:
@@ -153,7 +157,7 @@ def _explained(error: Exception, endpoint: str) -> HubError:
             )
     malformed = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     if fault := next((cause for cause in _causes(error) if isinstance(cause, malformed)), None):
-        what = f"{type(fault).__name__}: {str(fault)[:200]}"
+        what = f"{type(fault).__name__}: {printable(fault, 200)}"
         return HubError(f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT")
     return HubError(f"{endpoint}: {type(error).__name__}: {error}")
 

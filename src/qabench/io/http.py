@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from qabench.errors import QabenchError
 from qabench.io.environment import package_version
+from qabench.io.tables import printable
 
 if TYPE_CHECKING:
     import httpcore2
@@ -32,6 +34,7 @@ T = TypeVar("T")
 # Wikimedia requires contact information.
 USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
 MOST_REDIRECTS = 5
+MOST_SHOWN = 300  # characters of a server's text in an error
 READ_SECONDS = 60.0  # the longest pause between two parts of a response
 MOST_ADDRESSES = 3  # of a host, that are tried
 RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -65,7 +68,9 @@ class HttpError(QabenchError):
         unreachable: bool = False,
     ) -> None:
         super().__init__(reason, detail)
-        self.reason, self.detail, self.transient, self.wait = reason, detail, transient, wait
+        # Both can quote the server.
+        self.reason, self.detail = printable(reason, MOST_SHOWN), printable(detail, MOST_SHOWN)
+        self.transient, self.wait = transient, wait
         self.status, self.unreachable, self.url = status, unreachable, ""
 
     def __str__(self) -> str:
@@ -194,7 +199,7 @@ class HttpClient:
                 every |= self.headers | dict(headers or {})
                 request = httpx2.Request(method, url, params=params and dict(params), json=json, headers=every)
             except (ValueError, httpx2.InvalidURL) as error:
-                raise HttpError("invalid URL", f"{url:.200}: {error}"[:300]) from error
+                raise HttpError("invalid URL", f"{url}: {error}") from error
             with self._sent(request) as response:
                 yield response
         except httpcore2.TimeoutException as error:
@@ -203,7 +208,7 @@ class HttpClient:
             raise HttpError("timeout", detail, transient=True, unreachable=unreachable) from error
         except (httpcore2.NetworkError, httpcore2.ProtocolError, httpcore2.ProxyError, httpx2.DecodingError) as error:
             unreachable = isinstance(error, httpcore2.ConnectError) and httpx2.URL(url).host not in self._reached
-            detail = f"{type(error).__name__}: {error or 'no details'}"[:300]
+            detail = f"{type(error).__name__}: {error or 'no details'}"
             raise HttpError("connection failed", detail, transient=True, unreachable=unreachable) from error
         finally:
             _deadline.reset(token)
@@ -272,7 +277,7 @@ class HttpClient:
     def _check_url(self, url: httpx2.URL) -> None:
         port = url.port or {"http": 80, "https": 443}.get(url.scheme)
         if not url.host or port is None or (url.userinfo and self.addresses != "any"):
-            raise HttpError("invalid URL", str(url.copy_with(userinfo=b""))[:200])
+            raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
         if self.addresses != "any":
             # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
             addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=self.addresses == "private")
@@ -335,6 +340,12 @@ def check_status(status: int, headers: Mapping[str, str]) -> None:
         raise HttpError(f"status {status}", detail, transient=transient, wait=wait, status=status)
 
 
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return the scheme, host and port of a URL: a key is sent only where all three are equal."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
 def retry_after(value: str | None) -> float | None:
     """Return the seconds, at least 0, of a header Retry-After (a number or a date); None if it cannot be parsed."""
     with contextlib.suppress(ValueError):
@@ -364,7 +375,7 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     try:
         entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise HttpError("connection failed", f"{host}: {error}"[:200], transient=True) from error
+        raise HttpError("connection failed", f"{host}: {error}", transient=True) from error
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
     for address in addresses:
         if is_link_local(address) or not (private or is_public(address)):
@@ -408,7 +419,7 @@ def _unpacked(chunks: Iterator[bytes], encoding: str, most: int) -> Iterator[byt
         yield from chunks
         return
     if encoding not in ("gzip", "x-gzip"):
-        raise HttpError("unknown encoding", encoding[:50])
+        raise HttpError("unknown encoding", encoding)
     unpack = None
     try:
         for chunk in chunks:
@@ -425,7 +436,7 @@ def _unpacked(chunks: Iterator[bytes], encoding: str, most: int) -> Iterator[byt
 def _check_same_host(old: httpx2.URL, new: httpx2.URL) -> None:
     upgraded = (old.scheme, new.scheme, old.port, new.port) == ("http", "https", None, None)
     if old.host != new.host or not (upgraded or (old.scheme, old.port) == (new.scheme, new.port)):
-        raise HttpError("redirect to another host", f"{new!s:.200}, which is not allowed")
+        raise HttpError("redirect to another host", f"{new}, which is not allowed")
 
 
 class _Backend:

@@ -5,6 +5,7 @@ Text of servers, files and logs is printed without secrets and control character
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import os
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
 from typing import Any, TextIO
+from urllib.parse import quote
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
@@ -27,13 +29,27 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
 _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
+# A header that a server echoes, also as JSON or as Python's repr.
+_LOGIN = re.compile(
+    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""", re.IGNORECASE
+)
+_URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST_SECRET = 8
 REDACTED = "[redacted]"
+_registered: set[str] = set()
 
 
-def printable(text: object) -> str:
-    """Return the text with secrets redacted and control characters shown as escapes, such as \\x1b."""
-    return visible(redacted(str(text)))
+def printable(text: object, most: int | None = None) -> str:
+    """Return the text without secrets, with control characters as escapes such as \\x1b, cut to ``most`` characters.
+
+    Text from outside is never cut before: the rest of a cut key would not be recognized.
+    """
+    return visible(redacted(str(text)))[:most]
+
+
+def quoted(value: object, most: int) -> str:
+    """Return the ``printable`` quotation of a value from outside, for an error."""
+    return printable(repr(value), most)
 
 
 def write_line(text: object, stream: TextIO | None = None) -> None:
@@ -51,12 +67,21 @@ def write_document(text: str) -> None:
 
 
 def redacted(text: str) -> str:
-    """Return the text without the values of variables with keys, and without users, passwords and queries of URLs."""
+    """Return the text without secrets, and without users, passwords and queries of URLs.
+
+    Secrets are the values of variables with keys, what ``keep_secret`` got, and logins in echoed headers.
+    """
     if len(text) < _SHORTEST_SECRET:
         return text
-    for secret in _secrets():
-        text = text.replace(secret, REDACTED)
+    for form in _forms(_secrets()):
+        text = text.replace(form, REDACTED)
+    text = _LOGIN.sub(rf"\1{REDACTED}", text)
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
+
+
+def keep_secret(*values: str) -> None:
+    """Redact values, such as a key that was passed as an argument, from everything that is printed from now on."""
+    _registered.update(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
 def visible(text: str) -> str:
@@ -64,10 +89,25 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
-def _secrets() -> list[str]:
+def _secrets() -> frozenset[str]:
     names = _secret_names(tuple(os.environ))  # the values are read each time: they may change
     values = {os.environ.get(name, "") for name in names}
-    return sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
+    return frozenset(value for value in values if len(value) >= _SHORTEST_SECRET) | _registered
+
+
+@lru_cache(maxsize=4)
+def _forms(secrets: frozenset[str]) -> list[str]:
+    """Return the secrets as they are, in URLs, and in base64 at any place of a longer text, the longest first."""
+    forms = set(secrets)
+    for secret in secrets:
+        forms.add(quote(secret, safe=""))
+        data = secret.encode("utf-8", "surrogateescape")
+        for before in range(3):
+            encoded = base64.b64encode(bytes(before) + data).decode()
+            # The characters at the edges depend on the neighbors, too.
+            first, last = -(-before * 8 // 6), (before + len(data)) * 8 // 6
+            forms |= {encoded[first:last], encoded[first:last].translate(_URL_SAFE)}
+    return sorted(forms, key=len, reverse=True)
 
 
 @lru_cache(maxsize=4)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.http import retry_after
-from qabench.io.tables import printable
+from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome, Send, UnreadableReply, limited, max_reply_bytes, read_reply
@@ -168,7 +168,7 @@ def answered(outcome: Outcome) -> Answered:
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")
     if reply.refusal or reply.finish_reason == "content_filter":
-        return Answered(reason=f"refused: {reply.refusal or reply.text or 'content filter'!r:.120}")
+        return Answered(reason=f"refused: {quoted(reply.refusal or reply.text or 'content filter', 120)}")
     cut_off = reply.finish_reason == "length"
     if not reply.text.strip():
         return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
@@ -486,7 +486,7 @@ def _message(error: BaseException) -> str:
 
 
 def _line(text: str) -> str:
-    return printable(" ".join(text.split()))[:LONGEST]
+    return printable(" ".join(text.split()), LONGEST)
 
 
 def _url(error: BaseException) -> str | None:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError
 from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
+from qabench.io.http import origin
+from qabench.io.tables import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
 HUGGINGFACE = "https://router.huggingface.co/v1"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
+ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
+ACCOUNT = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY")
 NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
 
 
@@ -32,6 +38,9 @@ class Endpoint:
     why_unusable: str | None = None
     withheld: str | None = None
 
+    def __post_init__(self) -> None:
+        keep_secret(self.api_key)
+
     def openai_client(self, kind: type[Any], **options: Any) -> Any:
         """Return ``openai.OpenAI`` or ``AsyncOpenAI`` that sends this key, and nothing of OPENAI_... variables."""
         client = kind(
@@ -44,6 +53,20 @@ class Endpoint:
         )
         client.organization = client.project = None
         return client
+
+
+@contextmanager
+def without_account(model: str) -> Iterator[None]:
+    """Hide the user's OpenAI account from Inspect's client of a model at an address: the openai package would send it.
+
+    The package reads the variables when a client is made.
+    """
+    names = ACCOUNT if model.startswith(ADDRESSED) else ()
+    hidden = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
 
 
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
@@ -73,18 +96,18 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
 
 def _environment_key(url: str, default: str) -> tuple[str, str | None, str | None]:
     """Return the environment's key for a server, what a required key needs, and how to use a key of another host."""
-    key, origin = os.environ.get(JUDGE_KEY, "").strip(), _origin(url)
-    if origin == _origin(HUGGINGFACE):
+    key, server = os.environ.get(JUDGE_KEY, "").strip(), origin(url)
+    if server == origin(HUGGINGFACE):
         if not key.startswith("hf_"):
             from huggingface_hub import get_token
 
             key = get_token() or ""
         needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
         return key, None if key else needs, None
-    if origin == _origin(default):
+    if server == origin(default):
         needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
-        return key, needs if origin == _origin(OPENAI) and not key else None, None
-    if origin == _origin(OPENAI):
+        return key, needs if server == origin(OPENAI) and not key else None, None
+    if server == origin(OPENAI):
         needs = f"{JUDGE_KEY} is the key of {default} ({JUDGE_BASE_URL}), not of {OPENAI}: unset {JUDGE_BASE_URL}"
         return "", needs, None
     how = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
@@ -97,14 +120,9 @@ def key_for_typed(base_url: str | None) -> str | None:
     Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an address from a file: the
     file would choose who gets the key.
     """
-    if not base_url or os.environ.get(JUDGE_BASE_URL) or _origin(clean_url(base_url)) == _origin(HUGGINGFACE):
+    if not base_url or os.environ.get(JUDGE_BASE_URL) or origin(clean_url(base_url)) == origin(HUGGINGFACE):
         return None  # the key is bound to the server that the environment names
     return os.environ.get(JUDGE_KEY, "").strip() or None
-
-
-def _origin(url: str) -> tuple[str, str | None, int | None]:
-    parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
 def clean_url(base_url: str) -> str:
@@ -112,6 +130,7 @@ def clean_url(base_url: str) -> str:
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
         parts, problem = urlsplit(url), ""
+        _ = parts.port  # raises ValueError if it is out of range
     except ValueError as error:
         parts, problem = urlsplit(""), f" ({error})"
     if parts.scheme not in ("http", "https") or not parts.hostname:

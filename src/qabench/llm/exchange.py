@@ -14,6 +14,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
+from qabench.io.tables import quoted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
@@ -91,16 +92,16 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     except TooLarge as error:
         raise UnreadableReply(f"the reply is too large: {error}", too_large=True) from None
     except ValueError:
-        raise UnreadableReply(f"the reply is not JSON: {body!r:.80}") from None
+        raise UnreadableReply(f"the reply is not JSON: {quoted(body, 80)}") from None
     if not isinstance(document, dict):
         raise UnreadableReply(f"the reply is a JSON {type(document).__name__}, not an object")
     if document.get("error"):  # some gateways report a provider's failure with status 200
-        raise UnreadableReply(f"the reply is an error: {document['error']!r:.200}")
+        raise UnreadableReply(f"the reply is an error: {quoted(document['error'], 200)}")
     choices = document.get("choices")
     choice: Any = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(message, dict):
-        raise UnreadableReply(f"the reply has no choices[0].message: {body!r:.120}")
+        raise UnreadableReply(f"the reply has no choices[0].message: {quoted(body, 120)}")
     content = message.get("content", "")
     if isinstance(content, list):  # some servers return parts
         parts: list[Any] = [
@@ -108,7 +109,7 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
         ]
         content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
     if not isinstance(content, str | None):
-        raise UnreadableReply(f"the reply's content is {content!r:.80}; expected a string")
+        raise UnreadableReply(f"the reply's content is {quoted(content, 80)}; expected a string")
     texts = {"finish_reason": choice.get("finish_reason"), "refusal": message.get("refusal")}
     texts |= {"model": document.get("model"), "fingerprint": document.get("system_fingerprint")}
     usage: Any = document.get("usage")

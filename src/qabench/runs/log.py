@@ -127,7 +127,7 @@ def failure(error: Any) -> str:
 
 
 def _damaged(path: str | Path, reason: Exception | str) -> InputError:
-    detail = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"[:300]
+    detail = reason if isinstance(reason, str) else printable(f"{type(reason).__name__}: {reason}", 300)
     return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
 
 

@@ -25,10 +25,10 @@ from qabench.io.http import HttpClient, HttpError
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
-from qabench.llm.endpoint import clean_url
+from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import ChatRequest, limited_replies, max_reply_bytes
 from qabench.tasks.common import own_tasks_only
-from qabench.tasks.replies import ADDRESSED, IN_PROCESS, adapted
+from qabench.tasks.replies import IN_PROCESS, adapted
 
 SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"

@@ -22,7 +22,7 @@ from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
-from qabench.llm.endpoint import clean_url
+from qabench.llm.endpoint import clean_url, without_account
 from qabench.llm.exchange import limited_replies
 from qabench.runs.log import read_header
 from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
@@ -211,7 +211,8 @@ def start(
         options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
     model_config = GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
     watch = watch or Watch(Path(log_dir))
-    with watching(watch, cache, f"{scorer.title}, {chosen.name}, with {model} could not start", task_args):
+    failure = f"{scorer.title}, {chosen.name}, with {model} could not start"
+    with watching(watch, cache, failure, task_args), without_account(model):
         # First what takes no model: loading weights takes long.
         task_config = scorer.task_function(chosen)(**arguments).config
         probe(model, base_url, model_args, model_config, task_config)
@@ -265,7 +266,8 @@ def resume(
     options = {option: value for option, value in options.items() if value is not None}
     watch = watch or Watch(folder)
     failure = f"the run of {log} cannot be resumed"
-    with _locked(Path(log)), watching(watch, trusted.plan.config.cache, failure, task_args):
+    cache = trusted.plan.config.cache
+    with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
         task_config = scorer.task_function(setting)(**spec.task_args_passed).config.merge(trusted.plan.config)
         probe(spec.model, spec.model_base_url, model_args, spec.model_generate_config, task_config)

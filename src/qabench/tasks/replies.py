@@ -33,14 +33,13 @@ from inspect_ai.tool import ToolDef
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
-from qabench.io.tables import printable
+from qabench.io.tables import printable, quoted
 from qabench.llm.client import TOO_LONG, Answered, reason_of, too_long
-from qabench.llm.endpoint import clean_url
+from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE
 
 COUNTS = "replies"  # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"  # where Inspect keeps replies
-ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
 SECRETS = ("api_key",)  # arguments of providers that do not identify the model
 REJECTIONS_TO_STOP = 3  # consecutive rejected calls, without a reply in between
 IN_PROCESS = ("hf/",)  # providers that generate with transformers in this process
@@ -176,7 +175,7 @@ def answered(output: ModelOutput) -> Answered:
     if too_long(output):
         return Answered(reason=TOO_LONG)
     if output.stop_reason == "content_filter":
-        return Answered(reason=f"refused: {output.error or output.completion or 'content filter'!r:.120}")
+        return Answered(reason=f"refused: {quoted(output.error or output.completion or 'content filter', 120)}")
     cut_off = output.stop_reason in CUT_OFF_STOPS
     if not output.completion.strip():
         return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)

@@ -34,6 +34,7 @@ from qabench.benchmarks.expertqa.factscore import (
 )
 from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.io.tables import quoted
 from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.models.entailment import punkt
@@ -311,7 +312,7 @@ def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, prog
                 raise InputError(reply.reason or "the reply was cut off")
             part.claim["atomic_claims"] = scorer.atomic_claims(part.sentence, reply.text)
             if not part.claim["atomic_claims"] and "NONE" not in reply.text:
-                part.reason = f"its atomic claims: none in the reply {reply.text!r:.80}"
+                part.reason = f"its atomic claims: none in the reply {quoted(reply.text, 80)}"
 
 
 @contextmanager

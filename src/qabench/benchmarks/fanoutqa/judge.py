@@ -15,6 +15,7 @@ from typing import Any
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.errors import InputError
+from qabench.io.tables import quoted
 from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
@@ -74,7 +75,7 @@ def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | N
     letter = text[-1:].lower()
     reason = None
     if refusal or finish_reason == "content_filter":
-        reason = f"the judge refused: {refusal or text or 'content filter'!r:.80}"
+        reason = f"the judge refused: {quoted(refusal or text or 'content filter', 80)}"
     elif finish_reason == "length":
         reason = "the reply was truncated"
     elif not text:

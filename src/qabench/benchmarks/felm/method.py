@@ -26,6 +26,7 @@ from qabench.benchmarks.felm.scores import (
     read_replies,
 )
 from qabench.errors import InputError, SourceUnavailable
+from qabench.io.tables import quoted
 from qabench.llm.client import Answered
 from qabench.loading_scripts import open_path
 from qabench.loading_scripts.felm.parse import DOMAINS
@@ -318,7 +319,7 @@ def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim,
     if reply.cut_off:  # the claims of the last segments would be missing
         return (), "its claims: the reply was cut off"
     claims = read_claims(reply.text, len(row["segmented_response"]))
-    return claims, None if claims else f"its claims: none in the reply {reply.text!r:.80}"
+    return claims, None if claims else f"its claims: none in the reply {quoted(reply.text, 80)}"
 
 
 def judged(
@@ -333,7 +334,7 @@ def judged(
     """
     readings = read_replies([reply.text for reply in replies], len(row["labels"]), reply_format, claims)
     reasons = [
-        reply.reason or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {reply.text!r:.80}"
+        reply.reason or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {quoted(reply.text, 80)}"
         for reply, reading in zip(replies, readings, strict=True)
         if reading.readable is None
     ]
