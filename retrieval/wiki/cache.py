@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,13 +25,18 @@ def official_folder() -> Path:
 class WikiCache:
     """A folder to which pages are written (by default QABENCH_WIKICACHE), and other folders that are only read.
 
+    The pages of another wiki than Wikipedia, named by its address, are in a folder of their own.
+
     Some files count as missing: empty ones (the official package writes an empty file for a page that it could not
     get), and those that are not UTF-8 or contain NUL characters (the result of a crash).
     """
 
-    def __init__(self, folder: Path | None = None, others: Sequence[Path] | None = None) -> None:
+    def __init__(self, folder: Path | None = None, others: Sequence[Path] | None = None, *, wiki: str = "") -> None:
         variable = os.environ.get(VARIABLE)
-        self.folder = folder or (Path(variable).expanduser().absolute() if variable else cache_dir() / "wikicache")
+        default = Path(variable).expanduser().absolute() if variable else cache_dir() / "wikicache"
+        if wiki:
+            default, others = default / "other-wikis" / re.sub(r"[^\w.-]", "-", wiki), []
+        self.folder = folder or default
         self.others = [official_folder()] if others is None else list(others)
 
     def path(self, pageid: int) -> Path:

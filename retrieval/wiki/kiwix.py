@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from qabench.io.http import HttpClient, HttpError, Response
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, check_search
+from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, address_of, check_search
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
@@ -26,7 +26,7 @@ class Kiwix:
     def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
         self.base = base.rstrip("/")
         self.book = book
-        self.name = f"the Kiwix book {book}"  # for signatures
+        self.name = f"the Kiwix book {book} at {address_of(self.base)}"  # for signatures
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:

@@ -20,6 +20,7 @@ from qabench.retrieval.wiki.page import (
     PageMissing,
     WikiError,
     WikiPage,
+    address_of,
     check_search,
     valid_id,
 )
@@ -45,7 +46,9 @@ class MediaWiki:
         self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
     ) -> None:
         self.api = api or os.environ.get(VARIABLE) or ENGLISH_WIKIPEDIA
-        self.cache = cache or WikiCache()
+        other_wiki = "" if self.api == ENGLISH_WIKIPEDIA else address_of(self.api)
+        self.name = f"the wiki at {other_wiki}" if other_wiki else "dated"  # for signatures
+        self.cache = cache or WikiCache(wiki=other_wiki)
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -53,8 +56,6 @@ class MediaWiki:
         check_search(query, results)
         answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
-
-    name = "dated"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.http import Retry
@@ -60,6 +61,12 @@ class WikiPage:
 
     def __str__(self) -> str:
         return f"{self.title!r} (page id {'unknown' if self.pageid is None else self.pageid})"
+
+
+def address_of(url: str) -> str:
+    """Return the host, port and path of a URL, for signatures: without user name, password and query."""
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2] + parts.path
 
 
 def check_search(query: str, results: int) -> None:

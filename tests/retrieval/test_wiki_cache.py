@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import InputError, QabenchError
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 from qabench.retrieval.wiki.cache import WikiCache, official_folder
+from qabench.retrieval.wiki.client import wikipedia
+from qabench.retrieval.wiki.kiwix import Kiwix
+from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
 TEXT = "# Jupiter\n\nA gas giant – the largest.\n"
@@ -29,6 +33,23 @@ def test_the_official_folder_is_only_read(tmp_path: Path) -> None:
     cache.write(5, "ours")
     assert (tmp_path / "cache/wikicache/5-dated.md").read_text() == cache.read(5) == "ours"
     assert (official_folder() / "5-dated.md").read_text(encoding="utf-8") == TEXT
+
+
+def test_another_wiki_is_named_and_has_its_own_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = DECLARATIONS["fanout_acc"]["wikipedia"]
+    assert MediaWiki().name == "dated" and declared.accepts("dated")
+    MediaWiki().cache.write(1, TEXT)
+    monkeypatch.setenv("QABENCH_WIKIPEDIA_API", "http://user:secret@127.0.0.1:9/w/api.php?key=secret")
+    assert wikipedia().name == "the wiki at 127.0.0.1:9/w/api.php" and not declared.accepts(wikipedia().name)
+    other = MediaWiki().cache
+    assert other.read(1) is None
+    other.write(2, TEXT)
+    monkeypatch.delenv("QABENCH_WIKIPEDIA_API")
+    assert MediaWiki().cache.read(1) == TEXT and MediaWiki().cache.read(2) is None
+    assert (
+        Kiwix("http://user:secret@localhost:8888", "wikipedia_en").name
+        == "the Kiwix book wikipedia_en at localhost:8888"
+    )
 
 
 def test_the_variable_and_the_argument_name_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,14 +100,15 @@ class SpacyLemmatizer:
     def _name(self) -> str:
         inner = self.folder / f"{self.full_name}-{self.version}"  # a package has the model in this folder
         digest = model_digest(inner if inner.is_dir() else self.folder)
-        return f"{self.versions}+{digest}{'' if self.version in RELEASES else BY_NAME}"
+        by_name = self.full_name == OFFICIAL_MODEL and self.version not in RELEASES
+        return f"{self.versions}+{digest}{BY_NAME if by_name else ''}"
 
     @property
     def name(self) -> str:
         """Versions of model and spaCy, and a digest of the model's files.
 
-        The digests of the releases are known. A model of another version is identified by its name and version only,
-        and its name says so.
+        The digests of the official model's releases are known. Another version of it is identified by its name and
+        version only, and its name says so.
         """
         return self._name
 
