@@ -1,4 +1,4 @@
-"""Compares the files that pip would install for .ci/constraints.txt with the digests in .ci/hashes.txt.
+"""Compares the files that pip would install for pins of .ci/constraints.txt with the digests in .ci/hashes.txt.
 
 A file with another digest ends CI. A file without a recorded digest (another platform, a local build) is printed.
 """
@@ -32,8 +32,10 @@ def chosen(pin: str) -> list[tuple[str, str]]:
 
 def main() -> None:
     recorded = dict(line.split() for line in lines("hashes.txt"))
+    packages = {name.partition("-")[0] for name in recorded}
+    pins = [pin for pin in lines("constraints.txt") if pin.partition("==")[0] in packages]
     failed = False
-    for name, digest in (file for pin in lines("constraints.txt") for file in chosen(pin)):
+    for name, digest in (file for pin in pins for file in chosen(pin)):
         expected = recorded.get(name)
         failed |= expected not in (None, digest)
         state = (
