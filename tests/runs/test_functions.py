@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from qabench.answers import loads, text_of
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED, FAILED, MISSING
+from qabench.runs.function_digest import name_with_digest
 from qabench.runs.log import read_run
 
 SOLVERS = """
@@ -108,6 +113,105 @@ def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
         qabench.run("felm", answer, **options)
     with pytest.raises(QabenchError, match="no question was answered: ZeroDivisionError"):
         qabench.run("fanoutqa", lambda question, row: str(1 / 0), config="sample", limit=1)
+
+
+def with_default(question: str, row: Any, text: str = "one") -> str:
+    return text
+
+
+def of_closure(text: Any) -> Any:
+    return lambda question, row: str(text)
+
+
+class Agent:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+
+    def answer(self, question: str, row: Any) -> str:
+        self.asked += 1
+        return self.text
+
+    __call__ = answer
+
+
+FUNCTIONS: list[Any] = [
+    with_default,
+    functools.partial(with_default, text="two"),
+    functools.partial(with_default, text="three"),
+    lambda question, row: "one",
+    lambda question, row: "two",
+    *map(of_closure, ["one", "two", {"one": 1}, {"one": 2}, with_default, Agent]),
+    Agent("one"),
+    Agent("two"),
+    Agent("one").answer,
+    Agent("two").answer,
+]
+
+
+def test_functions_with_the_same_source_have_different_digests() -> None:
+    names = [name_with_digest(function) for function in FUNCTIONS]
+    assert len(set(names)) == len(names)
+    assert [name_with_digest(function) for function in FUNCTIONS] == names
+    assert name_with_digest(of_closure({"one": 1})) == names[7]
+    changed, defaults = names[0], with_default.__defaults__
+    with_default.__defaults__ = ("four",)
+    try:
+        assert name_with_digest(with_default) != changed
+    finally:
+        with_default.__defaults__ = defaults
+    agent = Agent("one")
+    assert name_with_digest(agent.answer) == names[-2]
+    agent.answer("?", {})
+    assert name_with_digest(agent.answer) == names[-2]  # what a function counts does not make it another function
+
+
+def test_a_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
+    (tmp_path / "agents.py").write_text(
+        "TEXT = 'one'\ndef helper(): return TEXT\ndef make(*parts):\n"
+        "    return lambda question, row, cut=None: helper() + str(parts)\n"
+    )
+    program = "import agents; from qabench.runs.function_digest import name_with_digest as n\n"
+    program += "print(n(agents.make({'b', 'a', 'c'}, ['x'], {'k': 1.5}, agents.helper, object())))"
+    printed = set()
+    for seed in "12":
+        command = [sys.executable, "-c", program]
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        printed.add(subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout)
+    assert len(printed) == 1
+
+
+def test_the_answers_of_another_function_are_not_counted(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    options: dict[str, Any] = {"config": "sample", "output": path}
+    first = qabench.run("fanoutqa", of_closure("one"), limit=1, **options)
+    assert json.loads(path.read_text())["function"] == first.model
+    with pytest.raises(
+        InputError, match=rf"has answers of {first.model}, not of <lambda>-.*delete the file.*keep_answers"
+    ):
+        qabench.run("fanoutqa", of_closure("two"), limit=2, **options)
+    assert len(path.read_text().splitlines()) == 1
+    both = qabench.run("fanoutqa", of_closure("two"), limit=2, keep_answers=True, **options)
+    assert [record.answer for record in both.records] == ["one", "two"]
+    assert both.model == "+".join(sorted([first.model, name_with_digest(of_closure("two"))]))
+    path.write_text(json.dumps({"id": first.records[0].id, "answer": "three"}) + "\n")
+    with pytest.raises(InputError, match="has answers of an unknown function"):
+        qabench.run("fanoutqa", of_closure("two"), **options)
+
+
+@pytest.mark.parametrize("reply", [{"anser": "42"}, {"answer": {1, 2}}, {}, object()])
+def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -> None:
+    path, asked = tmp_path / "answers.jsonl", []
+
+    def answer(question: str, row: Any) -> Any:
+        asked.append(question)
+        return "42" if len(asked) == 1 else reply
+
+    with pytest.raises(
+        InputError, match=r"the function's answer to the question \w+ is .*; allowed: a string, or a dict"
+    ):
+        qabench.run("fanoutqa", answer, config="sample", output=path, concurrency=1)
+    assert len(asked) == 2 and [json.loads(line)["answer"] for line in path.read_text().splitlines()] == ["42"]
 
 
 def test_a_model_in_python(tmp_path: Path) -> None:

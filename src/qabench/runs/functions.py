@@ -8,16 +8,17 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.signature import short_digest
 from qabench.io.files import check_writable, write_text
 from qabench.llm.client import run_sync
+from qabench.runs.function_digest import name_with_digest
 from qabench.runs.log import read_run, with_solver
 from qabench.runs.sources import evaluate_predictions
 
@@ -25,6 +26,7 @@ Row = Mapping[str, Any]
 Reply = str | dict[str, Any]
 Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
 ERROR = "error"  # the field of the file with the exception of a question
+FUNCTION = "function"  # the field with the name and the digest of the function that answered
 
 
 def run(
@@ -34,6 +36,7 @@ def run(
     model: str | None = None,
     config: str | None = None,
     output: str | Path | None = None,
+    keep_answers: bool = False,
     concurrency: int = 8,
     limit: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -48,7 +51,9 @@ def run(
             recorded as the failure of its question.
         model: a model to run instead, as in ``qabench run --model``.
         config: such as "dev"; None for the default.
-        output: a JSONL file for the answers of the function; questions with an answer in it are not asked again.
+        output: a JSONL file for the answers of the function; questions with an answer in it are not asked again. Its
+            lines name the function by a digest of its code, defaults, closure and file.
+        keep_answers: also count the answers of another function in this file. Signatures then name both functions.
         concurrency: the maximum number of questions that are being answered.
         limit: answer only the first questions.
         progress: called with the number of answered questions, and of all questions.
@@ -56,7 +61,8 @@ def run(
             ``qabench.runs.running.start``, such as ``setting`` and ``base_url``.
 
     Raises:
-        InputError: not either a function or a model, or an unknown name.
+        InputError: not either a function or a model, an unknown name, a file with the answers of another function, or
+            the function returned something that is not an answer.
         QabenchError: no question was answered, or the file cannot be written; what is in it is kept.
         MissingExtra: running a model needs the extra ``run``.
         SourceError: the data of the benchmark is not available.
@@ -78,17 +84,19 @@ def run(
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
     path = None if output is None else Path(output)
-    before = _answered_before(path, questions) if path else {}
+    function = name_with_digest(answer)
+    before = _answered_before(path, questions, None if keep_answers else function) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
-    field = "answer" if "answer" in scorer.prediction_fields else scorer.prediction_fields[0]
-    run_sync(_ask(answer, field, asked, predictions, path, concurrency, show))
+    prediction_of = partial(_prediction, scorer, function)
+    run_sync(_ask(answer, prediction_of, asked, predictions, path, concurrency, show))
     errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
     if len(errors) == len(asked):
         raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'no question was asked')}")
     # A failed question has no prediction: null can be an answer.
     answers = [predictions[id] for id in asked if id not in errors]
     evaluation = evaluate_predictions(name, config, answers, **options)
-    solver = _name_with_digest(answer)
+    functions = {fields.get(FUNCTION, "unknown") for id, fields in predictions.items() if id not in errors}
+    solver = "+".join(sorted(functions))
     records = [
         replace(record, status=FAILED, problem=errors[record.id]) if record.id in errors else record
         for record in evaluation.records
@@ -108,7 +116,7 @@ def run(
 
 async def _ask(
     answer: Answer,
-    field: str,
+    prediction_of: Callable[[str, Reply], dict[str, Any]],
     questions: Mapping[str, tuple[str, Row]],
     predictions: dict[str, dict[str, Any]],
     path: Path | None,
@@ -116,10 +124,12 @@ async def _ask(
     progress: Callable[[int, int], None],
 ) -> None:
     """Add the missing predictions, and write each to the file when it is there."""
-    limit, loop = asyncio.Semaphore(concurrency), asyncio.get_running_loop()
+    limit, loop, stopped = asyncio.Semaphore(concurrency), asyncio.get_running_loop(), asyncio.Event()
 
     async def ask(id: str, question: str, row: Row) -> None:
         async with limit:
+            if stopped.is_set():
+                return
             try:
                 if inspect.iscoroutinefunction(answer):
                     reply = await answer(question, row)
@@ -127,16 +137,19 @@ async def _ask(
                     reply = await loop.run_in_executor(threads, answer, question, row)
                 if reply is None:
                     raise InputError("the function returned None; expected a string or a dict")
-                prediction = {"id": id, **(reply if isinstance(reply, dict) else {field: reply})}
-                line = json.dumps(prediction)
             except Exception as error:
                 prediction = {"id": id, ERROR: f"{type(error).__name__}: {error}"}
-                line = json.dumps(prediction)
+            else:
+                try:
+                    prediction = prediction_of(id, reply)
+                except InputError:
+                    stopped.set()  # other answers would have the same error
+                    raise
         predictions[id] = prediction
         if path:
             try:
                 with path.open("a", encoding="utf-8") as file:
-                    file.write(line + "\n")
+                    file.write(json.dumps(prediction) + "\n")
             except OSError as error:
                 raise QabenchError(f"cannot write {path}: {error.strerror}; repeat the call to continue") from error
         progress(len(predictions), len(questions))
@@ -146,8 +159,27 @@ async def _ask(
         await asyncio.gather(*(ask(id, *item) for id, item in questions.items() if id not in predictions))
 
 
-def _answered_before(path: Path, questions: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the predictions in the file that did not fail, and leave only these in it."""
+def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict[str, Any]:
+    """Return a reply as a prediction. Raises InputError if it is not one."""
+    fields = scorer.prediction_fields
+    field = "answer" if "answer" in fields else fields[0]
+    prediction = {**(reply if isinstance(reply, dict) else {field: reply}), "id": id, FUNCTION: function}
+    try:
+        json.dumps(prediction)
+        scorer.read([prediction])
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the function's answer to the question {id} is {reply!r:.200}; allowed: a string, or a dict for JSON with "
+            f"{' or '.join(map(repr, fields))} ({error})"
+        ) from error
+    return prediction
+
+
+def _answered_before(path: Path, questions: Mapping[str, Any], function: str | None) -> dict[str, dict[str, Any]]:
+    """Return the predictions in the file that did not fail, and leave only these in it.
+
+    Raises InputError if they are of another function than ``function``. None allows every function.
+    """
     check_writable(path)
     if not path.exists() or not path.stat().st_size:
         return {}
@@ -158,15 +190,12 @@ def _answered_before(path: Path, questions: Mapping[str, Any]) -> dict[str, dict
             "another benchmark or config need another file"
         )
     predictions = {row.id: {**row.fields, "id": row.id} for row in rows if ERROR not in row.fields}
+    others = {str(fields.get(FUNCTION, "an unknown function")) for fields in predictions.values()} - {function}
+    if function and others:
+        raise InputError(
+            f"{path} has answers of {', '.join(sorted(others))}, not of {function}: the function, its file, a default "
+            "or a variable that it uses has changed. To keep the old answers apart, give another output; to discard "
+            "them, delete the file; to count them as well, set keep_answers=True"
+        )
     write_text(path, "".join(json.dumps(fields) + "\n" for fields in predictions.values()))
     return predictions
-
-
-def _name_with_digest(function: Callable[..., Any]) -> str:
-    """Return the name of a function, and a digest of its file, or of its notebook's cell."""
-    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
-    try:
-        lines, _ = inspect.findsource(function)
-    except (TypeError, OSError):  # a callable object, or a function of a prompt
-        return f"{name}-unknown"
-    return f"{name}-{short_digest(''.join(lines))}"
