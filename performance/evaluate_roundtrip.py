@@ -13,7 +13,7 @@ import datasets
 import evaluate
 from cases import Case
 
-from qabench.metric_module import MetricModule, decoded
+from qabench.adapters.metric import MetricModule, decoded
 
 SIZES = (1_000, 10_000, 100_000)
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "src/qabench"
 GENERIC = (
     *("report", "runs", "hub", "space", "lm_eval", "llm", "models", "stats", "evaluation", "tasks", "cli"),
-    *("data", "loading.py", "metric_module.py", "benchmarks/base.py", "benchmarks/published.py"),
+    *("data", "loading.py", "adapters", "benchmarks/base.py", "benchmarks/published.py"),
     *("inspect_tasks.py", "citations.py", "benchmarks/reproduction.py"),
 )
 QUICKSTART = "cli/quickstart.py"  # shows one benchmark

@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.metric_module import MetricModule
 
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):

@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, scored_part
-from qabench.metric_module import MetricModule
 
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):

@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.agreement import scored_part
 from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_agreement
-from qabench.metric_module import MetricModule
 
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):

@@ -6,10 +6,10 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.answers import text_pairs
 from qabench.benchmarks.expertqa.claims import faithfulness_labels, sentence_splitter
 from qabench.benchmarks.expertqa.lfqa import faithfulness
-from qabench.metric_module import MetricModule
 from qabench.models.entailment import shared_entailment
 
 

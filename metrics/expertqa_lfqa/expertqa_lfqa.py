@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
-from qabench.metric_module import MetricModule
 
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):

@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.metric_module import MetricModule
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 

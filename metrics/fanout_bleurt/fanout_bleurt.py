@@ -6,7 +6,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.metric_module import MetricModule
+from qabench.adapters.metric import MetricModule
 from qabench.models.bleurt import bleurt, load_bleurt
 
 

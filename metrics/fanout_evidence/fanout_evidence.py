@@ -6,8 +6,8 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
-from qabench.metric_module import MetricModule
 
 
 class FanoutEvidence(MetricModule, evaluate.Metric):

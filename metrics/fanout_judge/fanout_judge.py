@@ -7,10 +7,10 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
-from qabench.metric_module import MetricModule
 
 
 class FanoutJudge(MetricModule, evaluate.Metric):

@@ -7,7 +7,7 @@ from typing import Any
 
 import evaluate
 
-from qabench.metric_module import MetricModule
+from qabench.adapters.metric import MetricModule
 from qabench.text.rouge import rouge
 
 

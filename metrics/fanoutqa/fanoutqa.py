@@ -6,11 +6,11 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, official_shape, score_answers
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, parse
-from qabench.metric_module import MetricModule
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.felm.official import misread
 from qabench.benchmarks.felm.scores import felm_scores
 from qabench.evaluation.signature import digest
-from qabench.metric_module import MetricModule
 
 
 class FelmFactuality(MetricModule, evaluate.Metric):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 
+from qabench.adapters.metric import MetricModule
 from qabench.errors import unknown_name
 from qabench.evaluation.signature import version
 from qabench.loading_scripts import benchmark_names, citation
-from qabench.metric_module import MetricModule
 from qabench.metrics import metric_names
 
 QABENCH = """@software{{qabench,

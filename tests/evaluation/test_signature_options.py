@@ -16,7 +16,7 @@ from scripted_model import scripted
 
 from qabench import evaluate_predictions
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.felm.evaluate import load_responses
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.loading_scripts import FOLDER
 from qabench.runs.log import read_run
 from qabench.runs.plan import task_options
@@ -120,7 +120,7 @@ def test_every_generation_option_is_recorded_or_has_a_reason() -> None:
 
 # Options of `qabench score`: (benchmark, option) -> predictions of the sample and another value than the default.
 CAREFUL = FOLDER / "fanoutqa/sample/generations/careful.jsonl"
-REPLIES = [{"id": row["index"], "reply": "Answer: 1"} for row in load_responses("sample").rows]
+REPLIES = [{"id": question.id, "reply": "Answer: 1"} for question in BENCHMARK.load("sample").rows]
 SCORE_CHANGED: Mapping[tuple[str, str], tuple[Any, Any]] = {
     ("fanoutqa", "only_score_answered"): (CAREFUL, True),
     ("fanoutqa", "evidence_k"): ([{"id": "463f5c17d453c3d3", "pages": ["Saturn"]}], 1),

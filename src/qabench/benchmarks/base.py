@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation.metric import CUTOFF, Metric, present
+from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -145,18 +146,47 @@ class Benchmark(Displayed, ABC):
         declarations: Mapping[str, Declaration] = import_module(f"{type(self).__module__}.official").DECLARATIONS
         return declarations
 
-    @abstractmethod
-    def evaluate(
-        self,
-        config: str | None,
-        predictions: Predictions,
-        *,
-        families: Sequence[str] | None = None,
-        questions: Path | None = None,
-        progress: Callable[[int, int], None] | None = None,
-        **options: Any,
-    ) -> Evaluation:
-        """Score predictions; see ``qabench.evaluate_predictions``, which checks the arguments."""
+    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+        """Return the rows of a config's file, which is one of the dataset's or a user's in its format."""
+        raise NotImplementedError
+
+    def question(self, row: Mapping[str, Any]) -> Question:
+        """Return a row as a question."""
+        return Question(str(row["id"]), row["question"], str(row.get("answer", "")), {}, row)
+
+    def load(self, config: str | None, file: Path | None = None) -> Questions:
+        """Return the questions of a config that can be scored, or of a custom file.
+
+        Raises:
+            InputError: the config or the file cannot be read.
+            SourceError: the data is not available.
+        """
+        from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
+
+        selected = dataset_table(self.name).config(config)
+        if selected.name == LEADERBOARD:
+            raise InputError(f"the config {LEADERBOARD} of {self.title} has no questions, only published scores")
+        ((path,),) = selected.splits.values()
+        digest = custom_digest(file) if file else file_digest(self.name, path)
+        rows = self.read_rows(file or open_path(self.name, path), selected.name)
+        return Questions(selected.name, digest, [self.question(row) for row in rows])
+
+    def scorer(self, groups: Sequence[str], **options: Any) -> Scorer:
+        """Return a scorer of these groups of scores. ``options`` are ``Benchmark.options`` that were given."""
+        raise NotImplementedError
+
+    def asking(self, **arguments: Any) -> Asking:
+        """Return how a model is asked, for arguments of a task."""
+        raise NotImplementedError
+
+    def tasks(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the functions that create the Inspect tasks of the settings, by name."""
+        module = import_module(f"{type(self).__module__}.tasks")
+        return {setting.task: getattr(module, setting.task) for setting in self.settings}
+
+    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
+        """Score predictions without a ``scorer``, until the benchmark has one; see ``qabench.adapters.files``."""
+        raise NotImplementedError
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions from a file, from standard input ("-"), or from a list in memory.
@@ -185,18 +215,17 @@ class Benchmark(Displayed, ABC):
         return self.prediction(record)
 
     def task_function(self, setting: Setting) -> Callable[..., Any]:
-        """Return the function that creates the Inspect task of a setting, from the benchmark's module ``tasks``.
+        """Return the function that creates the Inspect task of a setting.
 
         Raises:
             MissingExtra: inspect_ai is not installed (extra ``run``).
         """
         try:
-            function: Callable[..., Any] = getattr(import_module(f"{type(self).__module__}.tasks"), setting.task)
+            return self.tasks()[setting.task]
         except ImportError as error:
             if (error.name or "").partition(".")[0] != "inspect_ai":
                 raise
             raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None
-        return function
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
         """Return the scores in the format of the authors' scorer; None if they have no such format."""
@@ -204,10 +233,7 @@ class Benchmark(Displayed, ABC):
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """Return the text and the row of each question of a config that can be scored, by the question's id."""
-        from qabench.loading import load_dataset
-
-        rows = next(iter(load_dataset(self.name, config).values()))
-        return {str(row["id"]): (row["question"], row) for row in rows}
+        return {question.id: (question.text, question.row) for question in self.load(config).rows}
 
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]] | None:
         """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
@@ -220,14 +246,17 @@ class Benchmark(Displayed, ABC):
     def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
-        By default those of ``tables`` in the dataset's module ``stats``; without this module, the number of rows. For
-        the config ``leaderboard`` it is the table of the published main scores.
+        For the config ``leaderboard`` it is the table of the published main scores, else ``data_tables``.
         """
         from qabench.loading_scripts import LEADERBOARD
         from qabench.loading_scripts.published import published_table
 
         if config == LEADERBOARD:
             return [published_table(score for score in self.published() if self.metric(score.metric).main)]
+        return self.data_tables(config, splits)
+
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables for the rows of a config's splits; by default, the number of rows."""
         module = f"qabench.loading_scripts.{self.name}.stats"
         if find_spec(module):
             tables: list[Table] = import_module(module).tables(config, splits)

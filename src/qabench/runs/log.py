@@ -13,6 +13,7 @@ from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
+from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
 from qabench.errors import InputError, MissingExtra, QabenchError
@@ -305,7 +306,7 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     config = run.config if questions is None else None
     try:
         epochs = {
-            epoch: scorer.evaluate(config, predictions, questions=questions, **options)
+            epoch: evaluate(scorer, config, predictions, questions=questions, **options)
             for epoch, predictions in _predictions(run, scorer).items()
         }
     except (QabenchError, ImportError) as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
 from qabench.data.predictions import STDIN, Predictions
 from qabench.errors import InputError
@@ -69,7 +70,7 @@ def evaluate_predictions(
     reading_options = {option: values.pop(option) for option in reading}
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
-    return scorer.evaluate(config, predictions, families=families, questions=questions, progress=progress, **values)
+    return evaluate(scorer, config, predictions, families=families, questions=questions, progress=progress, **values)
 
 
 def read_evaluations(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from felm_oracle import Call, Script
 
-from qabench.benchmarks.felm.evaluate import load_responses
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import FelmMethod
 
 
@@ -20,7 +20,7 @@ def script(mirror: Path) -> Script:
 
 @pytest.fixture(scope="module")
 def rows(mirror: Path) -> list[Any]:
-    return list(load_responses("all").rows)
+    return [question.row for question in BENCHMARK.load("all").rows]
 
 
 def calls_of(method: FelmMethod, rows: list[Any], model: str) -> list[Call]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from qabench.benchmarks.felm.evaluate import load_responses
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
 from qabench.evaluation.signature import deviations, digest, parse
@@ -95,6 +95,6 @@ def test_prompts_are_those_of_the_files(mirror: Path) -> None:
 
 def test_labels_are_those_of_the_file(mirror: Path) -> None:
     for config, wanted in LABELS.items():
-        responses = load_responses(config)
-        assert responses.digest == DATA
-        assert digest(row["labels"] for row in responses.rows) == wanted
+        responses = BENCHMARK.load(config)
+        assert responses.data == DATA
+        assert digest(question.row["labels"] for question in responses.rows) == wanted

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from qabench import load_metric
+from qabench.adapters.files import evaluate
 from qabench.benchmarks.felm import BENCHMARK
-from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 
-ROWS = load_responses("sample").rows
+ROWS = [question.row for question in BENCHMARK.load("sample").rows]
 
 
 def scored(lines: list[dict[str, Any]], **options: Any) -> Evaluation:
-    return BENCHMARK.evaluate("sample", read_predictions(lines), **options)
+    return evaluate(BENCHMARK, "sample", read_predictions(lines), **options)
 
 
 def values(evaluation: Evaluation) -> dict[str, float]:
@@ -114,7 +114,7 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
     path = tmp_path / "mine-3.5.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in labels_of(ROWS)))
     questions = Path(__file__).parents[3] / "loading_scripts/felm/sample/all.jsonl"
-    found = BENCHMARK.evaluate("math", BENCHMARK.read(path), questions=questions)
+    found = evaluate(BENCHMARK, "math", BENCHMARK.read(path), questions=questions)
     math = [row["index"] for row in ROWS if row["domain"] == "math"]
     assert [record.id for record in found.records] == math and found.model == "mine-3.5"
     assert any("is not the authors' file" in said for said in found.deviations(found.scores()["f1"]))
@@ -123,5 +123,5 @@ def test_files_and_custom_questions(tmp_path: Path) -> None:
 def test_questions_that_cannot_be_read() -> None:
     with pytest.raises(InputError, match="cannot read the questions /nowhere"):
         scored(labels_of(ROWS), questions=Path("/nowhere"))
-    with pytest.raises(InputError, match="the config leaderboard of FELM has no responses"):
-        BENCHMARK.evaluate("leaderboard", read_predictions(labels_of(ROWS)))
+    with pytest.raises(InputError, match="the config leaderboard of FELM has no questions"):
+        evaluate(BENCHMARK, "leaderboard", read_predictions(labels_of(ROWS)))

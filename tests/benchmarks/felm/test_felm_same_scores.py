@@ -11,8 +11,8 @@ import pytest
 from felm_oracle import Call, Script
 
 import qabench
+from qabench.adapters.files import evaluate
 from qabench.benchmarks.felm import BENCHMARK
-from qabench.benchmarks.felm.evaluate import load_responses
 from qabench.data.predictions import read_predictions
 from qabench.evaluation import Evaluation
 
@@ -45,7 +45,7 @@ def defined(scores: dict[str, Any]) -> dict[str, Any]:
 def test_script_and_predictions(
     model: str, config: str, method: str, samples: int, mirror: Path, compared: Callable[[str], None]
 ) -> None:
-    rows = load_responses(config).rows
+    rows = [question.row for question in BENCHMARK.load(config).rows]
     replies: list[str] = []
 
     def reply(call: Call) -> str:
@@ -57,7 +57,7 @@ def test_script_and_predictions(
     of_rows = [replies[i : i + samples] for i in range(0, len(replies), samples)] if samples > 1 else replies
     lines = [{"id": row["index"], "reply": reply} for row, reply in zip(rows, of_rows, strict=True)]
     reply_format = "vicuna" if "vicuna" in model else "answer"
-    evaluation = BENCHMARK.evaluate(config, read_predictions(lines), reply_format=reply_format)
+    evaluation = evaluate(BENCHMARK, config, read_predictions(lines), reply_format=reply_format)
     assert f"|replies:{reply_format if samples == 1 else 'answer'}|" in evaluation.signatures["felm"]
     wanted = script.scores("ALL" if config == "all" else config, result)
     sums = {name: sum(record.scores[name] for record in evaluation.records) for name in ("tp", "tn", "fp", "fn")}

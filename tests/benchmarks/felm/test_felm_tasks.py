@@ -14,7 +14,7 @@ from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, EvalSample
 from scripted_model import Reply, in_order, run, text
 
-from qabench.benchmarks.felm.evaluate import load_responses
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.tasks import felm, felm_scorer
 from qabench.errors import InputError
@@ -181,7 +181,7 @@ def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: p
         where = {"model": "openai-api-completions/qabench/vicuna", "model_base_url": server.base_url}
         (log,) = inspect_ai.eval(task, **where, log_dir=str(tmp_path), display="none", limit=2)
     asked = FelmMethod("raw", prompt="official", official_quirks=True, reply_format="vicuna")
-    wanted = {asked.messages(row)[0][1] for row in load_responses("math").rows[:2]}
+    wanted = {asked.messages(question.row)[0][1] for question in BENCHMARK.load("math").rows[:2]}
     assert {call.body["prompt"] for call in server.calls} == wanted
     assert {(call.body["max_tokens"], call.body["temperature"]) for call in server.calls} == {(100, 0)}
     found = read_run(log.location.removeprefix("file://"))

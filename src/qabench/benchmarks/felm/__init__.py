@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.scoring import Question
+from qabench.io.tables import Table
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.felm.method import FelmMethod
+    from qabench.benchmarks.felm.scorer import FelmScorer
     from qabench.benchmarks.reproduction import Reproduction
-    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.evaluation import ExtraSection
+    from qabench.evaluation.signature import Declaration
 
 _METHODS = {
     "raw": "The response's numbered segments; an answer without reasons.",
@@ -92,17 +97,49 @@ class Felm(Benchmark):
         Need("the responses, and the prompts of runs", "qabench fetch felm", files=("eval/all.jsonl", "eval/eval.py")),
     )
 
-    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.felm.evaluate.evaluate``."""
-        from qabench.benchmarks.felm.evaluate import evaluate
+    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+        """Return the responses of a config, also from a file in the format of the authors' ``eval/all.jsonl``."""
+        from qabench.loading_scripts.felm.parse import read_rows
 
-        return evaluate(self, config, predictions, **options)
+        return read_rows(path, config)
 
-    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Return each response's prompt and row by its index. A reply judges the row's ``segmented_response``."""
-        from qabench.benchmarks.felm.evaluate import load_responses
+    def question(self, row: Mapping[str, Any]) -> Question:
+        """Return a response. A reply judges the row's ``segmented_response``; the reference states the labels."""
+        from qabench.benchmarks.felm.scores import as_reply
 
-        return {row["index"]: (row["prompt"], row) for row in load_responses(config).rows}
+        types = sorted({kind for kind in row["type"] if kind})
+        groups = {"domain": [row["domain"]], "error type": types}
+        return Question(row["index"], row["prompt"], as_reply(tuple(row["labels"])), groups, row)
+
+    def scorer(self, groups: Sequence[str], **options: Any) -> FelmScorer:
+        """Return the scorer; there is only one group of scores."""
+        from qabench.benchmarks.felm.scorer import FelmScorer
+
+        return FelmScorer(**options)
+
+    def asking(self, **arguments: Any) -> FelmMethod:
+        """Return how a model is asked."""
+        from qabench.benchmarks.felm.method import FelmMethod
+
+        return FelmMethod(**arguments)
+
+    def tasks(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the Inspect task of all methods."""
+        from qabench.benchmarks.felm.tasks import felm
+
+        return {"felm": felm}
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of the signatures' fields."""
+        from qabench.benchmarks.felm.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.felm.stats import tables
+
+        return tables(config, splits)
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the format in which the run's replies are read."""
@@ -123,7 +160,7 @@ class Felm(Benchmark):
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the recall of errors by type of error, for labels and evaluations on one config."""
-        from qabench.benchmarks.felm.evaluate import sections
+        from qabench.benchmarks.felm.scorer import sections
 
         return sections(evaluations)
 

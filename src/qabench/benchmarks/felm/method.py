@@ -178,7 +178,12 @@ class FelmMethod:
         """Return the format in which replies are read: the authors' script reads cot-cons after "Answer: " always."""
         return "answer" if self.method == "cot-cons" else self.reply_format
 
-    def fields(self) -> dict[str, object]:
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """Return the options of the scorer."""
+        return {"reply_format": self.read_as}
+
+    def fields(self) -> dict[str, Any]:
         """Return everything that verdicts depend on except data, model and parameters, for signatures."""
         shows = self.method in REFERENCES and not self.official_quirks
         sampled, vicuna = self.method == "cot-cons", self.reply_format == "vicuna"

@@ -54,10 +54,12 @@ README_DIFFERENCES = {  # the numbers of the data file
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     """Return the signatures of an evaluation by family: of the official scores, and of those of readable replies."""
-    families = {"felm": "all_correct", "felm_readable": "left_out"}
-    return {
-        family: signature(SCORE, benchmark="felm", unparsed=unparsed, **fields) for family, unparsed in families.items()
-    }
+    unparsed = {"felm": "all_correct", "felm_readable": "left_out"}
+    lines = {}
+    for group, counted in unparsed.items():
+        ordered = {"benchmark": "felm", "unparsed": counted, **fields}
+        lines[group] = signature(SCORE, **ordered)
+    return lines
 
 
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:

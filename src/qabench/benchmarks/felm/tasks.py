@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from math import isfinite, nan
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig, ModelOutput, get_model
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from qabench.benchmarks.felm.evaluate import detail, groups, load_responses, reference, scored_reply
-from qabench.benchmarks.felm.formulas import COUNTS, READABLE, RESPONSES
+from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
+from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import CLAIMS_PARAMETERS, NUM_CONS, FelmMethod, Messages, claims_in, judged
-from qabench.benchmarks.felm.official import misread, signatures
-from qabench.benchmarks.felm.scores import Confusion, FelmClaim
+from qabench.benchmarks.felm.scores import FelmClaim
+from qabench.evaluation.scoring import Question
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.common import chosen, measured, note_problem, sample, task_metadata
+from qabench.tasks.common import note_problem
 from qabench.tasks.prompts import AUTO
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
 REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
-COLUMNS = ("index", "domain", "prompt", "segmented_response", "labels", "ref", "ref_contents", "type", "comment")
-STORE = "felm"
+NOT_LOGGED = ("source", "response")
+NO_REPLY = "no reply: a call failed"
+
+felm_scorer = inspect_scorer(BENCHMARK)
 
 
 @task
@@ -67,35 +66,28 @@ def felm(
         InputError: an unknown option, domain or index.
         SourceError: the data is not available.
     """
-    responses = load_responses(config)
-    samples = chosen((_sample(row, REFERENCES.get(method)) for row in responses.rows), ids, domains)
-    present = {(item.metadata or {})["row"]["domain"] for item in samples}
+    questions = BENCHMARK.load(config)
+    selected = [_without_references(question, REFERENCES.get(method)) for question in select(questions, ids, domains)]
+    asked_domains = {question.row["domain"] for question in selected}
     options: dict[str, Any] = {
         "method": method,
         "claims": claims,
         "prompt": prompt,
-        "domains": [domain for domain in DOMAINS if domain in present],
+        "domains": [domain for domain in DOMAINS if domain in asked_domains],
         "num_cons": num_cons,
         "reply_format": reply_format,
         "official_quirks": official_quirks,
     }
-    asking = FelmMethod(**options)
     setting = f"{method} by claims" if claims else method
-    return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/felm-{responses.config}"),
-        solver=find_errors(**options),
-        scorer=felm_scorer(asking.read_as, {"config": responses.config, "data": responses.digest}),
-        config=GenerateConfig(**asking.parameters),
-        metadata=task_metadata("felm", responses.config, setting, responses.digest, available=len(responses.rows)),
-        fail_on_error=False,
-        score_on_error=True,
-    )
+    asking = FelmMethod(**options)
+    return benchmark_task(BENCHMARK, questions, selected, asking, setting, find_errors(**options))
 
 
-def _sample(row: Mapping[str, Any], shown: str | None) -> Sample:
-    """Return a response, with the references that the method shows."""
-    columns = {name: row[name] if name == shown or name not in REFERENCES.values() else [] for name in COLUMNS}
-    return sample(row["index"], row["prompt"], row["prompt"], reference(row), groups(row), row=columns)
+def _without_references(question: Question, shown: str | None) -> Question:
+    """Return a response for the log, with only the references that the method shows; all of them are large."""
+    hidden: dict[str, list[str]] = {column: [] for column in REFERENCES.values() if column != shown}
+    row = {column: value for column, value in question.row.items() if column not in NOT_LOGGED}
+    return replace(question, row=row | hidden)
 
 
 @solver
@@ -105,11 +97,10 @@ def find_errors(**options: Any) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
-        # The parameters of a call are known only after the call: a user's options override the task's.
-        stored: dict[str, Any] = {"asking": asking.fields(), "claims": None, "replies": []}
-        state.store.set(STORE, stored)
+        signed = asking.fields()
         if asking.reply_format == "vicuna":  # the authors use a plain completion, without a chat template
-            stored["asking"]["interface"] = "completion" if "completions/" in str(model) else "chat"
+            signed["interface"] = "completion" if "completions/" in str(model) else "chat"
+        note_prediction(state, {"reply": None, "reasons": [NO_REPLY]}, signed)
         state.messages = []
 
         async def ask(pairs: Messages, samples: int = 1, **generation: Any) -> list[Answered]:
@@ -127,84 +118,24 @@ def find_errors(**options: Any) -> Solver:
             return replies
 
         claims: tuple[FelmClaim, ...] | None = None
+        by_claims: dict[str, Any] = {}
         if asking.by_claims(row):
             (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
-            stored["claims"] = [asdict(claim) for claim in claims]
+            by_claims = {"claims": [asdict(claim) for claim in claims]}
+            note_prediction(state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed)
             if reason is not None:
-                stored["replies"] = [asdict(Answered(reason=reason))]
                 note_problem(state, reason)
                 return state
         replies = await ask(asking.messages(row, claims), asking.samples)
-        stored["replies"] = [asdict(reply) for reply in replies]
-        stored["asking"] |= asking.generated_with(asked_with())
+        # The parameters of a call are known only after the call: a user's options override the task's.
+        signed |= asking.generated_with(asked_with())
+        reasons = judged(row, replies, asking.read_as, claims)[1]
+        reply = [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
+        note_prediction(state, {"reply": reply, "reasons": reasons, **by_claims}, signed)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
-            for reason in judged(row, replies, asking.read_as, claims)[1]:
+            for reason in reasons:
                 note_problem(state, reason)
         return state
 
     return solve
-
-
-@metric(scores="unreduced")
-def felm_scores() -> Metric:
-    """Return the official scores over the segments of all responses and epochs.
-
-    With the prefix ``responses_`` over whole responses, with the prefix ``readable_`` over the segments of responses
-    with a readable reply, and with a domain's name F1 and balanced accuracy of its segments. Scores that are undefined,
-    such as recall without errors, are left out.
-    """
-
-    def value(scores: list[SampleScore]) -> Value:
-        numbers = {
-            prefix + name: n for prefix in ("", RESPONSES, READABLE) for name, n in _total(scores, prefix).items()
-        }
-        domains: dict[str, list[SampleScore]] = {}
-        for score in scores:
-            domains.setdefault((score.sample_metadata or {})["row"]["domain"], []).append(score)
-        for domain, members in domains.items():
-            total = _total(members, "")
-            numbers |= {f"{domain}_{name}": total[name] for name in ("f1", "balanced_accuracy")}
-        return measured(scores, {name: number for name, number in numbers.items() if number is not None})
-
-    return value
-
-
-def _total(scores: Sequence[SampleScore], prefix: str) -> dict[str, float | None]:
-    rows = [[score.score.as_dict().get(prefix + name) for name in COUNTS] for score in scores]
-    complete = [[n for n in row if isinstance(n, int | float) and isfinite(n)] for row in rows]
-    return Confusion.total(Confusion(*map(int, row)) for row in complete if len(row) == len(COUNTS)).scores()
-
-
-@scorer(name="felm", metrics=[felm_scores()])
-def felm_scorer(reply_format: str = "answer", signed: Mapping[str, Any] | None = None) -> Scorer:
-    """Return the counts of a response; see ``ResponseScore.columns``.
-
-    A reply that is missing, refused, empty or unreadable counts as "all segments are correct", as in the authors'
-    script; the ``readable_`` counts are NaN if no reply is readable.
-
-    Args:
-        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
-        signed: the fields of the signature for the data. The task fills it.
-    """
-
-    async def score(state: TaskState, target: Target) -> Score:
-        # Without the store, another solver has run, and its output is the only reply.
-        stored = state.store.get(STORE) or {"asking": {}, "claims": None, "replies": [asdict(answered(state.output))]}
-        # If a call failed, there is no reply.
-        replies = [Answered(**reply) for reply in stored["replies"]] or [Answered(reason="no reply: a call failed")]
-        claims = None if stored["claims"] is None else [FelmClaim(**claim) for claim in stored["claims"]]
-        row = state.metadata["row"]
-        result, reasons = judged(row, replies, reply_format, claims)
-        texts = [reply.text for reply in replies if reply.text is not None]
-        evaluator = str(state.model)
-        system = misread(reply_format, evaluator, sampled=bool(stored["asking"].get("samples")))
-        answer = scored_reply(result, texts, reply_format, claims is not None) if texts else state.output.completion
-        metadata = {
-            "detail": detail(row, result, [reply.text for reply in replies], reasons, claims),
-            "signatures": signatures({**(signed or {}), "evaluator": evaluator, "system": system, **stored["asking"]}),
-        }
-        absent = {READABLE + name: nan for name in COUNTS}
-        return Score(value=absent | result.columns(), answer=answer, metadata=metadata)
-
-    return score

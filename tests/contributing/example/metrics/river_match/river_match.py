@@ -6,9 +6,9 @@ from typing import Any
 
 import evaluate
 
+from qabench.adapters.metric import MetricModule
 from qabench.answers import check_pairs
 from qabench.benchmarks.rivers import match
-from qabench.metric_module import MetricModule
 
 
 class RiverMatch(MetricModule, evaluate.Metric):

@@ -1,0 +1,87 @@
+"""Files of predictions: join them to the questions, score them, and return an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks.base import Benchmark
+from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, join, some
+from qabench.evaluation import MISSING, Evaluation, Message, Record
+from qabench.evaluation.scoring import Item, Outcome, Progress, Question
+
+
+def evaluate(
+    benchmark: Benchmark,
+    config: str | None,
+    predictions: Predictions,
+    *,
+    families: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Score a file of predictions; see ``qabench.evaluate_predictions``, which checks the arguments.
+
+    A question without a prediction is an item without fields, which the benchmark's scorer scores as its authors do.
+
+    Raises:
+        InputError: an unknown config, or no prediction belongs to it.
+        SourceError: the data is not available.
+    """
+    if type(benchmark).scorer is Benchmark.scorer:
+        options |= {"families": families, "questions": questions, "progress": progress}
+        return benchmark.evaluate(config, predictions, **options)
+    loaded = benchmark.load(config, questions)
+    scorer = benchmark.scorer(families or benchmark.default_families, **options)
+    joined = join([question.id for question in loaded.rows], predictions)
+    items = [
+        Item(question.row, prediction.fields if prediction else None)
+        for question, prediction in zip(loaded.rows, joined.rows, strict=True)
+    ]
+    outcomes = scorer.score(items, progress)
+    scored = list(zip(loaded.rows, joined.rows, outcomes, strict=True))
+    return benchmark.evaluation(
+        predictions,
+        loaded.config,
+        [_record(*parts) for parts in scored],
+        scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields}),
+        arguments=_defaults(benchmark) | options,
+        problems=joined.problems() + _unusable(scored),
+        notes=scorer.notes,
+    )
+
+
+def _defaults(benchmark: Benchmark) -> dict[str, Any]:
+    options = [option for option in benchmark.options if not option.for_reading]
+    return {option.name: option.default for option in options if option.default is not None}
+
+
+def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
+    """Count the predictions that cannot be used, with their lines and reasons."""
+    named = [
+        f"{prediction.id} (line {prediction.line}): {outcome.problem}"
+        for _, prediction, outcome in scored
+        if prediction and not outcome.usable
+    ]
+    return [f"unusable predictions: {len(named)} ({some(named)})"] if named else []
+
+
+def _record(question: Question, prediction: Prediction | None, outcome: Outcome) -> Record:
+    texts: Sequence[str] = [] if outcome.answer is None else [outcome.answer]
+    if outcome.texts is not None:
+        texts = outcome.texts
+    return Record(
+        id=question.id,
+        epoch=1,
+        question=question.text,
+        reference=question.reference,
+        messages=[Message("assistant", text) for text in texts],
+        answer=outcome.answer,
+        status=outcome.status if prediction else MISSING,
+        problem=outcome.problem if prediction else NO_PREDICTION,
+        scores=outcome.scores,
+        groups=question.groups,
+        detail=outcome.detail,
+    )

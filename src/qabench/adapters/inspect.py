@@ -1,0 +1,159 @@
+"""Inspect AI tasks: a benchmark's questions as samples, a solver, and the benchmark's scorer.
+
+A solver whose prediction is not simply the model's answer, or whose call has a signature of its own, says so with
+``note_prediction``. See ``qabench.tasks`` for what logs contain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import nan
+from typing import Any
+
+import anyio
+from inspect_ai import Task
+from inspect_ai.dataset import MemoryDataset
+from inspect_ai.model import GenerateConfig
+from inspect_ai.scorer import Metric, SampleScore, Score, Target, Value, metric, scorer
+from inspect_ai.scorer import Scorer as InspectScorer
+from inspect_ai.solver import Solver, TaskState
+
+from qabench.benchmarks import Benchmark, benchmark
+from qabench.errors import InputError, unknown_name
+from qabench.evaluation import ANSWERED, Record
+from qabench.evaluation.evaluation import values_of
+from qabench.evaluation.metric import CUTOFF
+from qabench.evaluation.scoring import Asking, Item, Question, Questions
+from qabench.tasks.common import answer_of, sample, task_metadata, texts
+from qabench.tasks.replies import ask, asked_with, chat
+
+STORE = "qabench"
+Names = Sequence[str] | str | None
+"""Several names: a list, or a string with commas."""
+
+
+def benchmark_task(
+    scored: Benchmark,
+    questions: Questions,
+    selected: Sequence[Question],
+    asking: Asking,
+    setting: str,
+    solver: Solver | list[Solver] | None = None,
+) -> Task:
+    """Return the task of one setting of a benchmark.
+
+    Args:
+        scored: the benchmark.
+        questions: all questions of the config.
+        selected: those that are asked; see ``select``.
+        asking: how the model is asked.
+        setting: the name of the setting in the log.
+        solver: by default, the model is asked once with the messages of ``asking``.
+    """
+    scorer_of_task = inspect_scorer(scored)
+    asked_by_default = solver is None
+    samples = [
+        sample(
+            question.id,
+            chat(asking.messages(question.row)) if asked_by_default else question.text,
+            question.text,
+            question.reference,
+            question.groups,
+            row=dict(question.row),
+        )
+        for question in selected
+    ]
+    signed = questions.fields | (dict(asking.fields()) if asked_by_default else {})
+    return Task(
+        dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
+        solver=solver or ask(),
+        scorer=scorer_of_task(signed=signed, **asking.scoring),
+        config=GenerateConfig(**asking.parameters),
+        metadata=task_metadata(scored.name, questions.config, setting, questions.data, len(questions.rows)),
+        # A failed question is unanswered: the others continue, and a retry asks it again.
+        fail_on_error=False,
+        score_on_error=True,
+    )
+
+
+def select(questions: Questions, ids: Names = None, groups: Names = None) -> list[Question]:
+    """Return the questions with these ids and in these groups, such as categories; None and "" select all.
+
+    Raises InputError that names an id or group that no question has.
+    """
+    by_id = {question.id: question for question in questions.rows}
+    groups_of = {id: {name for names in each.groups.values() for name in names} for id, each in by_id.items()}
+    all_groups = set().union(*groups_of.values())
+    wanted_ids, wanted_groups = texts(ids), set(texts(groups))
+    if unknown := [id for id in wanted_ids if id not in by_id]:
+        raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
+    if unknown := sorted(wanted_groups - all_groups):
+        raise unknown_name("no question is in", unknown[0], sorted(all_groups))
+    return [
+        question
+        for id, question in by_id.items()
+        if (not wanted_ids or id in wanted_ids) and (not wanted_groups or wanted_groups & groups_of[id])
+    ]
+
+
+def note_prediction(state: TaskState, fields: Mapping[str, Any], signed: Mapping[str, object]) -> None:
+    """Record a sample's prediction for the scorer: its fields as in a file, and how the model was asked.
+
+    A solver calls it before the first call of the model, too, so that a failed call has its signature.
+    """
+    state.store.set(STORE, {"prediction": dict(fields), "signed": dict(signed)})
+
+
+def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
+    """Return a benchmark's scorer as one of Inspect, which has the benchmark's name.
+
+    Its arguments are ``signed``, the fields of signatures that the task knows, ``groups`` of scores (a list, or a
+    string with commas), and the options of ``Benchmark.scorer``.
+    """
+
+    @scorer(name=scored.name, metrics=[benchmark_scores(scored.name)])
+    def score_answers(signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any) -> InspectScorer:
+        names = texts(groups) or scored.default_families
+        answers = scored.scorer(names, **options)
+
+        async def score(state: TaskState, target: Target) -> Score:
+            answer = answer_of(state)
+            fields = None if answer is None else {"answer": answer}
+            stored = state.store.get(STORE) or {"prediction": fields, "signed": asked_with()}
+            items = [Item(state.metadata["row"], stored["prediction"])]
+            (outcome,) = await anyio.to_thread.run_sync(answers.score, items)
+            about = {"benchmark": scored.name, **(signed or {}), "model": str(state.model), **stored["signed"]}
+            signatures = answers.signatures(items, about)
+            # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
+            absent = {
+                column: nan
+                for each in scored.metrics
+                if each.family in signatures and not each.name.endswith(CUTOFF)
+                for column in each.needs
+            }
+            return Score(
+                value=absent | dict(outcome.scores),
+                answer=answer if outcome.answer is None else outcome.answer,
+                metadata={"detail": dict(outcome.detail), "signatures": signatures},
+            )
+
+        return score
+
+    return score_answers
+
+
+@metric(scores="unreduced")
+def benchmark_scores(name: str) -> Metric:
+    """Return the benchmark's scores over all answers and epochs, equal to the scores of ``qabench score``.
+
+    Scores that are undefined, such as recall without errors, are left out.
+    """
+
+    def value(scores: list[SampleScore]) -> Value:
+        records = []
+        for number, each in enumerate(scores):
+            columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
+            records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
+        return dict(values_of(benchmark(name).metrics, records))
+
+    return value

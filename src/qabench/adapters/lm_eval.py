@@ -1,0 +1,142 @@
+"""Tasks of lm-evaluation-harness. Only the harness imports this module, which imports the harness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from math import isfinite, nan
+from typing import Any
+
+from lm_eval.api.metrics import mean
+from lm_eval.api.task import ConfigurableTask
+
+from qabench.benchmarks import benchmark
+from qabench.evaluation import MISSING, Record
+from qabench.evaluation.evaluation import values_of
+from qabench.evaluation.metric import CUTOFF, Metric
+from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
+from qabench.evaluation.signature import deviations, signature_name
+from qabench.loading import load_dataset
+
+NOT_SIGNED = ("until", "do_sample")  # stop strings that no answer contains; whether it samples follows from temperature
+NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
+COUNTS = ("unparsed", "unanswered")
+
+
+class QabenchTask(ConfigurableTask):
+    """A YAML task on a benchmark of this package: ``dataset_path`` is the benchmark, ``dataset_name`` its config.
+
+    Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs`` and ``metric_list:
+    []``: the scores are the benchmark's main ones, and the numbers of replies that are ``unparsed`` (have a problem)
+    and ``unanswered`` (missing). In its metadata, NAME_ARGUMENT is an argument of the benchmark's Inspect task:
+    ``felm_method: raw`` is the ``method`` of the task ``felm``. The metadata of the results also contains
+    ``signatures`` and ``deviations``, the sentences that distinguish the scores from official ones.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        # The harness passes the key that names this class, but does not accept it.
+        super().__init__(config={name: value for name, value in config.items() if name != "class"})
+        self._sign()
+
+    @cached_property
+    def benchmark(self) -> Any:
+        """Return the benchmark."""
+        return benchmark(self.config.dataset_path)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Return how the model is asked."""
+        prefix = f"{self.benchmark.name}_"
+        arguments = {name.removeprefix(prefix): value for name, value in self.config.metadata.items() if prefix in name}
+        asking: Asking = self.benchmark.asking(**arguments)
+        return asking
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Return the scorer of the benchmark's default scores."""
+        scorer: Scorer = self.benchmark.scorer(self.benchmark.default_families, **self.asking.scoring)
+        return scorer
+
+    @cached_property
+    def questions(self) -> Questions:
+        """Return the questions of the config."""
+        questions: Questions = self.benchmark.load(self.config.dataset_name)
+        return questions
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """Return the scores of the results."""
+        groups = self.benchmark.default_families
+        return [
+            metric
+            for metric in self.benchmark.metrics
+            if metric.main and metric.family in groups and not metric.name.endswith(CUTOFF)
+        ]
+
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:
+        """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
+        super().set_config(key, value, update)
+        self._sign()
+
+    def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        """Load the rows from verified files; the harness would load them from the Hub."""
+        self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
+
+    def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
+        """Return the user message."""
+        return dict(self.asking.messages(doc))["user"]
+
+    def doc_to_target(self, doc: Mapping[str, Any], doc_to_target: Any = None) -> str:
+        """Return the reference, for the log."""
+        reference: str = self.benchmark.question(doc).reference
+        return reference
+
+    def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Return the whole context with the system message: as a message in a chat, else before the prompt.
+
+        The YAML file of a benchmark with a system message says ``description: system_message``.
+        """
+        # Without a chat template, the harness joins both without a separator.
+        end = "" if options.get("apply_chat_template") else "\n\n"
+        system = dict(self.asking.messages(doc)).get("system", "") + end
+        return super().fewshot_context({**doc, "system_message": system}, *args, **options)
+
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
+        """Return a reply's values for each score, and whether it is unparsed or unanswered."""
+        (reply,) = results
+        (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
+        unanswered = reply is None or outcome.status == MISSING
+        counts = {"unparsed": bool(outcome.problem) and not unanswered, "unanswered": unanswered}
+        columns = {metric: [outcome.scores.get(name, nan) for name in metric.needs] for metric in self.metrics}
+        values = {metric.name: row if metric.function else row[0] for metric, row in columns.items()}
+        return values | {name: int(count) for name, count in counts.items()}
+
+    def aggregation(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions that compute the scores from the values of all replies."""
+        functions = {metric.name: partial(_total, metric) if metric.function else mean for metric in self.metrics}
+        return functions | dict.fromkeys(COUNTS, sum)
+
+    def higher_is_better(self) -> dict[str, bool]:
+        """Return the direction of each score."""
+        directions = {metric.name: metric.higher_is_better for metric in self.metrics}
+        return directions | dict.fromkeys(COUNTS, False)
+
+    def _sign(self) -> None:
+        options = self.config.generation_kwargs or {}
+        generation = {NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED}
+        about = {"benchmark": self.benchmark.name, **self.questions.fields, **self.asking.fields(), **generation}
+        signatures = self.scorer.signatures([], about)
+        declarations = self.benchmark.declarations()
+        lines = {group: signatures[group] for group in self.benchmark.default_families}
+        sentences = {group: deviations(line, declarations[signature_name(line)]) for group, line in lines.items()}
+        self.config.metadata |= {"signatures": lines, "deviations": sentences}
+
+
+def _total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
+    """Return the score of all replies; None if it is undefined."""
+    records = [
+        Record(str(number), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True)))
+        for number, row in enumerate(rows)
+        if all(map(isfinite, row))
+    ]
+    return values_of([metric], records).get(metric.name)

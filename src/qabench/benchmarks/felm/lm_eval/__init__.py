@@ -1,1 +1,0 @@
-"""Tasks for lm-evaluation-harness."""

@@ -1,0 +1,173 @@
+"""FELM's scorer: an evaluator's replies, or its verdicts, against the labels of a response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from qabench.benchmarks.felm.official import misread, signatures
+from qabench.benchmarks.felm.scores import FelmClaim, ResponseScore, as_reply, check_format, response_score
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
+from qabench.evaluation.evaluation import ExtraSection, SectionRow
+from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
+from qabench.stats import bootstrap_mean
+
+NOTE = (
+    "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
+    "not found."
+)
+
+
+@dataclass(frozen=True)
+class FelmScorer(Scorer):
+    """Reads replies, and counts the segments that they judge.
+
+    A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
+    replies, whose majority counts. With ``claims`` ({"segment", "text"}), the reply is about these claims.
+    (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
+    correct", like an unreadable reply. Solvers also store the ``reasons`` of replies without a verdict.
+
+    Attributes:
+        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
+        evaluator: the model that wrote the replies. Only Vicuna's are officially read as "vicuna".
+    """
+
+    reply_format: str = "answer"
+    evaluator: str | None = None
+
+    def __post_init__(self) -> None:
+        check_format(self.reply_format)
+
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return the counts of each response; see ``ResponseScore.columns``. ``progress`` is not used."""
+        return [self._outcome(item.row, item.fields or {}) for item in items]
+
+    def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
+        """Return the signatures of the official scores, and of the scores of readable replies."""
+        asked = dict(about)
+        data = {name: asked.pop(name) for name in ("benchmark", "config", "data")}
+        model = asked.pop("model", None)
+        replies = [_reply(item.fields) for item in items if item.fields and "labels" not in item.fields]
+        all_sampled = all(isinstance(reply, list) for reply in replies)
+        read_as = "answer" if all_sampled else self.reply_format
+        evaluator = self.evaluator if model is None else str(model)
+        system = {"evaluator": evaluator, "system": misread(read_as, evaluator, sampled=all_sampled)}
+        if asked:
+            return signatures(data | system | asked)
+        by_claims = any(item.fields.get("claims") for item in items if item.fields)
+        read = {"by": "claims" if by_claims else None, "replies": read_as if replies else "verdicts"}
+        return signatures(data | read | system)
+
+    def _outcome(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
+        claims, unusable = None, None
+        try:
+            claims = _claims(fields)
+            value = _verdicts_or_reply(fields)
+            score = response_score(row["labels"], value, self.reply_format, claims or None)
+        except InputError as error:
+            value, unusable = None, str(error)
+            score = response_score(row["labels"], None)
+        replies = value if isinstance(value, list) else [value]
+        texts = [reply for reply in replies if isinstance(reply, str)]
+        has_answer = _are_verdicts(value) or any(text.strip() for text in texts)
+        status = ANSWERED if has_answer else EMPTY if texts else MISSING
+        problem = unusable or _problem(status, score, len(replies))
+        reasons = fields.get("reasons", [problem]) if problem and fields else []
+        return Outcome(
+            scores=score.columns(),
+            detail=_detail(row, score, [] if _are_verdicts(value) else replies, reasons, claims),
+            problem=problem,
+            status=status,
+            answer=None if status == MISSING else _scored_reply(score, texts, self.reply_format, bool(claims)),
+            texts=texts,
+            usable=unusable is None,
+        )
+
+
+def _reply(fields: Mapping[str, Any]) -> Any:
+    return fields.get("reply", fields.get("answer"))
+
+
+def _claims(fields: Mapping[str, Any]) -> list[FelmClaim] | None:
+    claims = fields.get("claims")
+    if claims is None:
+        return None
+    try:
+        return [FelmClaim(int(claim["segment"]), str(claim["text"])) for claim in claims]
+    except (TypeError, KeyError, ValueError):
+        example = '[{"segment": 1, "text": "..."}]'
+        raise InputError(f"claims are {claims!r:.80}; allowed: a list such as {example}") from None
+
+
+def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
+    reply = _reply(fields)
+    if "labels" in fields and not _are_verdicts(fields["labels"]):
+        raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
+    if "labels" not in fields and _are_verdicts(reply):
+        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
+    return fields.get("labels", reply)
+
+
+def _are_verdicts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, bool) for item in value)
+
+
+def _problem(status: str, score: ResponseScore, n_replies: int) -> str | None:
+    if status == EMPTY:
+        return "the reply is empty"
+    if status == MISSING:
+        return "the prediction has no reply"
+    lacking = score.unparsed + score.unanswered
+    if not lacking:
+        return None
+    return "the reply has no verdict" if n_replies == 1 else f"{lacking} of {n_replies} replies have no verdict"
+
+
+def _scored_reply(score: ResponseScore, replies: Sequence[str], reply_format: str, by_claims: bool) -> str:
+    """Return a reply in the format "answer" that gives the same official score, for display and for exports."""
+    if len(replies) == 1 and reply_format == "answer" and not by_claims:
+        return replies[0]
+    if score.readable is None and all(score.verdicts) and replies:
+        return replies[0]
+    return as_reply(score.verdicts)
+
+
+def _detail(
+    row: Mapping[str, Any],
+    score: ResponseScore,
+    replies: Sequence[str | None],
+    reasons: Sequence[str],
+    claims: Sequence[FelmClaim] | None,
+) -> dict[str, Any]:
+    """Return the ``Record.detail`` of a response; see ``qabench.tasks``."""
+    nothing = (None,) * len(score.labels)
+    # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
+    stated = score.readable is not None or not all(score.verdicts)
+    columns: dict[str, Sequence[Any]] = {
+        "text": row["segmented_response"],
+        "label": score.labels,
+        "verdict": score.verdicts if stated else nothing,
+        "type": row["type"] or nothing,
+        "comment": row["comment"],
+    }
+    segments = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    details: dict[str, Any] = {"segments": segments, "replies": list(replies), "reasons": list(reasons)}
+    return details if claims is None else details | {"claims": [asdict(claim) for claim in claims]}
+
+
+def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
+    """Return the recall of errors by type, the most frequent type first; see ``Benchmark.report_sections``."""
+    rows = []
+    for label, evaluation in evaluations.items():
+        hits_by_kind: dict[str, list[tuple[str, float]]] = {}
+        for record in evaluation.records:
+            for segment in record.detail.get("segments", ()):
+                if not segment["label"]:
+                    kind = (segment["type"] or "type not given").replace("_", " ")
+                    hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
+        for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
+            recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
+            rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
+    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []

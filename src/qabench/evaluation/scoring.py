@@ -1,0 +1,136 @@
+"""How every benchmark is scored: a scorer maps items to outcomes.
+
+Files of predictions, runs, ``evaluate`` metrics and lm-evaluation-harness all use the same scorer, through the adapters
+in ``qabench.adapters``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from qabench.evaluation.evaluation import ANSWERED
+from qabench.evaluation.signature import signature
+
+Progress = Callable[[int, int], None]
+"""Called with the number of units processed, and of all units."""
+Messages = Sequence[tuple[str, str]]
+"""The (role, text) pairs of a prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A row of a dataset, with the texts that records, logs and reports show.
+
+    Attributes:
+        id: the benchmark's id of the question.
+        text: the question.
+        reference: the reference answer; "" if there is none.
+        groups: grouping -> the groups that the question is in, such as {"category": ["History"]}.
+        row: the row of the dataset.
+    """
+
+    id: str
+    text: str
+    reference: str
+    groups: Mapping[str, Sequence[str]]
+    row: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The questions of a config, or of a custom file.
+
+    Attributes:
+        config: the name of the config.
+        data: the digest of the file, for signatures.
+        rows: the questions, in the order of the dataset.
+    """
+
+    config: str
+    data: str
+    rows: Sequence[Question]
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """Return the fields of signatures for the data."""
+        return {"config": self.config, "data": self.data}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a scorer scores: a row of the dataset, and the fields of one prediction (None: there is no prediction)."""
+
+    row: Mapping[str, Any]
+    fields: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result for one item.
+
+    Attributes:
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name.
+        detail: details of the scoring for the report; see ``Record.detail``.
+        problem: a problem with the prediction, or None.
+        status: "answered", "empty" or "missing"; a run knows better, so its log decides there.
+        answer: the text that was scored; None if there is none.
+        texts: all texts of the prediction, if they are not only the answer, such as several sampled replies.
+        usable: whether the prediction's fields have the types that the benchmark reads.
+    """
+
+    scores: Mapping[str, float]
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+    status: str = ANSWERED
+    answer: str | None = None
+    texts: Sequence[str] | None = None
+    usable: bool = True
+
+
+class Scorer(ABC):
+    """Scores predictions for one benchmark. It is built once, with its models and options.
+
+    Attributes:
+        fields: group of scores -> the fields of its signature that the scorer knows.
+        notes: sentences about the scoring so far, such as the calls of a judge and their cost.
+    """
+
+    fields: Mapping[str, Mapping[str, object]] = {}
+    notes: Sequence[str] = ()
+
+    @abstractmethod
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return one outcome per item. An item that cannot be scored has a problem; it does not raise."""
+
+    def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
+        """Return one signature per group of scores.
+
+        Args:
+            items: what is scored; lm-evaluation-harness asks before there are any.
+            about: the benchmark, the data, and how a model was asked, in this order.
+        """
+        return {
+            group: signature(f"{about['benchmark']}_{group}", **about, **fields)
+            for group, fields in self.fields.items()
+        }
+
+
+class Asking(Protocol):
+    """How a model is asked in one setting."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The generation options, such as {"temperature": 0}."""
+
+    @property
+    def scoring(self) -> Mapping[str, Any]:
+        """The options of the scorer of its answers."""
+
+    def messages(self, row: Mapping[str, Any]) -> Messages:
+        """Return the first messages for a row of the dataset."""
+
+    def fields(self) -> Mapping[str, object]:
+        """Return the fields of signatures for the prompt and the protocol."""
