@@ -20,11 +20,9 @@ from inspect_ai.solver import Solver, TaskState
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Question, Questions
-from qabench.tasks.common import answer_of, sample, task_metadata, texts
+from qabench.tasks.common import answer_of, metric_values, sample, task_metadata, texts
 from qabench.tasks.replies import ask, asked_with, chat
 
 STORE = "qabench"
@@ -89,11 +87,13 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
         raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
     if unknown := sorted(wanted_groups - all_groups):
         raise unknown_name("no question is in", unknown[0], sorted(all_groups))
-    return [
-        question
-        for id, question in by_id.items()
-        if (not wanted_ids or id in wanted_ids) and (not wanted_groups or wanted_groups & groups_of[id])
-    ]
+    selected = []
+    for id, question in by_id.items():
+        is_named = not wanted_ids or id in wanted_ids
+        is_in_group = not wanted_groups or wanted_groups & groups_of[id]
+        if is_named and is_in_group:
+            selected.append(question)
+    return selected
 
 
 def note_prediction(state: TaskState, fields: Mapping[str, Any], signed: Mapping[str, object]) -> None:
@@ -150,10 +150,6 @@ def benchmark_scores(name: str) -> Metric:
     """
 
     def value(scores: list[SampleScore]) -> Value:
-        records = []
-        for number, each in enumerate(scores):
-            columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
-            records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
-        return dict(values_of(benchmark(name).metrics, records))
+        return dict(metric_values(scores, benchmark(name).metrics))
 
     return value

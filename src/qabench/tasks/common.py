@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.evaluation import scores_of
+from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import Metric as BenchmarkMetric
 from qabench.evaluation.metric import mean_in_order
 from qabench.io.workers import run_job
@@ -196,8 +196,7 @@ def metric_values(scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetr
     for number, each in enumerate(by_question(scores)):
         columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
         records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
-    values = {name: score.interval.mean for name, score in scores_of(metrics, records).items()}
-    return measured(scores, values)
+    return measured(scores, values_of(metrics, records))
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:

@@ -142,9 +142,9 @@ class Felm(Benchmark):
         return tables(config, splits)
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the format in which the run's replies are read."""
+        """Return the evaluator, and the format in which its replies are read."""
         vicuna = run.arguments.get("reply_format") == "vicuna" and run.arguments.get("method") != "cot-cons"
-        return {"reply_format": "vicuna" if vicuna else "answer"}
+        return {"reply_format": "vicuna" if vicuna else "answer", "evaluator": run.model}
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""

@@ -47,7 +47,7 @@ class FelmScorer(Scorer):
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures of the official scores, and of the scores of readable replies."""
         asked = dict(about)
-        data = {name: asked.pop(name) for name in ("benchmark", "config", "data")}
+        data = {name: asked.pop(name) for name in ("benchmark", "config", "data") if name in asked}
         model = asked.pop("model", None)
         replies = [_reply(item.fields) for item in items if item.fields and "labels" not in item.fields]
         all_sampled = all(isinstance(reply, list) for reply in replies)
