@@ -35,9 +35,9 @@ class Reached(QabenchError):
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     recorded: list[dict[str, Any]] = []
 
-    def record(*_: object, watch: Any, task_args: Any = None, **options: Any) -> Any:
+    def record(*given: object, watch: Any, task_args: Any = None, **options: Any) -> Any:
         limits = {"watch.max_calls": watch.max_calls, "watch.token_budget": watch.token_budget}
-        recorded.append({**limits, **options, **(task_args or {})})
+        recorded.append({"given": given, **limits, **options, **(task_args or {})})
         raise Reached
 
     monkeypatch.setattr(running, "run_suite", record)

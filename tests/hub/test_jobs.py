@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -128,12 +129,14 @@ def test_a_failed_job_is_resumed_by_another(hub: Hub, server: OpenAIServer) -> N
     message = str(stopped.exception)
     assert re.match(r"the job http\S+/jobs/tester/0+ ended as ERROR; resume with: ", message)
     assert "(--max-calls) is reached" in message.splitlines()[-1]
-    log = re.search(r"--resume (\S+) --on a10g-small", message)
-    assert log
-    resumed = qabench("run", "--resume", log[1], "--on", "a10g-small", "--json")
+    command = re.search(r"qabench (run --resume (\S+) --model qabench/model --on a10g-small)\. ", message)
+    assert command
+    log = command[2]
+    assert "--model qabench/model --on" in str(qabench("run", "--resume", log, *ON[2:], "--model", "a/b").exception)
+    resumed = qabench(*shlex.split(command[1]), "--json")
     assert resumed.exit_code == 0, (resumed.output, resumed.exception)
     report = json.loads(resumed.stdout)
-    assert report["counts"]["answered"] == 3 and not report["counts"]["missing"] and report["path"] != log[1]
+    assert report["counts"]["answered"] == 3 and not report["counts"]["missing"] and report["path"] != log
     assert len(hub.jobs) == 2
 
 

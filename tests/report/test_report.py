@@ -111,7 +111,7 @@ def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_
     records = [replace(three[0].records[0], scores={}), *three[0].records[1:]]
     run = replace(three[0], records=records, expected=20, status="cancelled")
     page = build_report([run], tmp_path).read_text(encoding="utf-8")
-    assert f"8 of 20 answers are missing; continue with `qabench run --resume {run.path}`" in page
+    assert f"8 of 20 answers are missing; continue with `qabench run --resume {run.path} --model {run.model}`" in page
     assert "did not finish (status: cancelled)" in page and "1 left out" in page
     outcomes = {row["outcome"]: row["n"] for row in written(tmp_path / "index.html")["sections"][0]["outcomes"]}
     assert sum(outcomes.values()) == 20

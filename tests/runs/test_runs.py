@@ -185,8 +185,9 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, optio
     assert first["counts"]["failed"] == 4
     assert first["problems"][0].startswith("4 x failed: ") and "no such luck" in first["problems"][0]
     refused = qabench("run", "--resume", first["path"])
-    assert refused.returncode == 2 and f"--base-url {server.base_url}" in refused.stderr
-    again = qabench("run", "--resume", first["path"], "--base-url", server.base_url, "--json")
+    command = ["--resume", first["path"], "--model", "m", "--base-url", server.base_url]
+    assert refused.returncode == 2 and refused.stderr.endswith(f"again: qabench run {shlex.join(command)}\n")
+    again = qabench("run", *command, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"]["answered"] == QUESTIONS
     assert len(server.calls) == QUESTIONS + 4 + 2 * PROBE  # answered questions were not asked again
@@ -218,7 +219,7 @@ def test_a_run_killed_at_any_point_resumes(
         assert 0 < len(run.records) == sum(not sample.error for sample in whole_log(newest).samples)
         (score, *_) = run.scores().values()
         assert "the run did not finish (killed, or still running)" in run.deviations(score)
-        resume = ["--resume", str(newest), "--json", "--base-url", server.base_url]
+        resume = ["--resume", str(newest), "--json", "--base-url", server.base_url, "--model", "m", "--epochs", "5"]
         running = subprocess.Popen([*command, *resume, *limit], stdout=subprocess.PIPE)
     report = json.loads(running.communicate()[0])
     assert report["counts"]["answered"] == 5 * QUESTIONS and report["counts"]["missing"] == 0
@@ -417,7 +418,7 @@ def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) ->
     with FileLock(path):
         path.write_text("process 4711 on here")
         with pytest.raises(InputError, match=r"being resumed by another process \(process 4711 on here\)"):
-            resume(log)
+            resume(log, "scripted/model")
 
 
 def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:
@@ -430,7 +431,8 @@ def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:
     assert [evaluation.path for evaluation in read.evaluations] == [str(log)]
     assert read.notes == [f"{tmp_path / 'running.eval'} is left out: the run has no answers yet"]
     (note,) = read_evaluations([tmp_path / "running.eval"]).notes
-    command = ["qabench", "run", "--resume", str(tmp_path / "running.eval"), "--base-url", "http://127.0.0.1:9/v1"]
+    command = ["qabench", "run", "--resume", str(tmp_path / "running.eval"), "--model", "scripted/model"]
+    command += ["--base-url", "http://127.0.0.1:9/v1"]
     assert f"`{shlex.join(command)}` asks for the others" in note
 
 

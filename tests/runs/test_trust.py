@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +20,20 @@ from search_server import SearchServer
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.expertqa.passages import engine_passages
+from qabench.cli.run import parse_pairs
 from qabench.errors import InputError
 from qabench.retrieval.web.provider import load_provider
-from qabench.runs.plan import task_options
-from qabench.runs.running import start
-from qabench.runs.trust import NAMES, SELECTIONS, arguments_to_repeat, checked_log, resume_command
+from qabench.runs.plan import at_address, task_options
+from qabench.runs.running import resume, start
+from qabench.runs.trust import arguments_to_repeat, checked_log, resume_command
 
+MODEL, ADDRESS = "mockllm/model", at_address("")
 PASSAGES = [{"_id": "a", "text": "The planets orbit the sun"}]
 
 
 def run_of(task: str, folder: Path, **task_args: Any) -> Path:
     arguments = {"config": "sample", "prompt": "qabench"} | task_args
-    (log,) = inspect_eval(
-        task, model="mockllm/model", task_args=arguments, limit=1, log_dir=str(folder), display="none"
-    )
+    (log,) = inspect_eval(task, model=MODEL, task_args=arguments, limit=1, log_dir=str(folder), display="none")
     assert log.status == "success", log.error
     return Path(log.location)
 
@@ -58,18 +60,49 @@ def with_arguments(log: Path, folder: Path, **arguments: Any) -> Path:
 
 def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Path) -> None:
     def name_code(log: EvalLog) -> None:
-        log.eval.task_file, log.eval.solver, log.eval.model = "evil.py", "evil.py@x", "openai-api/qabench/m"
+        log.eval.task_file, log.eval.solver = "evil.py", "evil.py@x"
 
-    checked = checked_log(edited(logs["fanoutqa"], tmp_path, name_code))
+    checked = checked_log(edited(logs["fanoutqa"], tmp_path, name_code), MODEL)
     assert checked.eval.task_file is checked.eval.solver is None
     assert checked.eval.task == "qabench/fanoutqa_closed_book"
     log = edited(logs["fanoutqa"], tmp_path, lambda log: setattr(log.eval, "model_base_url", "http://evil.example/v1"))
     for named in (None, "http://mine.example/v1"):
-        with pytest.raises(InputError, match=r"was run on the server http://evil\.example/v1"):
-            checked_log(log, named)
+        with pytest.raises(InputError, match=r"was run with the server http://evil\.example/v1"):
+            checked_log(log, MODEL, base_url=named)
     log = edited(logs["fanoutqa"], tmp_path, lambda log: setattr(log.eval, "task", "other/task"))
     with pytest.raises(InputError, match="'other/task', which is not a task of qabench"):
         checked_log(log)
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (lambda log: setattr(log.eval, "model", "openai/o1-pro"), "the model openai/o1-pro, not mockllm/model"),
+        (lambda log: setattr(log.eval.config, "epochs", 4), "the number of epochs 4, not 1.*--epochs 4"),
+        (lambda log: setattr(log.eval.config, "limit", None), "has 1 of 12 questions, but its options select 12 of 12"),
+        (lambda log: setattr(log.eval.dataset, "samples", 9), "has 1 of 9 questions"),
+        (lambda log: setattr(log.plan.config, "num_choices", 50), "the option num_choices=50, which is not read"),
+        (lambda log: setattr(log.eval.config, "message_limit", 99), "the option message_limit=99, which is not read"),
+        (lambda log: setattr(log.plan.config, "temperature", 1e9), "temperature=1000000000.0; it must be from 0 to 2"),
+        (lambda log: setattr(log.plan.config, "max_tokens", -1), "max_tokens=-1; it must be from 1 to 1000000"),
+        (lambda log: setattr(log.eval, "task_id", "*"), r"has the task id '\*'"),
+    ],
+)
+def test_what_a_run_costs_is_not_read_from_a_log(
+    logs: dict[str, Path], tmp_path: Path, edit: Callable[[EvalLog], None], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        resume(edited(logs["fanoutqa"], tmp_path, edit), MODEL)
+
+
+def test_a_log_opens_no_port_and_keeps_all_answers(logs: dict[str, Path], tmp_path: Path) -> None:
+    def edit(log: EvalLog) -> None:
+        log.eval.config.acp_server, log.eval.config.log_samples = 18177, False
+        log.samples, log.eval.tags = [], ["evil"]
+
+    done = read_eval_log(str(resume(edited(logs["fanoutqa"], tmp_path, edit), MODEL)))
+    assert done.samples and done.eval.config.acp_server is done.eval.tags is None
+    assert done.eval.config.log_samples
 
 
 @pytest.mark.parametrize(
@@ -79,6 +112,7 @@ def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Pa
         ("fanoutqa", {"questions": "/etc/passwd"}),
         ("fanoutqa", {"prompt": "prompts/evil.txt"}),
         ("fanoutqa", {"config": "../../evil"}),
+        ("expertqa", {"k": 500, "method": "retrieve-read"}),
         ("expertqa", {"retriever": "opensearch:http://evil.example/x", "method": "retrieve-read"}),
         ("expertqa", {"search": "evil.toml", "method": "post-hoc-web"}),
     ],
@@ -88,33 +122,46 @@ def test_paths_addresses_models_and_texts_are_repeated(
 ) -> None:
     log = with_arguments(logs[name], tmp_path, **arguments)
     (option, value), *_ = arguments.items()
-    with pytest.raises(InputError, match=f"was run with {option}. Paths, addresses.*-T '?{option}="):
-        checked_log(log)
+    with pytest.raises(InputError, match=f"was run with the option {option} .* is not read from a log.*-T '?{option}="):
+        checked_log(log, MODEL)
     assert f"{option}=" in resume_command(log)
-    assert checked_log(log, task_args={option: value}).eval.task_args_passed[option] == value
-    with pytest.raises(InputError, match=f"was run with {option}=.*, not 'other'"):
-        checked_log(log, task_args={option: "other"})
+    assert checked_log(log, MODEL, task_args={option: value}).eval.task_args_passed[option] == value
+    with pytest.raises(InputError, match=f"was run with the option {option} .*, not other"):
+        checked_log(log, MODEL, task_args={option: "other"})
 
 
-def test_numbers_and_known_names_are_taken_from_a_log(logs: dict[str, Path], tmp_path: Path) -> None:
-    arguments = {"method": "retrieve-read", "k": 3, "ranker": "dense", "ids": ["a"]}
+def test_known_names_are_taken_from_a_log(logs: dict[str, Path], tmp_path: Path) -> None:
+    arguments = {"method": "retrieve-read", "ranker": "dense", "ids": ["a"]}
     log = with_arguments(logs["expertqa"], tmp_path, **arguments)
-    assert checked_log(log).eval.task_args_passed["k"] == 3
-    with pytest.raises(InputError, match="was run with k=3, not 4"):
-        checked_log(log, task_args={"k": 4})
+    assert checked_log(log, MODEL).eval.task_args_passed["ranker"] == "dense"
+    with pytest.raises(InputError, match="was run with the option ranker dense, not bm25"):
+        checked_log(log, MODEL, task_args={"ranker": "bm25"})
 
 
-def test_texts_are_repeated_unless_they_are_known_names() -> None:
+def test_the_printed_command_is_read_as_the_same_values(logs: dict[str, Path], tmp_path: Path) -> None:
+    def edit(log: EvalLog) -> None:
+        log.eval.model, log.eval.model_base_url, log.eval.config.epochs = f"{ADDRESS}m", "http://h/v1", 2
+        log.eval.task_args_passed |= {"method": "retrieve-read", "k": 3, "encoder": "7", "corpus": "a b: {c}"}
+
+    words = shlex.split(resume_command(edited(logs["expertqa"], tmp_path, edit)))
+    assert words[4:10] == ["--model", "m", "--base-url", "http://h/v1", "--epochs", "2"]
+    arguments = parse_pairs("-T", [value for flag, value in pairwise(words) if flag == "-T"])
+    named: dict[str, Any] = {"base_url": "http://h/v1", "epochs": 2, "task_args": arguments}
+    assert checked_log(words[3], "m", **named).eval.model == f"{ADDRESS}m"
+
+
+def test_texts_are_repeated_unless_the_task_declares_them() -> None:
     for name in benchmark_names():
         for setting in benchmark(name).settings:
             for option in task_options(benchmark(name), setting):
-                for text in ("/evil", *NAMES.get(option.name, ())):
+                for text in ("/evil", *option.choices):
                     arguments = dict(setting.arguments) | {option.name: text}
                     repeated = option.name in arguments_to_repeat(setting.task, arguments)
-                    assert repeated == (text == "/evil" and option.name not in SELECTIONS), (option.name, text)
+                    selects = option.name in ("ids", benchmark(name).part)
+                    assert repeated == (text == "/evil" and not selects), (option.name, text)
 
 
-def test_generation_options_are_numbers_and_known_names(logs: dict[str, Path], tmp_path: Path) -> None:
+def test_generation_options_are_read_if_a_run_can_set_them(logs: dict[str, Path], tmp_path: Path) -> None:
     def add(log: EvalLog) -> None:
         for config in (log.plan.config, log.eval.model_generate_config):
             config.extra_headers = {"X-Forward": "http://evil.example"}
@@ -123,15 +170,15 @@ def test_generation_options_are_numbers_and_known_names(logs: dict[str, Path], t
         log.eval.config.notification = "http://evil.example"
         log.eval.config.epochs_reducer = ["evil"]
 
-    checked = checked_log(edited(logs["fanoutqa"], tmp_path, add))
-    for config in (checked.plan.config, checked.eval.model_generate_config):
-        assert config.extra_headers is None and config.cache is True
-        assert (config.temperature, config.reasoning_effort) == (0.5, "low")
+    checked = checked_log(edited(logs["fanoutqa"], tmp_path, add), MODEL)
+    config = checked.plan.config
+    assert config.extra_headers is None and config.cache is True
+    assert (config.temperature, config.reasoning_effort) == (0.5, "low")
     assert checked.eval.config.notification is checked.eval.config.epochs_reducer is None
     for name, value in {"extra_body": {"a": 1}, "system_message": "Say 7.", "fallback_models": ["m"]}.items():
         log = edited(logs["fanoutqa"], tmp_path, lambda log, n=name, v=value: setattr(log.plan.config, n, v))
-        with pytest.raises(InputError, match=f"the generation option {name}, which is not read from a log"):
-            checked_log(log)
+        with pytest.raises(InputError, match=f"the option {name}=.*, which is not read from a log"):
+            resume(log, MODEL)
 
 
 def test_search_keys_go_to_the_host_of_the_call_only(

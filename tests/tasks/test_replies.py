@@ -105,7 +105,7 @@ def test_a_resumed_run_caches_as_the_run_did(server: OpenAIServer, tmp_path: Pat
     server.fault = lambda number, body: Fault(400, body={"error": {"message": "no"}}) if number == 2 else None
     log = start("fanoutqa", None, "m", log_dir=tmp_path, cache=cache, **options)
     assert read_run(log).counts()["failed"] == 1 and len(server.calls) == 1 + 3
-    done = read_run(resume(log, base_url=server.base_url))
+    done = read_run(resume(log, "m", base_url=server.base_url))
     assert done.counts()["answered"] == 3 and len(server.calls) == 4 + 1 + 1
     again = read_run(start("fanoutqa", None, "m", log_dir=tmp_path, **options))
     assert again.replies() == {"all": 3, "cached": 3 if cache else 0}

@@ -55,7 +55,7 @@ WITH_BOTH = ("base_url", "model_args", *LIMITS, *OUTPUT)
 WITH_SUITE = (*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens", "cache", *PRICES)
 WITH_RESUME = (
     *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
-    *("solver", "task_args", "on", "job_timeout"),
+    *("model", "solver", "epochs", "task_args", "on", "job_timeout"),
 )
 WITH_ON = (
     *(*OUTPUT, *LIMITS, "cache", "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions"),
@@ -215,8 +215,8 @@ def run(
         with _watched(folder or resume.parent, watch_options) as watch:
             from qabench.runs.running import resume as resume_run
 
-            retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver}
-            log = resume_run(resume, watch=watch, **retry)
+            retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver, "epochs": epochs}
+            log = resume_run(resume, model, watch=watch, **retry)
         _report([log], format, output, track)
     elif benchmark is None or not (model or solver or list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
@@ -300,17 +300,17 @@ def _submitted(ctx: typer.Context) -> JobInfo:
 
     values = ctx.params
     jobs.check_model_arguments(parse_pairs("-M", values["model_args"]))
+    model = (values["model"] or "").removeprefix("vllm/")
     if values["resume"]:
         _check_options(ctx, "resume", WITH_RESUME)
+        _check_log(values, jobs.model_in_job(model))
     elif values["benchmark"] is None:
         raise InputError("give a benchmark, such as: qabench run BENCHMARK --model ORG/NAME --on a10g-small")
     else:
         descriptor = benchmark_of(values["benchmark"])
         setting = descriptor.setting(values["setting"])
         check_task_options(descriptor, setting, parse_pairs("-T", values["task_args"]))
-    model = (values["model"] or "").removeprefix("vllm/")
-    if not values["resume"]:
-        check_name("with --on, --model", model, "Qwen/Qwen3-8B")
+    check_name("with --on, --model", model, "Qwen/Qwen3-8B")
     options: list[str] = []
     files: list[Path] = []
     for parameter in ctx.command.params:
@@ -320,7 +320,7 @@ def _submitted(ctx: typer.Context) -> JobInfo:
         value = values[name]
         if name in ("questions", "resume"):
             files.append(Path(value))
-            value = files[-1].name.replace(" ", "_")  # as ``HfApi.run_uv_job`` uploads it
+            value = _name_in_job(files[-1])
         if isinstance(value, bool):
             options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
@@ -331,6 +331,28 @@ def _submitted(ctx: typer.Context) -> JobInfo:
         if not path.is_file():
             raise InputError(f"{path}: there is no such file")
     return jobs.submit(options, files, model, values["on"], values["job_timeout"])
+
+
+def _name_in_job(file: Path) -> str:
+    """Return the name of a file as ``HfApi.run_uv_job`` uploads it."""
+    return file.name.replace(" ", "_")
+
+
+def _check_log(values: Options, model: str) -> None:
+    """Raise InputError if a job could not resume a log with these options of the command line."""
+    from qabench.runs.trust import checked_log
+
+    named = {name: values[name] for name in ("config", "prompt", "protocol", "context_length") if values[name]}
+    if values["questions"]:
+        named["questions"] = _name_in_job(values["questions"])
+    checked_log(
+        values["resume"],
+        model,
+        model_args=parse_pairs("-M", values["model_args"]),
+        task_args=named | parse_pairs("-T", values["task_args"]),
+        epochs=values["epochs"],
+        on=values["on"],
+    )
 
 
 def _run_suite(

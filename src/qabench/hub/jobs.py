@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -22,8 +23,10 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.hub.client import hub_errors
+from qabench.runs.trust import resume_command
 
 ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
+PROVIDER = "QABENCH_JOB_PROVIDER"  # set by tests
 LOGS = "logs"  # the folder in the job's part of the bucket
 LAST_LINES = 15  # of the output of a failed job
 SPACY_MODEL = "https://github.com/explosion/spacy-models/releases/download/en_core_web_sm-3.8.0/en_core_web_sm-3.8.0-py3-none-any.whl"
@@ -52,7 +55,7 @@ os.chdir(Path(__file__).parent)
 os.environ.setdefault("VLLM_DEFAULT_SERVER_ARGS", '{{{{"timeout": 7200}}}}')  # seconds to download weights and start
 arguments = shlex.split(os.environ["{ARGUMENTS}"])
 if "--model" in arguments:
-    provider = os.environ.get("QABENCH_JOB_PROVIDER", "vllm")
+    provider = os.environ.get("{PROVIDER}", "vllm")
     arguments[arguments.index("--model") + 1] = f"{{{{provider}}}}/{{{{arguments[arguments.index('--model') + 1]}}}}"
 if "--resume" in arguments:  # outside the bucket, which has no file locks
     log = arguments.index("--resume") + 1
@@ -77,7 +80,7 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
     Args:
         options: the arguments of the command, with the names of the files without spaces, as the job has them.
         files: the files that the options name.
-        model: the repository of the model, which is checked; "" if a log names it.
+        model: the repository of the model, which is checked.
         flavor: the name of the machine.
         timeout: the longest time that the job may take, such as "6h".
     """
@@ -85,8 +88,7 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
     with hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
         warnings.filterwarnings("ignore", "'HfApi.run_uv_job' is experimental")
         hourly_price(flavor)
-        if model:
-            api.model_info(model)
+        api.model_info(model)
         requirement, wheels = _requirement(Path(folder))
         dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
         script = Path(folder) / "qabench_job.py"
@@ -137,6 +139,11 @@ def _requirement(folder: Path) -> tuple[str, list[Path]]:
     return f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}", [wheel]
 
 
+def model_in_job(model: str) -> str:
+    """Return Inspect's name of a model in a job."""
+    return f"{os.environ.get(PROVIDER, 'vllm')}/{model}"
+
+
 def job_of(text: str) -> JobInfo:
     """Return the job with this URL, OWNER/ID or ID. Raises InputError if it is not one of ``submit``."""
     api = HfApi()
@@ -170,7 +177,7 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
     if job.status.stage == JobStage.COMPLETED and log:
         return job, log
     why = f" ({job.status.message})" if job.status.message else ""
-    resume = f"resume with: qabench run --resume {log} --on {job.flavor}" if log else "no question was asked"
+    resume = f"resume with: {resume_command(log, str(job.flavor))}" if log else "no question was asked"
     raise QabenchError(
         "\n".join([f"the job {job.url} ended as {job.status.stage}{why}; {resume}. The end of its output:", *lines])
     )

@@ -223,7 +223,8 @@ def _run_problems(run: Evaluation) -> list[str]:
         sentences.append(f"The run did not finish (status: {run.status}).")
     if missing > 0:
         sentences.append(
-            f"{missing:,} of {run.expected:,} answers are missing; continue with `qabench run --resume {run.path}`."
+            f"{missing:,} of {run.expected:,} answers are missing; continue with "
+            f"`qabench run --resume {run.path} --model {run.model}`."
         )
     if run.unscored:
         sentences.append(f"Nothing is scored: {run.unscored}.")

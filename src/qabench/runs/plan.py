@@ -12,11 +12,11 @@ import os
 import re
 import tempfile
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.predictions import some
@@ -47,19 +47,20 @@ _POINTER = re.compile(r"[;.]? see ``[\w.]+``")  # of use to readers of the code 
 
 @dataclass(frozen=True, slots=True)
 class TaskOption:
-    """An argument of a task: its name, its default, and its description in the task's docstring."""
+    """An argument of a task: its name, its default, its description in the docstring, and the texts in its type."""
 
     name: str
     default: Any
     about: str
+    choices: tuple[str, ...] = ()
 
 
 def task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
     """Return the options of a setting's task, without those that make the setting or have no effect in it."""
     function = inspect.unwrap(benchmark.task_function(setting))
-    about = _arguments(function)
+    about, types = _arguments(function), get_type_hints(function)
     return [
-        TaskOption(name, parameter.default, about.get(name, ""))
+        TaskOption(name, parameter.default, about.get(name, ""), tuple(_choices(types[name])))
         for name, parameter in inspect.signature(function).parameters.items()
         if name not in setting.arguments and name not in setting.without
     ]
@@ -70,6 +71,15 @@ def check_task_options(benchmark: Benchmark, setting: Setting, arguments: Mappin
     allowed = [option.name for option in task_options(benchmark, setting)]
     if unknown := [name for name in arguments if name not in allowed]:
         raise unknown_name(f"{benchmark.title}, {setting.name}, has no option", unknown[0], allowed)
+
+
+def _choices(annotation: Any) -> Iterator[str]:
+    """Yield the values of the ``Literal`` types in an annotation."""
+    if get_origin(annotation) is Literal:
+        yield from get_args(annotation)
+    else:
+        for part in get_args(annotation):
+            yield from _choices(part)
 
 
 def _arguments(function: Any) -> dict[str, str]:

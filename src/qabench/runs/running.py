@@ -26,7 +26,7 @@ from qabench.llm.endpoint import clean_url, without_account
 from qabench.llm.exchange import limited_replies
 from qabench.runs.log import read_header
 from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
-from qabench.runs.trust import checked_log, resume_command, solver_with_digest, task_of
+from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections
 
@@ -232,34 +232,39 @@ def start(
 
 def resume(
     log: str | Path,
+    model: str | None = None,
     *,
     base_url: str | None = None,
     model_args: Mapping[str, Any] | None = None,
     task_args: Mapping[str, Any] | None = None,
     log_dir: str | Path | None = None,
     solver: str | None = None,
+    epochs: int | None = None,
     watch: Watch | None = None,
     **options: Any,
 ) -> Path:
     """Resume a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
-    The log is data, not configuration: only a task of qabench is run, and of its options only numbers and names from
-    a fixed set are read from the log. Paths, addresses, models and texts have to be repeated.
+    The log is data, not configuration: only a task of qabench is run, with the same questions. Of the options, only
+    known names, temperature, seed and limits within their ranges are read from the log. All others are repeated.
 
     Args:
         log: the log of the run.
+        model: the model of the run, as in ``start``; None if only the solver called models.
         base_url: the address of the server, if the run was started with one.
         model_args: arguments of the model's provider; those of the log are not used.
         task_args: the arguments of the task that are not read from the log, with the values of the log.
         log_dir: the folder of the new log, which contains the whole run; None for that of the old one.
         solver: the solver of the run, if it was started with one; its file must be the same.
+        epochs: how many times each question is asked, if it is more than once.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Raises:
         InputError: see ``start``, as for the others; also if another process resumes the log.
     """
-    trusted = checked_log(log, base_url, model_args, task_args, solver)
+    given: Any = {"base_url": base_url, "model_args": model_args, "task_args": task_args}
+    trusted = checked_log(log, model, solver=solver, epochs=epochs, **given)
     spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
@@ -269,7 +274,9 @@ def resume(
     cache = trusted.plan.config.cache
     with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
-        task_config = scorer.task_function(setting)(**spec.task_args_passed).config.merge(trusted.plan.config)
+        task = scorer.task_function(setting)(**spec.task_args_passed)
+        check_task(log, task)
+        task_config = task.config.merge(trusted.plan.config)
         probe(spec.model, spec.model_base_url, model_args, spec.model_generate_config, task_config)
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)

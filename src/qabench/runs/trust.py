@@ -1,9 +1,14 @@
-"""Checks a log before it is resumed: a log is data, so it must not determine what code runs or where keys are sent."""
+"""Checks a log before it is resumed: a log is data, so it must not determine what code runs or where keys are sent.
+
+A resumed run gets a new configuration. Only the fields that are listed here are read from the log. What names code, a
+server or a model, and what multiplies the price, has to be repeated on the command line.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,121 +16,171 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
+from qabench.io.limits import yaml_of
 from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_header, whole_log
-from qabench.runs.plan import TaskOption, check_task_options, task_options
+from qabench.runs.plan import TaskOption, at_address, check_task_options, task_options
 from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
 
-# The texts that a log may set, by option. Any other text is a path, an address, a model or free text, which the user
-# has to repeat.
-OFFICIAL_OR_OWN = ("auto", "official", "qabench")
-NAMES: Mapping[str, tuple[str, ...]] = {
-    "split": ("train", "validation", "test"),
-    "prompt": OFFICIAL_OR_OWN,
-    "protocol": OFFICIAL_OR_OWN,
-    "lemmatizer": ("auto", "spacy", "simplemma"),
-    "search": ("auto", "tools", "text", "searxng", "google"),
-    "find": ("title", "bm25"),
-    "method": (
-        *("raw", "cot", "cot-cons", "link", "content"),
-        *("closed", "retrieve-read", "retrieve-read-web", "post-hoc", "post-hoc-web"),
-        *("bm25", "fts", "dense", "colbert"),
-    ),
-    "query": ("question", "keywords"),
-    "chunker": ("sentences", "llama-index"),
-    "ranker": ("auto", "bm25", "dense", "api"),
-    "reply_format": ("answer", "vicuna"),
+RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
+# The generation options that are read from a log, with the smallest and the largest value.
+RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "top_k": (0, 1_000_000),
+    "frequency_penalty": (-2, 2),
+    "presence_penalty": (-2, 2),
+    "max_tokens": (1, 1_000_000),
+    "seed": (-(2**63), 2**64 - 1),
+    "max_connections": (1, 1_000),
+    "max_retries": (0, 1_000),
+    "timeout": (1, 604_800),
+    "attempt_timeout": (1, 604_800),
 }
-SELECTIONS = ("ids", "category", "fields", "domains", "chapters")  # only compared with values in the data
-# The generation options whose texts are from a fixed set; Inspect checks them when it reads a log.
-GENERATION_NAMES = (
-    *("cache_prompt", "verbosity", "effort", "reasoning_effort", "reasoning_mode"),
-    *("reasoning_summary", "reasoning_history"),
+EFFORT = "reasoning_effort"  # is read from a log, too: Inspect checks its value
+# Options of a run that change answers and are not read from a log.
+CHANGING = (
+    *("sample_id", "approval", "message_limit", "token_limit", "turn_limit"),
+    *("time_limit", "working_limit", "cost_limit"),
 )
-RUN_NAMES = ("sample_id", "token_limit_type")  # options of a run that are texts, but name nothing outside of the run
-# These fields of a log name code, files or servers; a run of qabench does not set them.
-DROPPED = ("task_file", "solver", "solver_args", "solver_args_passed", "sandbox", "model_roles", "revision")
+NO_MODEL = "none/none"  # Inspect's name where a solver answers
+_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def checked_log(
     path: str | Path,
+    model: str | None = None,
+    *,
     base_url: str | None = None,
     model_args: Mapping[str, Any] | None = None,
     task_args: Mapping[str, Any] | None = None,
     solver: str | None = None,
+    epochs: int | None = None,
+    on: str | None = None,
 ) -> Any:
-    """Return the whole log, without anything that could determine code, files or a server.
+    """Return a log with the samples of the log, and a new configuration from the fields that may be read from it.
 
-    The other arguments are those of the user's call. Raises InputError if it is not a task of qabench, the task does
-    not have its arguments, or the user did not repeat its server, solver, or an argument that is not read from a log.
+    The other arguments are those of the user's call. ``check_task`` makes the checks that need the task. Raises
+    InputError if it is not a log of a task of qabench, a value is out of its range, or something was not repeated.
     """
+    from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
+    from inspect_ai.model import GenerateConfig
+
     log = whole_log(path)
     spec = log.eval
-    scorer, setting = task_of(spec.task, spec.task_args_passed, path)
+    passed = spec.task_args_passed
+    scorer, setting = task_of(spec.task, passed, path)
     repeated = {name: value for name, value in (task_args or {}).items() if value is not None}
-    check_task_options(scorer, setting, _without_setting(spec.task_args_passed | repeated, setting))
-    for name, value in repeated.items():
-        if spec.task_args_passed.get(name) != value:
-            before = repr(spec.task_args_passed[name]) if name in spec.task_args_passed else "its default"
+    check_task_options(scorer, setting, _without_setting(passed | repeated, setting))
+    model = model or NO_MODEL
+    if base_url and model != spec.model:
+        model = at_address(model)
+    server = None  # the provider's own
+    if base_url or spec.model_base_url:
+        server = clean_url(base_url) if base_url else configured_base_url(spec.model)
+    logged_server = clean_url(spec.model_base_url) if spec.model_base_url else server
+    digest = (spec.metadata or {}).get("solver")
+    checks = [
+        ("model", spec.model, model),
+        ("server", logged_server, server),
+        ("solver", digest, solver and solver_with_digest(solver)),
+        ("number of epochs", spec.config.epochs or 1, epochs or 1),
+    ]
+    names = {**arguments_to_repeat(spec.task, passed), **repeated}
+    checks += [(f"option {name}", passed.get(name, "its default"), repeated.get(name)) for name in names]
+    given = model_args or {}
+    checks += [(f"argument {name}", value, value if name in given else None) for name, value in spec.model_args.items()]
+    for what, logged, named in checks:
+        if logged != named:
+            other = "" if named is None or named == NO_MODEL else f", not {printable(str(named))}"
             raise InputError(
-                f"{path} was run with {name}={printable(before)}, not {value!r}; a run is resumed with the same "
-                "options, so leave the option out, or start a new run"
+                f"{path} was run with the {what} {printable(str(logged))}{other}. It is not read from a log. "
+                f"To use the same one again: {resume_command(path, on)}"
             )
-    url = _endpoint(spec, base_url, path)
-    logged = (spec.metadata or {}).get("solver")
-    if logged != (solver and solver_with_digest(solver)):
-        raise InputError(
-            f"{path} was run with the solver {printable(str(logged))}, which is not read from a log; to use the same "
-            f"one: {resume_command(path)}"
-        )
-    missing = [name for name in arguments_to_repeat(spec.task, spec.task_args_passed) if name not in repeated]
-    missing += [name for name in spec.model_args if name not in (model_args or {})]
-    if missing:
-        raise InputError(
-            f"{path} was run with {', '.join(missing)}. Paths, addresses, models, texts and arguments of providers are "
-            f"not read from a log. To use the same ones again: {resume_command(path)}"
-        )
-    spec.task = spec.task_registry_name = f"qabench/{setting.task}"
-    for name in DROPPED:
-        setattr(spec, name, None)
-    spec.solver, spec.model_base_url, spec.model_args = solver, url, dict(model_args or {})
-    _drop_texts(spec.config, RUN_NAMES)
-    for config in (log.plan.config, spec.model_generate_config):
-        config.cache = bool(config.cache)  # an object in logs of earlier versions
-        changing = [name for name in _drop_texts(config, GENERATION_NAMES) if name not in WITHOUT_EFFECT]
-        if changing:
+    if not _TASK_ID.fullmatch(spec.task_id):
+        raise InputError(f"{path} has the task id {printable(spec.task_id)!r}, which is not an id of Inspect AI")
+    task = f"qabench/{setting.task}"
+    fresh = EvalSpec(
+        created=spec.created,
+        task=task,
+        task_registry_name=task,
+        task_id=spec.task_id,
+        task_args_passed=passed,
+        dataset=spec.dataset,
+        model=spec.model,
+        model_base_url=server,
+        model_args=dict(model_args or {}),
+        solver=solver,
+        metadata={"solver": digest} if solver else None,
+        config=EvalConfig(**{name: getattr(spec.config, name) for name in RUN_OPTIONS}),
+    )
+    generation = spec.model_generate_config.merge(log.plan.config)
+    values = {name: _in_range(path, name, getattr(generation, name)) for name in RANGES}
+    values |= {EFFORT: generation.reasoning_effort, "cache": bool(generation.cache)}
+    plan = EvalPlan(config=GenerateConfig(**values))
+    # With the status "started", Inspect would read the file again.
+    return EvalLog(status="error", eval=fresh, plan=plan, stats=log.stats, samples=log.samples, location=str(path))
+
+
+def check_task(path: str | Path, task: Any) -> None:
+    """Raise InputError if a log has options that are not read from it, or other questions than its task."""
+    log = read_header(path)
+    spec = log.eval
+    generation = spec.model_generate_config.merge(log.plan.config)
+    read = {*RANGES, EFFORT, *WITHOUT_EFFECT}
+    options = {name: (value, getattr(task.config, name)) for name, value in generation if name not in read}
+    options |= {name: (getattr(spec.config, name), getattr(task, name, None)) for name in CHANGING}
+    for name, (value, default) in options.items():
+        if value is not None and value != default:
             raise InputError(
-                f"{path} was run with the generation option {changing[0]}, which is not read from a log; start a new "
-                "run, or resume a log that you trust with `inspect eval-retry`"
+                f"{path} was run with the option {name}={printable(repr(value))}, which is not read from a log; "
+                "start a new run, or resume a log that you trust with `inspect eval-retry`"
             )
-    if log.status == "started":
-        log.status = "error"  # else Inspect reads the file again
-    return log
+    limit = spec.config.limit
+    bounds = limit if isinstance(limit, tuple) else (limit,)
+    available = len(task.dataset)
+    selected = len(range(available)[slice(*bounds)])
+    logged = len(spec.dataset.sample_ids or ())
+    if (logged, spec.dataset.samples) != (selected, available):
+        raise InputError(
+            f"{path} has {logged} of {spec.dataset.samples} questions, but its options select {selected} of "
+            f"{available}; a run is resumed with the same questions, so start a new run"
+        )
 
 
 def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a task that are not read from a log, because they are not numbers or known names."""
+    """Return the arguments of a task that are not read from a log."""
     scorer, setting = task_of(task, passed, "")
     options = {option.name: option for option in task_options(scorer, setting)}
     own = _without_setting(passed, setting)
     return {name: value for name, value in own.items() if not _harmless(scorer, name, value, options.get(name))}
 
 
-def resume_command(path: str | Path) -> str:
-    """Return the command that resumes a log, with everything that has to be repeated."""
+def resume_command(path: str | Path, on: str | None = None) -> str:
+    """Return the command that resumes a log, on a machine of the Hub or here, with all that has to be repeated."""
     spec = read_header(path).eval
     words = ["qabench", "run", "--resume", str(path)]
+    if spec.model != NO_MODEL:
+        model = spec.model
+        if on:
+            model = "/".join(model.split("/")[-2:])  # the repository; the job adds the provider
+        elif spec.model_base_url:
+            model = model.removeprefix(at_address(""))
+        words += ["--model", printable(model)]
     if spec.model_base_url:
         words += ["--base-url", printable(spec.model_base_url)]
     if spec.solver:
         words += ["--solver", printable(spec.solver)]
+    if (spec.config.epochs or 1) > 1:
+        words += ["--epochs", str(spec.config.epochs)]
     texts = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
     for option, arguments in texts:
         for name, value in arguments.items():
-            shown = value if isinstance(value, str) else json.dumps(value, default=str)
-            words += [option, printable(f"{name}={shown}")]
+            words += [option, printable(f"{name}={_typed(value)}")]
+    if on:
+        words += ["--on", on]
     return shlex.join(words)
 
 
@@ -147,29 +202,6 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     return next((pair for pair in candidates if pair[1].arguments.items() <= passed.items()), candidates[0])
 
 
-def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name not in setting.arguments}
-
-
-def _harmless(scorer: Benchmark, name: str, value: Any, option: TaskOption | None) -> bool:
-    """Tell whether a value may come from a log: a number, the option's default, or a name from a fixed set."""
-    if _is_number(value) or name in SELECTIONS or (option and value == option.default):
-        return True
-    if not isinstance(value, str):
-        return False
-    if name == "config":
-        return value in dataset_table(scorer.name).configs
-    if name == "metrics":
-        return {word.strip() for word in value.split(",")} <= set(scorer.families)
-    return value in NAMES.get(name, ())
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_number, value))
-    return value is None or isinstance(value, bool | int | float)
-
-
 def solver_with_digest(solver: str) -> str:
     """Return the name of a solver "FILE.py@NAME" with a digest of its file. Raises InputError if there is no file."""
     path, _, name = solver.rpartition("@")
@@ -180,21 +212,34 @@ def solver_with_digest(solver: str) -> str:
         raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None
 
 
-def _drop_texts(options: Any, names: tuple[str, ...]) -> list[str]:
-    """Set the fields of a log's options to None unless they are numbers or in ``names``, and return those dropped."""
-    dropped = [name for name, value in options if name not in names and not _is_number(value)]
-    for name in dropped:
-        setattr(options, name, None)
-    return dropped
+def _in_range(path: str | Path, name: str, value: Any) -> Any:
+    low, high = RANGES[name]
+    if value is not None and not low <= value <= high:
+        raise InputError(f"{path} was run with {name}={value!r}; it must be from {low} to {high}")
+    return value
 
 
-def _endpoint(spec: Any, base_url: str | None, path: str | Path) -> str | None:
-    """Return the server to call. A log's server is used only if the user names the same one."""
-    logged = spec.model_base_url
-    named = clean_url(base_url) if base_url else configured_base_url(spec.model)
-    if logged is None or named == clean_url(logged):
-        return named if base_url or logged else None
-    raise InputError(
-        f"{path} was run on the server {printable(logged)}{f', not on {printable(named)}' if named else ''}. To send "
-        f"its questions and your key to this server again, use: {resume_command(path)}"
-    )
+def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name not in setting.arguments}
+
+
+def _harmless(scorer: Benchmark, name: str, value: Any, option: TaskOption | None) -> bool:
+    """Tell whether a value may come from a log: the default, a choice of the task, or a selection of questions."""
+    if option is None:
+        return False
+    if name in ("ids", scorer.part) or isinstance(value, bool) or value == option.default:
+        return True
+    if name == "config":
+        return isinstance(value, str) and value in dataset_table(scorer.name).configs
+    return value in option.choices
+
+
+def _typed(value: Any) -> str:
+    """Return an argument's value as it is typed; it is read as YAML."""
+    if isinstance(value, str):
+        try:
+            if yaml_of(value) == value:
+                return value
+        except ValueError:
+            pass
+    return json.dumps(value, default=str)

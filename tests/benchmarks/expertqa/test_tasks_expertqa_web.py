@@ -96,7 +96,7 @@ def test_a_run_is_resumed_with_the_same_evidence(server: WebServer, search: str,
         assert not [name for name in archive.namelist() if KEY.encode() in archive.read(name)]
 
     assert (
-        checked_log(log.location, task_args={"search": search}).eval.task == "qabench/expertqa"
+        checked_log(log.location, log.eval.model, task_args={"search": search}).eval.task == "qabench/expertqa"
     )  # so that --resume takes it
     broken["Why"] = False
     asked = len(server.requests)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from inspect_ai import Task, task
@@ -40,7 +40,7 @@ from qabench.tasks.common import (
     sample,
     task_metadata,
 )
-from qabench.tasks.prompts import AUTO, OFFICIAL
+from qabench.tasks.prompts import AUTO, OFFICIAL, Origin
 from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
 ANSWER_TOKENS = 1000
@@ -53,13 +53,13 @@ NOT_KNOWN = "I don't know."  # the authors' answer without any page
 def expertqa(
     config: str = "questions",
     method: str = "closed",
-    split: str | None = None,
-    prompt: str = AUTO,
-    protocol: str = AUTO,
+    split: Literal["train", "validation", "test"] | None = None,
+    prompt: Origin | str = AUTO,
+    protocol: Origin = AUTO,
     retriever: str | None = None,
     corpus: str | None = None,
-    search: str | None = None,
-    ranker: str = AUTO,
+    search: Literal["searxng", "google"] | str | None = None,
+    ranker: Literal["auto", "bm25", "dense", "api"] = "auto",
     encoder: str | None = None,
     k: int = K,
     chunk_size: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import nan
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from inspect_ai import Task, task
@@ -25,10 +25,11 @@ from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, check_window
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.tasks.common import answer_of, chosen, means, sample, task_metadata, texts
-from qabench.tasks.prompts import AUTO, OFFICIAL, Prompt, chosen_protocol
+from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
 from qabench.tasks.replies import ask, asked_with
 
 Names = str | list[str] | None
+Lemmatizer = Literal["auto", "spacy", "simplemma"]
 
 
 @task
@@ -38,10 +39,10 @@ def fanoutqa_closed_book(
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
-    lemmatizer: str = "auto",
+    lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
-    prompt: str = AUTO,
-    protocol: str = AUTO,
+    prompt: Origin = AUTO,
+    protocol: Origin = AUTO,
 ) -> Task:
     """FanOutQA from memory: the model gets only the question.
 
@@ -66,9 +67,9 @@ def fanoutqa_closed_book(
         SourceError: the questions, or with "official" the prompt, are not available.
     """
     user_prompt = prompts.closed_book(prompt)
-    protocol = chosen_protocol(protocol, user_prompt.name)
+    followed = chosen_protocol(protocol, user_prompt.name)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
-    return _task("closed-book", user_prompt, protocol, ask(), selection, scoring)
+    return _task("closed-book", user_prompt, followed, ask(), selection, scoring)
 
 
 @task
@@ -78,11 +79,11 @@ def fanoutqa_open_book(
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
-    lemmatizer: str = "auto",
+    lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
-    prompt: str = AUTO,
-    protocol: str = AUTO,
-    search: str = AUTO,
+    prompt: Origin = AUTO,
+    protocol: Origin = AUTO,
+    search: Literal["auto", "tools", "text"] = "auto",
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
@@ -106,13 +107,13 @@ def fanoutqa_open_book(
         wiki: a ZIM file of Wikipedia.
     """
     strings = prompts.open_book(prompt)
-    protocol = chosen_protocol(protocol, strings.tools.name)
+    followed = chosen_protocol(protocol, strings.tools.name)
     check_window(context_length)
-    solver = open_book(strings, protocol == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki)
+    solver = open_book(strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki)
     gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
     user_prompt = strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
-    return _task("open-book", user_prompt, protocol, solver, selection, scoring)
+    return _task("open-book", user_prompt, followed, solver, selection, scoring)
 
 
 @task
@@ -122,10 +123,10 @@ def fanoutqa_evidence_provided(
     ids: Names = None,
     category: Names = None,
     metrics: str = "acc,rouge",
-    lemmatizer: str = "auto",
+    lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
-    prompt: str = AUTO,
-    protocol: str = AUTO,
+    prompt: Origin = AUTO,
+    protocol: Origin = AUTO,
     context_length: int | None = None,
     tokenizer: str | None = None,
     wiki: str | None = None,
@@ -140,12 +141,12 @@ def fanoutqa_evidence_provided(
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
-    protocol = chosen_protocol(protocol, user_prompt.name)
+    followed = chosen_protocol(protocol, user_prompt.name)
     check_window(context_length)
-    official = protocol == OFFICIAL
+    official = followed == OFFICIAL
     solver = evidence_provided(user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
-    return _task("evidence-provided", user_prompt, protocol, [solver, ask()], selection, scoring)
+    return _task("evidence-provided", user_prompt, followed, [solver, ask()], selection, scoring)
 
 
 def _task(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 from inspect_ai import Task, task
@@ -47,7 +47,7 @@ def fastbook_scorer(
     config: str = "questions",
     chunk_size: int = 500,
     overlap: int | None = None,
-    chunker: str = "sentences",
+    chunker: Literal["sentences", "llama-index"] = "sentences",
     k: int = 10,
     signed: Mapping[str, Any] | None = None,
 ) -> Scorer:
@@ -106,12 +106,12 @@ Question: {{question}}""",
 @task
 def fastbook_rag(
     config: str = "questions",
-    method: str = "bm25",
-    query: str | None = None,
+    method: Literal["bm25", "fts", "dense", "colbert"] = "bm25",
+    query: Literal["question", "keywords"] | None = None,
     k: int = 10,
     chunk_size: int = 500,
     overlap: int | None = None,
-    chunker: str = "sentences",
+    chunker: Literal["sentences", "llama-index"] = "sentences",
     chapters: Sequence[str] | str | None = None,
     ids: Sequence[str] | str | None = None,
     dense_model: str = DENSE_MODEL,

@@ -19,7 +19,7 @@ from qabench.evaluation.scoring import Question
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
 from qabench.tasks.common import note_problem
-from qabench.tasks.prompts import AUTO
+from qabench.tasks.prompts import AUTO, Origin
 from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
 REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
@@ -34,11 +34,11 @@ def felm(
     config: str = "all",
     method: str = "raw",
     claims: bool = False,
-    prompt: str = AUTO,
+    prompt: Origin | str = AUTO,
     domains: Sequence[str] | str | None = None,
     ids: Sequence[str] | str | None = None,
     num_cons: int = NUM_CONS,
-    reply_format: str = "answer",
+    reply_format: Literal["answer", "vicuna"] = "answer",
     official_quirks: bool = False,
 ) -> Task:
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
