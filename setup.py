@@ -4,6 +4,8 @@ The package has four roots, which setuptools cannot search from pyproject.toml. 
 folder, found here.
 """
 
+import runpy
+import tomllib
 from pathlib import Path
 
 ROOTS = {
@@ -27,5 +29,17 @@ def packages() -> list[str]:
 
 if __name__ == "__main__":
     from setuptools import setup  # only builds have it: virtual environments of Python 3.12 and later do not
+    from setuptools.command.build_py import build_py
 
-    setup(packages=packages(), package_dir=ROOTS)
+    class BuildWithCommit(build_py):
+        """Write the commit of the checkout next to the modules, so that signatures can name the code."""
+
+        def run(self) -> None:
+            super().run()
+            here = Path(__file__).parent
+            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+            commit = runpy.run_path(str(here / "src/qabench/io/checkout.py"))["commit_of"](here, version)
+            if commit and not self.editable_mode:
+                Path(self.build_lib, "qabench/commit.txt").write_text(commit, encoding="utf-8")
+
+    setup(packages=packages(), package_dir=ROOTS, cmdclass={"build_py": BuildWithCommit})

@@ -33,7 +33,7 @@ UNSTEADY = {
     r"_[0-9A-Za-z]{22}\.eval": "_ID.eval",
     r"\b\d+(\.\d+)? (s|seconds|ms)\b": "N s",
 }
-VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+")
+VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+")  # a digest has the version, too
 PART = re.compile(r"(?<=<!-- generated: )([^\n]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 

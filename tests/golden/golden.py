@@ -39,6 +39,7 @@ VOLATILE = {"created", "path", "log", "logs", "file", "seconds", "duration", "ti
 PACKED = {"by", "left_out", "n", "published", "scores", "unit"}
 OURS = {"signature", "signatures", "deviations", "notes", "explanation", "problems"}  # texts of this project
 SCRUBBED = {
+    r"qabench:\d[\w.+]*": "qabench:VERSION",
     r"127\.0\.0\.1:\d+": "HOST",
     r"ZIM file (\w+) \(\w{8}\)": r"ZIM file \1",
     r"/tmp/\w+": "FOLDER",

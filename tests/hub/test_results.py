@@ -19,11 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabench.benchmarks import Benchmark
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
+from qabench.hub.leaderboards import eval_file, tasks_of
 from qabench.hub.results import About, entries, to_yaml
+from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.runs.log import read_run
 
 MODEL = "someone/model"
@@ -111,6 +113,37 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         yield hub
 
 
+def test_entries_belong_to_tasks_of_the_dataset() -> None:
+    for name in benchmark_names():
+        tasks = tasks_of(name)
+        assert tasks and len({task.id for task in tasks}) == len(tasks)
+        assert eval_file(name, "qabench")["tasks"] == [  # type: ignore[index]
+            {"id": task.id, "config": task.config, "split": task.split} for task in tasks
+        ]
+        scorer, table = benchmark(name), dataset_table(name)
+        assert all(task.split in table.config(task.config).splits for task in tasks)
+        for config, scores in scorer.leaderboards().items():
+            assert all(scorer.metric(score).official for score in scores), config
+    ids = {task.id for task in tasks_of("fanoutqa")}
+    new = entries(REPORT, CLOSED)
+    assert {entry.task_id for entry in new} <= ids and all(entry.source_url is None for entry in new)
+
+
+def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> None:
+    api = HfApi(endpoint=hub.url, token=TOKEN)
+    arguments = (report, "--setting", "closed-book", "--dataset", "someone/fanoutqa")
+    said = command(*arguments).stderr
+    assert "not checked which leaderboards of someone/fanoutqa will show them: " in said
+    api.create_repo("someone/fanoutqa", repo_type="dataset")
+    assert "3 of 3 are only on the model's page" in command(*arguments).stderr
+    tasks = [{"id": "dev_closed_book_acc_loose", "config": "dev", "split": "validation"}]
+    content = yaml.safe_dump({"evaluation_framework": "qabench", "tasks": tasks}).encode()
+    api.upload_file(path_or_fileobj=content, path_in_repo="eval.yaml", repo_id="someone/fanoutqa", repo_type="dataset")
+    said = command(*arguments).stderr
+    assert "leaderboards of someone/fanoutqa that will show them: dev_closed_book_acc_loose\n" in said
+    assert "2 of 3 are only on the model's page: eval.yaml of someone/fanoutqa has no such task" in said
+
+
 def test_an_entry_has_everything_a_reader_needs() -> None:
     (entry,) = entries(changed(left_out={"acc.loose": 2}), CLOSED, ["acc.loose"])
     assert (entry.dataset_id, entry.task_id) == ("qabench/fanoutqa", "dev_closed_book_acc_loose")
@@ -119,8 +152,7 @@ def test_an_entry_has_everything_a_reader_needs() -> None:
         "acc.loose, closed-book; n 310 questions; 2 left out; answers: 1 empty, 3 missing; "
         f"95% interval 0.4221 to 0.4421; signature {ACC}"
     )
-    assert entry.source_url == "https://github.com/qabench/qabench"
-    assert (entry.source_name or "").startswith("qabench ")
+    assert entry.source_url is entry.source_name is None
 
 
 @pytest.mark.parametrize(

@@ -239,6 +239,13 @@ class Benchmark(Displayed, ABC):
         """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
         return None
 
+    def leaderboards(self) -> Mapping[str, Sequence[str]]:
+        """Return the scores of leaderboards by config: by default the authors' main scores on the default config."""
+        from qabench.loading_scripts import dataset_table
+
+        names = [metric.name for metric in self.metrics if metric.official and metric.main]
+        return {dataset_table(self.name).default: names}
+
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return additional sections of a report, for labels and evaluations on one config."""
         return []

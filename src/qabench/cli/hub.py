@@ -9,7 +9,7 @@ import typer
 
 from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, SkipMissing
 from qabench.cli.output import plain_warnings, print_json, print_table, progress_bar, say, say_on_stderr, warn
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table, write_document
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def build(
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
+    framework: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores."
+        ),
+    ] = "inspect-ai",
     as_json: JsonOnly = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
@@ -38,11 +44,17 @@ def build(
     """
     import datasets
 
+    from qabench.errors import unknown_name
     from qabench.hub.build import build as build_all
+    from qabench.hub.leaderboards import FRAMEWORKS
 
+    if framework not in FRAMEWORKS:
+        raise unknown_name("eval.yaml has no framework", framework, FRAMEWORKS)
     datasets.disable_progress_bars()  # replaced by a single bar
     with progress_bar("Building", "configs") as progress:
-        repositories = build_all(out, benchmarks or [], config or [], skip_missing=skip_missing, progress=progress)
+        repositories = build_all(
+            out, benchmarks or [], config or [], skip_missing=skip_missing, framework=framework, progress=progress
+        )
     if as_json:
         print_json({"repositories": [repository.as_dict() for repository in repositories]})
     else:
@@ -212,11 +224,27 @@ def results(
     written = _write_entries(files, output) if output else []
     pull_request = open_pull_request(push, files) if push else None
     _print_entries(files, written, push, pull_request, as_json)
-    say_on_stderr(
-        "note: the Hub shows these scores on the model's page; the dataset's leaderboard shows only the tasks of its "
-        "eval.yaml, which are graded by a model",
-        "dim",
-    )
+    _say_where_shown(files)
+
+
+def _say_where_shown(files: Files) -> None:
+    """Say which of the entries the leaderboards of their datasets will show."""
+    from qabench.hub.leaderboards import shown_tasks
+
+    entries = [entry for entries in files.values() for entry in entries]
+    for dataset in dict.fromkeys(entry.dataset_id for entry in entries):
+        ids = [entry.task_id for entry in entries if entry.dataset_id == dataset]
+        try:
+            shown = shown_tasks(dataset)
+        except QabenchError as error:
+            say_on_stderr(f"not checked which leaderboards of {dataset} will show them: {error}", "dim")
+            continue
+        leaderboards = [id for id in ids if id in shown]
+        if leaderboards:
+            say_on_stderr(f"leaderboards of {dataset} that will show them: {', '.join(leaderboards)}", "dim")
+        if others := len(ids) - len(leaderboards):
+            note = f"{others} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
+            say_on_stderr(note, "dim")
 
 
 def _write_entries(files: Files, folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from qabench.answers import dumps
 from qabench.errors import InputError
-from qabench.io.environment import package_version
+from qabench.io.environment import code_version, package_version
 from qabench.io.tables import redacted
 
 
@@ -25,7 +25,7 @@ def version() -> str:
 def signature(score: str, **fields: object) -> str:
     """Return ``score|name:value|...|qabench:VERSION``, with the fields in order and without those that are None."""
     parts = [f"{name}:{_clean(value)}" for name, value in fields.items() if value is not None]
-    return "|".join([score, *parts, f"qabench:{version()}"])
+    return "|".join([score, *parts, f"qabench:{code_version()}"])
 
 
 def parse(line: str) -> tuple[str, dict[str, str]]:
@@ -35,8 +35,8 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
         InputError: the line is not a signature.
 
     Examples:
-        >>> parse("fanout_acc|config:dev|lemmatizer:simplemma-2.0.0|qabench:0.1.0")
-        ('fanout_acc', {'config': 'dev', 'lemmatizer': 'simplemma-2.0.0', 'qabench': '0.1.0'})
+        >>> parse("fanout_acc|config:dev|lemmatizer:simplemma-2.0.0|qabench:0.2.0")
+        ('fanout_acc', {'config': 'dev', 'lemmatizer': 'simplemma-2.0.0', 'qabench': '0.2.0'})
     """
     score, *parts = line.split("|")
     if not score or not parts or not all(":" in part for part in parts):

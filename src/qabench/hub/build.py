@@ -23,6 +23,7 @@ from qabench.data.predictions import some
 from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
+from qabench.hub.leaderboards import FRAMEWORKS
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
@@ -80,6 +81,7 @@ def build(
     *,
     skip_missing: bool = False,
     namespace: str = NAMESPACE,
+    framework: str = FRAMEWORKS[0],
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Built]:
     """Write OUT/BENCHMARK for each benchmark, completely or not at all.
@@ -90,6 +92,7 @@ def build(
         configs: the configs of a single benchmark; () for all whose data is available.
         skip_missing: replace an older build even if it has configs that are missing now.
         namespace: the owner in the Hub names in card and tasks.
+        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench"; see ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
     Raises SourceUnavailable if the data of a config in ``configs`` is not available; without ``configs``, such configs
@@ -123,13 +126,15 @@ def build(
         size = 0
         if written:
             with replacing(folder) as new:
-                _write(new, table, splits, restriction, namespace)
+                _write(new, table, splits, restriction, namespace, framework)
                 size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
         built.append(Built(name, folder, rows, missing, size, restriction, written))
     return built
 
 
-def _write(folder: Path, table: DatasetTable, splits: dict[str, Any], restriction: str | None, namespace: str) -> None:
+def _write(
+    folder: Path, table: DatasetTable, splits: dict[str, Any], restriction: str | None, namespace: str, framework: str
+) -> None:
     infos = {}
     for config, parts in splits.items():
         files = [path for name, part in parts.items() for path in _shards(part, folder / config, name)]
@@ -144,7 +149,7 @@ def _write(folder: Path, table: DatasetTable, splits: dict[str, Any], restrictio
     if (license := FOLDER / table.name / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
-    if tasks := eval_tasks(table, infos):
+    if tasks := eval_tasks(table, infos, framework):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)

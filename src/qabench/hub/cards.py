@@ -9,6 +9,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.evaluation.signature import version
+from qabench.hub.leaderboards import eval_file
 from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
 from qabench.metrics import metric_names
@@ -124,19 +125,18 @@ def card_text(
     return f"---\n{card.data.to_yaml()}\n---\n{body}" + "\n".join(files_section)
 
 
-def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
-    """Return the benchmark's ``eval.yaml``, or None if it does not exist or a config is not built.
+def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> str | None:
+    """Return the text of the dataset's ``eval.yaml``, or None if it has none or a config is not built.
 
-    The file defines the benchmark's tasks for the Hub, and Inspect AI runs them (``inspect eval hf/OWNER/NAME``). The
-    allowed scorers are a fixed list, so a benchmark that none of them can score does not have this file.
+    The file defines the dataset's leaderboards on the Hub. Those for Inspect AI can be run (``inspect eval
+    hf/OWNER/NAME``); the allowed scorers are a fixed list, so a benchmark that none of them can score has no such file.
     """
     import yaml
 
-    path = FOLDER / table.name / "eval.yaml"
-    if not path.is_file():
+    tasks = eval_file(table.name, framework)
+    if tasks is None or not all(task["config"] in built for task in tasks["tasks"]):
         return None
-    text = path.read_text(encoding="utf-8")
-    return text if all(task["config"] in built for task in yaml.safe_load(text)["tasks"]) else None
+    return str(yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True))
 
 
 def in_namespace(text: str, namespace: str) -> str:

@@ -1,13 +1,12 @@
 """Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
 
 The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of huggingface_hub. An entry
-has one number, so each score is a separate task, whose id consists of config, setting and metric. The entry's notes
-contain n, the interval, the deviations from the official score, and the signature.
+has one number, so each score is a separate task; see ``qabench.hub.leaderboards``. The entry's notes contain n, the
+interval, the deviations from the official score, and the signature.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import ANSWERED
-from qabench.evaluation.signature import deviations, signature_name, version
+from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
+from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ Report = Mapping[str, Any]
 """An evaluation as JSON data."""
 
 FOLDER = ".eval_results"
-SOURCE = "https://github.com/qabench/qabench"
 FROM_A_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
 
 NEEDED = ("benchmark", "config", "setting", "created", "scores", "intervals", "n", "deviations", "counts", "signatures")
@@ -51,7 +50,7 @@ class About:
     Attributes:
         setting: how the model answered, such as "closed-book"; required if the report is about a file of predictions.
         dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
-        source_url: a link to the evaluation, such as a repository with its logs.
+        source_url: a link to the evaluation: its log, job or record. None leaves the source out.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
 
@@ -135,8 +134,8 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
             task_id=task_id(report["config"], setting, name),
             value=value,
             date=str(report["created"]),
-            source_url=about.source_url or SOURCE,
-            source_name=about.source_url or f"qabench {version()}",
+            source_url=about.source_url,
+            source_name="Evaluation" if about.source_url else None,
             notes=_notes(report, name, setting, deviating.get(name, [])),
         )
         for name, value in values.items()
@@ -155,11 +154,6 @@ def setting_of(report: Report, about: About) -> str:
             f"{report.get('path')} does not have the setting of the run: add --setting closed-book, open-book, ..."
         )
     return str(setting)
-
-
-def task_id(config: str, setting: str, metric: str) -> str:
-    """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
-    return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, metric])), flags=re.ASCII)
 
 
 def path_of(report: Report, about: About) -> str:

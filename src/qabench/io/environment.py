@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from qabench.io.checkout import commit_of
 from qabench.io.tables import redacted
 
 HIDDEN = "(set, not shown)"
@@ -149,3 +150,16 @@ def package_version(name: str) -> str:
         importlib.metadata.PackageNotFoundError: the package is not installed.
     """
     return metadata.version(name)
+
+
+@cache
+def code_version() -> str:
+    """Return the version of qabench, in a checkout with the commit: "0.2.0", "0.2.0+g3dd1941", "0.2.0+g3dd1941.dirty".
+
+    A checkout can compute other scores than the release with its version, so signatures have to tell them apart.
+    """
+    version = package_version("qabench")
+    package = Path(__file__).parents[1]
+    built = package / "commit.txt"  # written by setup.py, except for editable installs
+    commit = built.read_text(encoding="utf-8") if built.exists() else commit_of(package.parents[1], version)
+    return f"{version}+{commit}" if commit else version

@@ -271,6 +271,11 @@ class ExpertQA(Benchmark):
             fields["pages"] = list(record.detail["evidence_read"])
         return fields
 
+    def leaderboards(self) -> Mapping[str, Sequence[str]]:
+        """Return AutoAIS of the expert-validated questions, and ROUGE of the two long-form QA splits."""
+        rouge = ("rouge1", "rouge2", "rougeL")
+        return {"main": ("autoais_macro", "autoais_micro"), "lfqa_random": rouge, "lfqa_domain": rouge}
+
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
         from qabench.benchmarks.expertqa.evaluate import reproduce

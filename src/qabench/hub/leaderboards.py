@@ -1,0 +1,87 @@
+"""The leaderboards of a dataset on the Hub: the tasks of its ``eval.yaml``, one for each official score and setting.
+
+The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task there, and it
+validates the file when it is pushed: the framework must be in its list. qabench is not in that list yet, so that
+``build`` writes a benchmark's tasks for Inspect AI, if it has some, unless ``--framework qabench`` is given.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qabench.benchmarks import benchmark
+from qabench.errors import QabenchError
+from qabench.hub.client import bounded_answers, hub_errors
+from qabench.io.limits import yaml_of
+from qabench.loading_scripts import FOLDER, dataset_table
+
+FRAMEWORKS = ("inspect-ai", "qabench")
+FILE = "eval.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardTask:
+    """A leaderboard: one score in one setting on one config."""
+
+    id: str
+    config: str
+    split: str
+
+
+def task_id(config: str, setting: str, score: str) -> str:
+    """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
+    return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, score])), flags=re.ASCII)
+
+
+def tasks_of(name: str) -> list[LeaderboardTask]:
+    """Return the leaderboards of a benchmark, by config, setting and score."""
+    scorer, table = benchmark(name), dataset_table(name)
+    return [
+        LeaderboardTask(task_id(config, setting.name, score), config, _scored_split(table.config(config).splits))
+        for config, scores in scorer.leaderboards().items()
+        for setting in scorer.settings
+        for score in scores
+    ]
+
+
+def eval_file(name: str, framework: str) -> dict[str, Any] | None:
+    """Return the content of a dataset's ``eval.yaml``; None for "inspect-ai" if Inspect AI has no scorer for it."""
+    import yaml
+
+    if framework == "inspect-ai":
+        path = FOLDER / name / FILE
+        return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
+    tasks = [{"id": task.id, "config": task.config, "split": task.split} for task in tasks_of(name)]
+    title = dataset_table(name).title
+    about = f"The official scores of {title}, one leaderboard for each score and setting, computed by qabench."
+    return {"name": title, "description": about, "evaluation_framework": framework, "tasks": tasks}
+
+
+def shown_tasks(dataset: str) -> set[str]:
+    """Return the ids of the leaderboards that a dataset has on the Hub; none if it has no ``eval.yaml``.
+
+    Raises:
+        HubError: the Hub cannot be reached, or has no such dataset.
+        QabenchError: the file is not valid.
+    """
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import EntryNotFoundError
+
+    api = HfApi()
+    with bounded_answers(), hub_errors(api):
+        try:
+            path = Path(api.hf_hub_download(dataset, FILE, repo_type="dataset", etag_timeout=5))
+        except EntryNotFoundError:
+            return set()
+    try:
+        return {str(task["id"]) for task in yaml_of(path.read_text(encoding="utf-8"))["tasks"]}
+    except (KeyError, TypeError, ValueError) as error:
+        raise QabenchError(f"{FILE} of {dataset} is not a list of tasks with ids: {error}") from None
+
+
+def _scored_split(splits: dict[str, Any]) -> str:
+    """Return the split whose questions are scored: "test" if there is one, else the only or first one."""
+    return "test" if "test" in splits else next(iter(splits))
