@@ -49,7 +49,8 @@ def add_bm25_index(
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several.
         index_name: the name of the index; by default the name of the first column.
-        index: an index of this dataset that was built or loaded before; None builds one.
+        index: an index of this dataset, or of its first rows, that was built or loaded before; the other rows are
+            added to a copy. None builds one.
         **options: passed to ``BM25Index.from_dataset``.
 
     Returns:
@@ -66,7 +67,7 @@ def add_bm25_index(
     elif options:
         raise InputError(f"{', '.join(options)} cannot be set for an existing index; omit index= to build one")
     else:
-        index.check_belongs(dataset)
+        index = index.extended(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of index.
     dataset._indexes[index_name or columns[0]] = AttachedIndex(index)
     return dataset

@@ -1,30 +1,31 @@
-"""Build an index: read documents in blocks, count their terms with NumPy and Arrow, not in loops, and weigh them."""
+"""Build, extend and shorten an index: read documents in blocks, count their terms, and weigh them."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import sys
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import count, pairwise
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
+import xxhash
 
 from qabench.errors import InputError
+from qabench.retrieval.bm25.counts import TermCounter, TermCounts, ranges
 from qabench.retrieval.bm25.formulas import RANK_BM25, Parameters, RankBm25Search
 from qabench.retrieval.bm25.search import Array, Floats, Mask, Postings, Results, Search
-from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
+from qabench.retrieval.bm25.tokenizers import Tokenizer
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
 ROWS_A_READ = 256
 ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
-POSTINGS_PER_STEP = 1 << 18  # few enough that temporary arrays stay in the processor's cache
+POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
+RARE = 256  # fewer postings than these are weighed together with those of other terms
 FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
 
@@ -41,6 +42,11 @@ class Source:
     data: Any
     columns: list[str] | None = None
     filters: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint of the dataset in ``datasets``, which changes with its content; None for other data."""
+        return getattr(self.data, "_fingerprint", None) if self.columns else None
 
     def blocks(self) -> Iterator[list[Row]]:
         """Yield rows in blocks of about four million characters, which limits the memory for streams."""
@@ -59,27 +65,55 @@ class Source:
 
 @dataclass(frozen=True)
 class Origin:
-    """What an index was built from; ``columns`` and ``filters`` are those of ``Source``."""
+    """The documents of an index.
 
-    size: int  # documents
-    digest: str
+    Attributes:
+        columns: see ``Source``.
+        filters: see ``Source``.
+        digests: a digest of each document and its filter values; uint64.
+        span: the number of positions that were ever given to documents.
+        positions: the position of each document, ascending; None if none was removed.
+        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are those of a dataset.
+    """
+
     columns: list[str] | None
     filters: tuple[str, ...]
-    cache_key: str | None  # the fingerprint of the dataset in ``datasets``
+    digests: Array
+    span: int
+    positions: Array | None = None
+    cache_key: str | None = None
+
+    def source(self, data: Any) -> Source:
+        """Return data as a source of documents of the same kind."""
+        return Source(data, self.columns, self.filters)
+
+
+class Content(NamedTuple):
+    """What an index consists of. It is never changed, only replaced."""
+
+    scorer: InvertedScorer
+    filters: Filters
+    origin: Origin
 
 
 def build(
-    source: Source, parameters: Parameters, tokenizer: Tokenizer, backend: str, progress: Callable[[int], None] | None
-) -> tuple[InvertedScorer, Filters, Origin]:
-    """Index the documents of a source. The arguments and errors are those of ``BM25Index``."""
+    source: Source,
+    parameters: Parameters,
+    tokenizer: Tokenizer,
+    progress: Callable[[int], None] | None,
+    backend: str = "qabench",
+    before: Content | None = None,
+) -> Content:
+    """Index the documents of a source, after those of ``before``; see ``BM25Index`` for the arguments and errors."""
     if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
         raise InputError(f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}")
-    digest, size = hashlib.sha256(), 0
+    counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
+    digests = [before.origin.digests if before else np.empty(0, dtype=np.uint64)]
     documents: list[list[int]] = []
-    counter = TermCounter(tokenizer)
     values: list[tuple[str, ...]] = []
+    size = 0
     for block in source.blocks():
-        digest.update(_bytes(block))
+        digests.append(_digests(block))
         size += len(block)
         terms, ends = counter.add([text for text, _ in block])
         if backend == "rank_bm25":
@@ -88,37 +122,76 @@ def build(
             values += (row for _, row in block)
         if progress:
             progress(size)
+    if before and not size:
+        return before
     if not counter.vocabulary:
         raise InputError(f"nothing to index: {size} documents without a single term")
-    cache_key = getattr(source.data, "_fingerprint", None) if source.columns else None
-    origin = Origin(size, digest.hexdigest(), source.columns, source.filters, cache_key)
-    postings = weigh(*counter.counts(), parameters)
-    search = RankBm25Search(postings, documents, parameters) if documents else None
-    return InvertedScorer(postings, dict(counter.vocabulary), search), Filters.of(source.filters, values), origin
+    counts = counter.counts()
+    filters = (before.filters if before else Filters.of(source.filters)).plus(values)
+    if before:
+        origin, span = before.origin, before.origin.span + size
+        positions = None if origin.positions is None else np.append(origin.positions, np.arange(origin.span, span))
+        origin = replace(origin, digests=np.concatenate(digests), span=span, positions=positions, cache_key=None)
+    else:
+        origin = Origin(source.columns, source.filters, np.concatenate(digests), size, None, source.fingerprint)
+    return Content(InvertedScorer(counts, parameters, documents), filters, origin)
 
 
-def check_belongs(origin: Origin, dataset: Any) -> None:
-    """Raise InputError unless an index was built from this dataset, or from these strings."""
-    if origin.cache_key and origin.cache_key == getattr(dataset, "_fingerprint", None):
-        return
-    digest, size = hashlib.sha256(), 0
-    for block in Source(dataset, origin.columns, origin.filters).blocks():
-        digest.update(_bytes(block))
-        size += len(block)
-    if digest.hexdigest() != origin.digest:
+def without(before: Content, parameters: Parameters, removed: Array) -> Content:
+    """Return an index without the documents at some positions."""
+    origin = before.origin
+    positions = np.arange(origin.span) if origin.positions is None else origin.positions
+    if len(absent := np.setdiff1d(removed, positions)):
+        raise InputError(f"no document at position {absent[0]} can be removed: it was removed before, or never existed")
+    keep = np.isin(positions, removed, invert=True)
+    counts = before.scorer.counts
+    if not keep[counts.documents].any():
+        raise InputError(
+            f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
+        )
+    origin = replace(origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None)
+    return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
+
+
+def digests_of(source: Source) -> Array:
+    """Return the digests of all documents of a source; see ``Origin``."""
+    return np.concatenate([np.empty(0, dtype=np.uint64), *map(_digests, source.blocks())])
+
+
+def common_start(first: Array, second: Array) -> int:
+    """Return how many documents are the same, from the first one on."""
+    size = min(len(first), len(second))
+    different = np.flatnonzero(first[:size] != second[:size])
+    return int(different[0]) if len(different) else size
+
+
+def check_belongs(origin: Origin, dataset: Any, extended: bool = False) -> int:
+    """Return the number of rows of the dataset that an index was built from: all, or the first ones if ``extended``.
+
+    Raises InputError if they are others.
+    """
+    if origin.positions is not None:
+        raise InputError(
+            "documents were removed from the index, so its positions are not those of a dataset: compact it"
+        )
+    source = origin.source(dataset)
+    size = len(origin.digests)
+    if origin.cache_key and origin.cache_key == source.fingerprint:
+        return size
+    digests = digests_of(source)
+    if common_start(origin.digests, digests) < size or not (extended or len(digests) == size):
         columns = "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
-        detail = f"{size} documents, not {origin.size}" if size != origin.size else f"{size} documents, others{columns}"
+        number = f"{len(digests)} documents"
+        detail = f"{number}, not {size}" if size != len(digests) else f"{number}, others{columns}"
         raise InputError(f"the index does not belong to this dataset, which has {detail}: build it again")
+    return len(digests)
 
 
-def _bytes(block: Sequence[Row]) -> bytes:
-    """Return what the digest of documents covers; it does not depend on how they are split into blocks."""
-    parts: list[bytes] = []
-    for text, values in block:
-        for part in (text, *values):
-            data = part.encode("utf-8", "surrogatepass")
-            parts += (len(data).to_bytes(8, "little"), data)
-    return b"".join(parts)
+def _digests(block: Sequence[Row]) -> Array:
+    # Filter values are JSON, which has no character 0.
+    parts = ("\0".join((*values, text)) if values else text for text, values in block)
+    data = (part.encode("utf-8", "surrogatepass") for part in parts)
+    return np.fromiter(map(xxhash.xxh3_64_intdigest, data), dtype=np.uint64, count=len(block))
 
 
 def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
@@ -172,14 +245,17 @@ def as_json(value: Any, where: str) -> str:
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(self, postings: Postings, vocabulary: dict[str, int], search: Search | None = None) -> None:
-        self.postings = postings
-        self.vocabulary = vocabulary
-        self._search = search or Search(postings)
-        self._queries = math.inf if search else 0.0  # so far; infinite once the search is chosen
+    def __init__(self, counts: TermCounts, parameters: Parameters, documents: Sequence[Sequence[int]] = ()) -> None:
+        self.counts = counts
+        self.parameters = parameters
+        self.vocabulary = counts.vocabulary
+        self.postings = weigh(counts, parameters)
+        self.rank_bm25 = bool(documents)
+        self._search = RankBm25Search(self.postings, documents, parameters) if documents else Search(self.postings)
+        self._queries = math.inf if documents else 0.0  # so far; infinite once the search is chosen
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InvertedScorer, (self.postings, self.vocabulary)
+        return InvertedScorer, (self.counts, self.parameters)
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return the score of every document."""
@@ -222,15 +298,24 @@ class Filters:
     codes: dict[str, Array]  # each document's value, as a number into ``values``; int32
 
     @classmethod
-    def of(cls, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Filters:
-        """Return the filters from rows with one value per column."""
-        filters = cls({}, {})
-        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-            numbers: dict[str, int] = {}
+    def of(cls, columns: Sequence[str]) -> Filters:
+        """Return the filters of no documents."""
+        return cls({column: [] for column in columns}, {column: np.empty(0, dtype=np.int32) for column in columns})
+
+    def plus(self, rows: Sequence[Sequence[str]]) -> Filters:
+        """Return the filters with more rows, which have one value per column."""
+        filters = Filters(dict(self.values), dict(self.codes))
+        for column, values in zip(self.values, zip(*rows, strict=True), strict=False):
+            numbers = {value: number for number, value in enumerate(self.values[column])}
             codes = [numbers.setdefault(value, len(numbers)) for value in values]
             filters.values[column] = list(numbers)
-            filters.codes[column] = np.array(codes, dtype=np.int32)
+            filters.codes[column] = np.append(self.codes[column], np.array(codes, dtype=np.int32))
         return filters
+
+    def only(self, keep: Mask) -> Filters:
+        """Return the filters of some documents."""
+        rows = [[self.values[column][code] for code in codes[keep].tolist()] for column, codes in self.codes.items()]
+        return Filters.of(list(self.codes)).plus(list(zip(*rows, strict=True)))
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
         """Return the documents with these values in all of these columns."""
@@ -255,82 +340,31 @@ class Filters:
         return np.isin(self.codes[column], codes)
 
 
-class TermCounter:
-    """Counts the terms of documents, block by block. It stores the counts, not the documents.
-
-    It needs 12 bytes of memory per posting (a term in a document), and the vocabulary.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        # A new term gets the next number, so terms are numbered by first occurrence.
-        self.vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
-        self.size = 0
-        self._lengths: list[Array] = []
-        self._blocks: list[tuple[Array, Array, Array, Array]] = []
-
-    def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """Count the terms of more documents, and return their numbers; see ``encode``."""
-        terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
-        lengths = np.diff(ends)
-        # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
-        narrow = (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
-        width = np.int32 if narrow else np.int64
-        keys: Array = np.multiply(terms, len(texts), dtype=width)
-        keys += np.repeat(np.arange(len(texts), dtype=width), lengths)
-        keys.sort()
-        firsts = np.flatnonzero(_changes(keys))
-        counts = np.diff(firsts, append=len(keys)).astype(np.int32)
-        numbers, documents = np.divmod(keys[firsts], len(texts))
-        documents = documents.astype(np.int32) + np.int32(self.size)
-        runs = np.flatnonzero(_changes(numbers))
-        self._blocks.append((numbers[runs], np.diff(runs, append=len(numbers)), documents, counts))
-        self._lengths.append(lengths)
-        self.size += len(texts)
-        return terms, ends
-
-    def counts(self) -> tuple[Array, Array, Array, Array]:
-        """Return ``starts``, ``documents``, ``counts`` and ``lengths`` for ``weigh``, and empty the counter."""
-        frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
-        for terms, runs, _, _ in self._blocks:
-            frequencies[terms] += runs
-        starts = np.concatenate(([0], np.cumsum(frequencies)))
-        free = starts[:-1].copy()
-        documents = np.empty(starts[-1], dtype=np.int32)
-        counts = np.empty(starts[-1], dtype=np.int32)
-        self._blocks.reverse()
-        while self._blocks:  # frees the memory of each block after it is copied
-            terms, runs, block_documents, block_counts = self._blocks.pop()
-            shifts = free[terms] - (np.cumsum(runs) - runs)
-            places = np.repeat(shifts, runs) + np.arange(len(block_documents))
-            documents[places] = block_documents
-            counts[places] = block_counts
-            free[terms] += runs
-        return starts, documents, counts, np.concatenate(self._lengths)
-
-
-def _changes(values: Array) -> Mask:
-    """Return whether each value differs from the previous one; true for the first value."""
-    changes = np.ones(len(values), dtype=bool)
-    np.not_equal(values[1:], values[:-1], out=changes[1:])
-    return changes
-
-
-def weigh(starts: Array, documents: Array, counts: Array, lengths: Array, parameters: Parameters) -> Postings:
-    """Compute the weights of postings from the counts of each term in each document."""
-    frequencies = np.diff(starts)
-    idf = parameters.idf(len(lengths), frequencies)
+def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
+    """Return postings, whose weights are computed term by term when a query first has the term."""
+    starts, documents, lengths = counts.starts, counts.documents, counts.lengths
+    idf = parameters.idf(len(lengths), np.diff(starts))
     relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / (float(lengths.sum()) / len(lengths))
     base = parameters.base(idf)
     weights = np.empty(len(documents))
-    highest = np.empty(len(idf))
-    first = 0
-    while first < len(idf):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + POSTINGS_PER_STEP)) - 1)
-        part = slice(starts[first], starts[last])
-        each = np.repeat(idf[first:last], frequencies[first:last])
-        weights[part] = parameters.weights(each, counts[part], relative[documents[part]])
-        begins = starts[first:last] - starts[first]
-        highest[first:last] = np.maximum.reduceat(weights[part], begins) - base[first:last]
-        first = last
-    return Postings(starts, documents, weights, base, highest, len(lengths))
+    # Except for rounding, no weight is higher than in the shortest document with the term's highest count.
+    most = np.maximum.reduceat(counts.counts, starts[:-1])
+    bounds = parameters.weights(idf, most, relative[lengths > 0].min())
+    highest = bounds - base + (np.abs(bounds) + base) * 1e-12
+
+    def weigh_part(part: Any, idf: Any) -> None:
+        weights[part] = parameters.weights(idf, counts.counts[part], relative[documents[part]])
+
+    def compute(terms: Array) -> None:
+        frequencies = starts[terms + 1] - starts[terms]
+        rare, others = terms[frequencies < RARE], terms[frequencies >= RARE]
+        for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):  # many terms at once
+            some = rare[first : first + POSTINGS_PER_STEP // RARE]
+            runs = starts[some + 1] - starts[some]
+            weigh_part(ranges(starts[some], runs), np.repeat(idf[some], runs))
+        for term in others.tolist():
+            end = int(starts[term + 1])
+            for first in range(int(starts[term]), end, POSTINGS_PER_STEP):
+                weigh_part(slice(first, min(first + POSTINGS_PER_STEP, end)), idf[term])
+
+    return Postings(starts, documents, weights, base, highest, len(lengths), compute)

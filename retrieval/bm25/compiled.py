@@ -293,7 +293,7 @@ class CompiledSearch(Search):
     def __init__(self, postings: Postings) -> None:
         super().__init__(postings)
         rows, size = self.values.shape
-        self.places = np.zeros((rows, (size >> PARTS) + 2), dtype=np.int64)
+        self.places = np.empty((rows, (size >> PARTS) + 2), dtype=np.int64)
         arrays = postings.starts, postings.documents, postings.weights, postings.base, postings.highest
         addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
         sizes = [len(postings.base), len(postings.documents), size, rows]

@@ -116,13 +116,18 @@ class Parameters:
         unused = {"delta": self.method not in DELTAS, "epsilon": self.method != "okapi"}
         return {name: value for name, value in asdict(self).items() if not unused.get(name)}
 
+    @property
+    def sums_idf(self) -> bool:
+        """Whether weights depend on the order in which terms first occur; see ``idf``."""
+        return self.method == "okapi"
+
     def idf(self, documents: int, frequencies: Ints) -> Floats:
         """Return the idf of each term; the terms must be in the order of their first occurrence."""
         formula = FORMULAS[self.method][0]
         # math.log and not np.log, whose last bit depends on the processor; few frequencies are distinct.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
-        if self.method == "okapi" and len(idf):
+        if self.sums_idf and len(idf):
             # A sequential sum as in rank_bm25: the pairwise summation of np.sum gives different bits.
             mean = np.add.accumulate(idf)[-1] / len(idf)
             idf[idf < 0] = self.epsilon * mean

@@ -6,8 +6,9 @@ magnitude faster lexical search via eager sparse scoring, 2024, for weights comp
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Self
@@ -16,9 +17,18 @@ import numpy as np
 
 from qabench.errors import InputError
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.building import Source, build, check_belongs, checked_strings
+from qabench.retrieval.bm25.building import (
+    Content,
+    Source,
+    build,
+    check_belongs,
+    checked_strings,
+    common_start,
+    digests_of,
+    without,
+)
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Floats, Mask
+from qabench.retrieval.bm25.search import Floats, Ints, Mask, Results
 from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
 
@@ -98,7 +108,7 @@ class BM25Index(Displayed):
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
-        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, backend, progress)
+        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress, backend)
 
     @classmethod
     def from_dataset(
@@ -123,7 +133,13 @@ class BM25Index(Displayed):
 
     def __len__(self) -> int:
         """Return the number of documents."""
-        return self._origin.size
+        return len(self._origin.digests)
+
+    @property
+    def positions(self) -> Ints:
+        """The position of each document, in ascending order: 0, 1, 2, ... unless documents were removed."""
+        positions = self._origin.positions
+        return np.arange(self._origin.span) if positions is None else positions
 
     def tables(self) -> list[Table]:
         """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
@@ -137,8 +153,16 @@ class BM25Index(Displayed):
         return [Table("BM25Index", ["property", "value"], [[name, value] for name, value in about.items() if value])]
 
     def scores(self, query: str) -> Floats:
-        """Return the query's score for every document, float64; zeros if no document has any of its terms."""
-        return self._scorer.scores(tokenize(self.tokenizer, [query])[0])
+        """Return the query's score for every position, float64; zeros if no document has any of its terms.
+
+        The score of a position whose document was removed is -inf.
+        """
+        scores = self._scorer.scores(tokenize(self.tokenizer, [query])[0])
+        if self._origin.positions is None:
+            return scores
+        every = np.full(self._origin.span, -np.inf)
+        every[self._origin.positions] = scores
+        return every
 
     def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
         """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
@@ -146,7 +170,7 @@ class BM25Index(Displayed):
         Args:
             query: a string.
             k: the number of documents, at least 1.
-            mask: one boolean per document: whether it may be returned. Scores are still those of the whole collection.
+            mask: one boolean per position: whether the document may be returned. This does not change scores.
             where: filter column -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``.
 
         Raises:
@@ -158,7 +182,7 @@ class BM25Index(Displayed):
         allowed = None if mask is None and where is None else self._mask(mask, where)
         tokenizer = self.tokenizer
         terms = tokenizer(query) if type(tokenizer) is Words else tokenize(tokenizer, [query])[0]
-        return Hits(*self._scorer.top(terms, checked_k(k), allowed))
+        return self._hits(self._scorer.top(terms, checked_k(k), allowed))
 
     def search_batch(
         self, queries: Iterable[str], k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
@@ -167,7 +191,87 @@ class BM25Index(Displayed):
         k, allowed = checked_k(k), self._mask(mask, where)
         texts = checked_queries(queries)
         terms, ends = encode(self.tokenizer, texts, self._scorer.vocabulary.get)
-        return [Hits(*result) for result in self._scorer.top_all(terms, ends, k, allowed)]
+        return list(map(self._hits, self._scorer.top_all(terms, ends, k, allowed)))
+
+    def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
+        """Add documents to the index, which is then the same as one that is built from all documents.
+
+        Only the new documents are tokenized. Each call copies all postings, so one call for many documents is faster
+        than many calls. Do not search in other threads meanwhile. If the call fails, the index is not changed.
+
+        Args:
+            documents: strings, or rows with the columns and filters of the indexed dataset; may be an iterator.
+            progress: called with the number of new documents processed, after each block.
+
+        Returns:
+            The positions of the new documents.
+
+        Raises:
+            InputError: a document is not a string or does not have the columns, or the backend is rank_bm25.
+        """
+        self._check_grows()
+        first = self._origin.span
+        source = self._origin.source(documents)
+        self._replace(build(source, self.parameters, self.tokenizer, progress, before=self._content))
+        return range(first, self._origin.span)
+
+    def remove(self, positions: Iterable[int]) -> None:
+        """Remove documents from the index, which then has the scores of one that is built from the others.
+
+        The other documents keep their positions, and new documents get new ones; see ``compact``.
+
+        Raises:
+            InputError: there is no document at a position, no document with a term would be left, or the backend is
+                rank_bm25. The index is not changed.
+        """
+        self._check_grows()
+        removed = np.unique(np.array(list(positions), dtype=object))
+        if wrong := [position for position in removed if not isinstance(position, int | np.integer)]:
+            raise InputError(f"the position {wrong[0]!r:.60} is not an integer")
+        if len(removed):
+            self._replace(without(self._content, self.parameters, removed.astype(np.int64)))
+
+    def compact(self) -> Ints:
+        """Give the documents the positions 0, 1, 2, ... in their order, and return their positions before."""
+        before = self.positions
+        self._origin = replace(self._origin, span=len(self), positions=None)
+        return before
+
+    def update(self, dataset: Any, progress: Callable[[int], None] | None = None) -> tuple[int, int]:
+        """Make the index that of a dataset, with the positions of its rows, by adding and removing what differs.
+
+        Rows that follow a new or moved row are removed and added again. Rows are compared by digests.
+
+        Args:
+            dataset: a ``datasets.Dataset``, or a list of rows or strings if the index is of those.
+            progress: called with the number of added documents, after each block.
+
+        Returns:
+            The number of documents that were added, and of those that were removed.
+
+        Raises:
+            InputError: see ``add``.
+        """
+        source = self._origin.source(dataset)
+        if self._origin.cache_key and self._origin.cache_key == source.fingerprint:
+            return 0, 0
+        self._check_grows()
+        digests = digests_of(source)
+        updated = copy.copy(self)
+        updated.compact()
+        keep = np.isin(self._origin.digests, digests)
+        same = common_start(self._origin.digests[keep], digests)
+        keep[np.flatnonzero(keep)[same:]] = False
+        if keep[self._scorer.counts.documents].any():
+            updated.remove(np.flatnonzero(~keep))
+            updated.compact()
+            if same < len(digests):
+                updated.add(_from(dataset, same), progress)
+        else:
+            updated._replace(build(source, self.parameters, self.tokenizer, progress))
+        self._replace(updated._content)
+        self._origin = replace(self._origin, cache_key=source.fingerprint)
+        return len(self) - same, int(np.count_nonzero(~keep))
 
     def save(self, path: str | Path) -> None:
         """Write the index to one file, atomically; see ``load``.
@@ -176,7 +280,7 @@ class BM25Index(Displayed):
             InputError: the tokenizer has no name (a lambda).
             QabenchError: it cannot be written. An existing file is not changed.
         """
-        save(Path(path), self.parameters, self.tokenizer, self._scorer, self._filters, self._origin)
+        save(Path(path), self.parameters, self.tokenizer, self._content)
 
     @classmethod
     def load(cls, path: str | Path, *, tokenizer: Tokenizer | None = None) -> Self:
@@ -190,7 +294,8 @@ class BM25Index(Displayed):
             InputError: not an index, another format, another tokenizer, or damaged.
         """
         index = cls.__new__(cls)
-        index.parameters, index.tokenizer, index._scorer, index._filters, index._origin = load(Path(path), tokenizer)
+        index.parameters, index.tokenizer, content = load(Path(path), tokenizer)
+        index._replace(content)
         return index
 
     def check_belongs(self, dataset: Any) -> None:
@@ -200,13 +305,41 @@ class BM25Index(Displayed):
         """
         check_belongs(self._origin, dataset)
 
+    def extended(self, dataset: Any, progress: Callable[[int], None] | None = None) -> Self:
+        """Return the index of a dataset that starts with the documents of this index, which is not changed.
+
+        Raises:
+            InputError: the dataset does not start with these documents.
+        """
+        index = copy.copy(self)
+        if check_belongs(self._origin, dataset, extended=True) > len(self):
+            index.update(dataset, progress)
+        return index
+
+    @property
+    def _content(self) -> Content:
+        return Content(self._scorer, self._filters, self._origin)
+
+    def _replace(self, content: Content) -> None:
+        self._scorer, self._filters, self._origin = content
+
+    def _check_grows(self) -> None:
+        if self._scorer.rank_bm25:
+            raise InputError("an index with the backend rank_bm25 cannot be changed: build it again")
+
+    def _hits(self, best: Results) -> Hits:
+        positions = self._origin.positions
+        return Hits(*best) if positions is None else Hits(positions[best[0]].tolist(), best[1])
+
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
         matching = None if where is None else self._filters.mask(where)
         if mask is None:
             return matching
         allowed = np.ascontiguousarray(mask)
-        if allowed.dtype != bool or allowed.shape != (len(self),):
-            raise InputError(f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {len(self)} booleans")
+        span, positions = self._origin.span, self._origin.positions
+        if allowed.dtype != bool or allowed.shape != (span,):
+            raise InputError(f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {span} booleans")
+        allowed = allowed if positions is None else allowed[positions]
         return allowed if matching is None else allowed & matching
 
 
@@ -220,3 +353,8 @@ def checked_k(k: int) -> int:
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
     return list(checked_strings(queries, "query"))
+
+
+def _from(data: Any, first: int) -> Any:
+    """Return a dataset, or a list, from one of its rows on."""
+    return data.select(range(first, len(data))) if hasattr(data, "select") else data[first:]

@@ -25,7 +25,7 @@ is vectorized. The postings of other terms are read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ SMALL = 2000  # documents; fewer are scored exhaustively
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
 LEVELS, RARE_LEVELS = 254, 1024  # units in the highest gain of a frequent term, and of any term, at most
 MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of frequent terms
-MISSING, FULL = -1, -2  # instead of the number of a row: not computed yet, and no room for it
+MISSING, FULL = -1, -2  # instead of the number of a row: not computed yet; not frequent, or no room for it
 MOST_TOTAL = np.iinfo(np.uint16).max
 ROUNDING = 2.0**-53  # half a unit in the last place, relative
 CANDIDATES = 8  # all documents are scored if more than one of so many is a candidate
@@ -56,8 +56,9 @@ class Postings:
         documents: positions of documents, ascending for each term; int32.
         weights: the addends of the term to the scores of these documents; float64.
         base: the addend of each term to the score of a document without it; float64, one per term.
-        highest: the largest weight of each term minus its base; float64, one per term.
+        highest: at least the largest weight of each term minus its base; float64, one per term.
         size: the number of documents.
+        compute: called with terms before their weights are first used; sets them. None: all are set.
     """
 
     starts: Array
@@ -66,6 +67,7 @@ class Postings:
     base: Floats
     highest: Floats
     size: int
+    compute: Callable[[Array], None] | None = None
 
 
 class Search:
@@ -82,9 +84,9 @@ class Search:
         self.postings = postings
         self.small = postings.size <= SMALL
         frequent = np.diff(postings.starts) * SHARE >= postings.size
-        self.rows = np.where(frequent, MISSING, FULL).astype(np.int16)
+        self.rows = np.full(len(frequent), MISSING, dtype=np.int16)
         count = min(MOST_ROWS, MOST_BYTES // postings.size, int(frequent.sum()))
-        self.values = np.zeros((count, postings.size), dtype=np.float64 if self.small else np.uint8)
+        self.values = np.empty((count, postings.size), dtype=np.float64 if self.small else np.uint8)
         highest = postings.highest
         self.unit = max(highest[frequent].max(initial=0) / LEVELS, highest.max() / RARE_LEVELS) or 1.0
         largest = float((np.abs(postings.base) + highest).max())
@@ -97,6 +99,7 @@ class Search:
 
         The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
+        self.fill(terms)
         base = self.postings.base
         sums = np.zeros(self.postings.size)
         rows = self.rows[terms].tolist() if self.small else [FULL] * len(terms)
@@ -127,17 +130,21 @@ class Search:
         return [self.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
 
     def fill(self, terms: Sequence[int]) -> None:
-        """Compute the rows of frequent terms that do not have one yet."""
+        """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
         if MISSING not in self.rows[terms].tolist():
             return
         with self._lock:
-            for term in terms:
-                if self.rows[term] == MISSING:
-                    row = self._used if self._used < len(self.values) else FULL
-                    if row != FULL:
-                        self._fill_row(term, row)
-                        self._used += 1
-                    self.rows[term] = row  # last: from now on, other threads use it
+            missing = np.unique(terms)
+            missing = missing[self.rows[missing] == MISSING]
+            if self.postings.compute:
+                self.postings.compute(missing)
+            starts = self.postings.starts
+            frequent = missing[(starts[missing + 1] - starts[missing]) * SHARE >= self.postings.size]
+            for row, term in enumerate(frequent[: len(self.values) - self._used].tolist(), self._used):
+                self._fill_row(term, row)
+                self._used += 1
+                self.rows[term] = row
+            self.rows[missing[self.rows[missing] == MISSING]] = FULL  # last: from now on, other threads use them
 
     def _fill_row(self, term: int, row: int) -> None:
         (documents,), (weights,) = self._parts([term])
@@ -146,6 +153,7 @@ class Search:
             self.values[row] = base
             self.values[row, documents] = weights
         else:
+            self.values[row] = 0
             self.values[row, documents] = (weights - base) / self.unit + 1
 
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:

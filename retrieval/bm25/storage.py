@@ -1,7 +1,7 @@
 """Save an index to one file, and open it without trusting the file.
 
 A file is: eight bytes of magic and version, a checksum of all that follows, the length of the header (8 bytes each),
-the header in JSON, and the arrays, each at a multiple of 64 bytes. The header has the length of each array.
+the header in JSON, and the arrays, each at a multiple of 64 bytes. The header has type and length of each array.
 """
 
 from __future__ import annotations
@@ -20,39 +20,42 @@ import xxhash
 from qabench.errors import InputError
 from qabench.io.files import replacing, sweep
 from qabench.io.limits import json_of
-from qabench.retrieval.bm25.building import Filters, InvertedScorer, Origin
+from qabench.retrieval.bm25.building import Content, Filters, InvertedScorer, Origin
+from qabench.retrieval.bm25.counts import TermCounts
 from qabench.retrieval.bm25.formulas import Parameters
-from qabench.retrieval.bm25.search import Array, Postings
+from qabench.retrieval.bm25.search import Array
 from qabench.retrieval.bm25.tokenizers import Tokenizer, from_spec, name_of
 
 MAGIC = b"QABBM25"
-VERSION = 6
+VERSION = 7
 START = len(MAGIC) + 1 + 16
 ALIGNMENT = 64
-TYPES = {"starts": "<i8", "documents": "<i4", "weights": "<f8", "base": "<f8", "highest": "<f8"}  # of ``Postings``
-TYPES |= {"vocabulary": "|u1", "ends": "<i8"}
-FILTER_TYPE = "<i4"
+UNSIGNED = ("|u1", "<u2", "<u4")
+COUNTS = {"starts": ("<i8",), "documents": ("<i4",), "counts": UNSIGNED, "places": UNSIGNED, "lengths": ("<i4",)}
+TYPES = COUNTS | {"vocabulary": ("|u1",), "ends": ("<i8",), "digests": ("<u8",), "positions": ("<i8",)}
+FILTER_TYPES = ("<i4",)
 
 
-def save(
-    path: Path, parameters: Parameters, tokenizer: Tokenizer, scorer: InvertedScorer, filters: Filters, origin: Origin
-) -> None:
+def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
     """Write an index to a file; see ``BM25Index.save``. Temporary files of killed processes are deleted."""
     name = name_of(tokenizer)
     if "<" in name:
         raise InputError(f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name")
+    scorer, filters, origin = content
     terms = list(scorer.vocabulary)  # by number
-    arrays = {name: getattr(scorer.postings, name) for name in list(TYPES)[:5]}
+    arrays = {name: getattr(scorer.counts, name) for name in COUNTS}
     arrays["vocabulary"] = np.frombuffer("".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8)
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
+    arrays["digests"] = origin.digests
+    arrays["positions"] = np.empty(0, dtype=np.int64) if origin.positions is None else origin.positions
     arrays |= {f"filter_{number}": codes for number, codes in enumerate(filters.codes.values())}
     header = {
         "parameters": asdict(parameters),
         "tokenizer": name,
         "tokenizer_spec": getattr(tokenizer, "spec", None),
         "filters": filters.values,
-        "origin": vars(origin),
-        "lengths": {name: len(array) for name, array in arrays.items()},
+        "origin": {name: getattr(origin, name) for name in ("columns", "filters", "span", "cache_key")},
+        "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
@@ -70,25 +73,28 @@ def save(
             file.write(part)
 
 
-def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, InvertedScorer, Filters, Origin]:
+def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content]:
     """Return the index in a file; see ``BM25Index.load``."""
     try:
         header, arrays = _read(path)
-        origin = Origin(**header["origin"] | {"filters": tuple(header["origin"]["filters"])})
+        positions = arrays["positions"] if len(arrays["positions"]) else None
+        fields = header["origin"] | {"filters": tuple(header["origin"]["filters"])}
+        origin = Origin(**fields, digests=arrays["digests"], positions=positions)
         parameters = Parameters.of(**header["parameters"])
         tokenizer = _tokenizer(path, header["tokenizer"], header["tokenizer_spec"], tokenizer)
         columns = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
         filters = Filters(header["filters"], columns)
-        postings = Postings(**{name: arrays[name] for name in list(TYPES)[:5]}, size=origin.size)
         vocabulary = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
         bounds = pairwise(arrays["ends"].tolist())
         terms = {vocabulary[start:end]: number for number, (start, end) in enumerate(bounds)}
-        _check(postings, terms, filters)
+        counts = TermCounts(terms, *(arrays[name] for name in COUNTS))
+        _check(counts, parameters, filters, origin)
+        content = Content(InvertedScorer(counts, parameters), filters, origin)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise _damaged(path, f"its content does not fit together: {error!r:.100}") from None
-    return parameters, tokenizer, InvertedScorer(postings, terms), filters, origin
+    return parameters, tokenizer, content
 
 
 def _damaged(path: Path, detail: str) -> InputError:
@@ -112,24 +118,31 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     end = START + int.from_bytes(begin[-8:], "little")
     header = json_of(bytes(data[START:end]))
     arrays = {}
-    for name, length in header["lengths"].items():
-        dtype = TYPES.get(name, FILTER_TYPE)
+    for name, (dtype, length) in header["arrays"].items():
+        if dtype not in TYPES.get(name, FILTER_TYPES):
+            raise ValueError(f"{name} has the type {dtype}")
         arrays[name] = np.frombuffer(data, dtype, length, end) if length else np.empty(0, dtype)
         end += -(-arrays[name].nbytes // ALIGNMENT) * ALIGNMENT
     return header, arrays
 
 
-def _check(postings: Postings, terms: dict[str, int], filters: Filters) -> None:
+def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
     """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
-    starts, documents, size = postings.starts, postings.documents, postings.size
+    starts, documents, size = counts.starts, counts.documents, len(counts.lengths)
+    positions = np.arange(size) if origin.positions is None else origin.positions
     gaps = np.diff(documents)
-    gaps[starts[1:-1] - 1] = 1  # positions ascend within a term
+    gaps[starts[1:-1] - 1] = 1  # documents ascend within a term
     correct = {
-        "origin": type(size) is int and size > 0,
         "starts": len(starts) > 1 and starts[0] == 0 and starts[-1] == len(documents) and (np.diff(starts) > 0).all(),
         "documents": (gaps > 0).all() and documents.min() >= 0 and documents.max() < size,
-        "weights": len(postings.weights) == len(documents),
-        "terms": len(postings.base) == len(postings.highest) == len(terms) == len(starts) - 1,
+        "counts": len(counts.counts) == len(documents) and counts.counts.min() > 0,
+        "places": len(counts.places) == len(documents) * parameters.sums_idf,
+        "lengths": counts.lengths.min() >= 0 and counts.lengths.sum() == counts.counts.sum(),
+        "terms": len(counts.vocabulary) == len(starts) - 1,
+        "digests": len(origin.digests) == size,
+        "positions": len(positions) == size and positions[0] >= 0 and (np.diff(positions) > 0).all(),
+        "span": type(origin.span) is int
+        and (origin.span > positions[-1] if origin.positions is not None else origin.span == size),
         "filters": list(filters.values) == list(filters.codes)
         and all(
             len(codes) == size and codes.min() >= 0 and codes.max() < len(filters.values[name])

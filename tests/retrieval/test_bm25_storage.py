@@ -109,14 +109,14 @@ def test_every_cut_and_every_changed_byte_is_noticed(path: Path) -> None:
 )  # fmt: skip
 def test_crafted_arrays_are_rejected(path: Path, name: str, place: int, value: int) -> None:
     index = BM25Index.from_dataset(Dataset.from_dict(ROWS), filters=["kind"])
-    array = index._filters.codes["kind"] if name == "filter" else getattr(index._scorer.postings, name)
+    array = index._filters.codes["kind"] if name == "filter" else getattr(index._scorer.counts, name)
     array[place] = value
     index.save(path)
     with pytest.raises(InputError, match="its content does not fit together"):
         BM25Index.load(path)
 
 
-HEADERS = [b"{}", b"null", b'{"lengths": {}}', b'{"lengths": {"starts": 9}}', b"[" * 9999]
+HEADERS = [b"{}", b"null", b'{"arrays": {}}', b'{"arrays": {"starts": ["<i8", 9]}}', b"[" * 9999]
 
 
 @pytest.mark.parametrize("header", HEADERS)
@@ -135,7 +135,7 @@ def test_other_files_and_versions_are_rejected(path: Path) -> None:
     BM25Index(TEXTS).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[:7] + b"\x09" + whole[8:])
-    with pytest.raises(InputError, match="has format 9; this qabench reads 6"):
+    with pytest.raises(InputError, match="has format 9; this qabench reads 7"):
         BM25Index.load(path)
     path.write_text("{}")
     with pytest.raises(InputError, match="is not a BM25 index"):
@@ -155,7 +155,7 @@ def test_a_failed_or_killed_save_leaves_the_old_index(path: Path, monkeypatch: p
     code = (
         "import os, signal, sys; from qabench.retrieval import BM25Index\n"
         "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "BM25Index(['other']).save(sys.argv[1])"
+        "index = BM25Index.load(sys.argv[1])\nindex.add(['other'])\nindex.save(sys.argv[1])"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL

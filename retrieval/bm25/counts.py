@@ -1,0 +1,175 @@
+"""How often each term occurs in each document: count with NumPy and Arrow, not in loops; add and remove documents."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from qabench.retrieval.bm25.search import Array, Mask
+from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
+
+
+@dataclass(frozen=True, slots=True)
+class TermCounts:
+    """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
+
+    All that depends on the collection as a whole is computed from it, so documents can be added and removed.
+
+    Attributes:
+        vocabulary: the number of each term. Every term is in a document.
+        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
+        documents: positions of documents, ascending for each term; int32.
+        counts: how often the term occurs in these documents; the narrowest unsigned type.
+        places: where the term first occurs in these documents, the narrowest unsigned type; empty if not needed.
+        lengths: the number of terms in each document; int32.
+    """
+
+    vocabulary: dict[str, int]
+    starts: Array
+    documents: Array
+    counts: Array
+    places: Array
+    lengths: Array
+
+    def plus(self, new: TermCounts) -> TermCounts:
+        """Return the counts with more documents, whose vocabulary and numbers continue those of this one."""
+        added = np.diff(new.starts)
+        ends = np.append(self.starts[1:], np.full(len(added) + 1 - len(self.starts), self.starts[-1]))
+        inserted = ranges(ends + new.starts[:-1], added)  # after the old postings of the same term
+        old = np.ones(len(self.documents) + len(inserted), dtype=bool)
+        old[inserted] = False
+
+        def merged(values: Array, more: Array) -> Array:
+            every = np.empty(len(old), dtype=np.result_type(values, more))
+            every[old] = values
+            every[inserted] = more
+            return every
+
+        return TermCounts(
+            new.vocabulary,
+            np.append(0, ends + new.starts[1:]),
+            merged(self.documents, new.documents),
+            merged(self.counts, new.counts),
+            merged(self.places, new.places) if len(self.places) else self.places,
+            np.append(self.lengths, new.lengths),
+        )
+
+    def only(self, keep: Mask) -> TermCounts:
+        """Return the counts of some documents, which get new positions; terms without a document are removed."""
+        kept = keep[self.documents]
+        frequencies = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
+        numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
+        documents, counts = numbers[self.documents[kept]], self.counts[kept]
+        places = self.places[kept] if len(self.places) else self.places
+        terms = np.flatnonzero(frequencies)
+        frequencies = frequencies[terms]
+        starts = np.append(0, np.cumsum(frequencies))
+        if len(places):  # number the terms by first occurrence in the documents that are kept
+            order = np.lexsort((places[starts[:-1]], documents[starts[:-1]]))
+            index = ranges(starts[order], frequencies[order])
+            documents, counts, places = documents[index], counts[index], places[index]
+            terms, starts = terms[order], np.append(0, np.cumsum(frequencies[order]))
+        names = list(self.vocabulary)
+        vocabulary = {names[term]: number for number, term in enumerate(terms.tolist())}
+        return TermCounts(vocabulary, starts, documents, counts, places, self.lengths[keep])
+
+
+class TermCounter:
+    """Counts the terms of documents, block by block. It stores the counts, not the documents.
+
+    It needs 5 bytes of memory per posting (a term in a document), 7 with places, and the vocabulary.
+
+    Args:
+        tokenizer: see ``BM25Index``.
+        with_places: whether to record where each term first occurs in each document.
+        before: the counts of earlier documents. They are not changed.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, with_places: bool, before: TermCounts | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.with_places = with_places
+        self.before = before
+        earlier = before.vocabulary if before else {}
+        # A new term gets the next number, so terms are numbered by first occurrence.
+        self.vocabulary: defaultdict[str, int] = defaultdict(count(len(earlier)).__next__, earlier)
+        self.size = len(before.lengths) if before else 0
+        self._lengths: list[Array] = []
+        self._blocks: list[tuple[Array, Array, list[Array]]] = []
+
+    def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        """Count the terms of more documents, and return their numbers; see ``encode``."""
+        terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
+        lengths = np.diff(ends).astype(np.int32)
+        # Equal keys are the occurrences of a term in a document. Sorting 32-bit keys takes half the time.
+        narrow = not self.with_places and (int(terms.max(initial=0)) + 1) * len(texts) < 2**31
+        width = np.int32 if narrow else np.int64
+        keys: Array = np.multiply(terms, len(texts), dtype=width)
+        keys += np.repeat(np.arange(len(texts), dtype=width), lengths)
+        occurrences = keys[:0]
+        if self.with_places:  # in the low bits, so that the first occurrence comes first
+            bits = len(keys).bit_length()
+            keys = keys << bits | np.arange(len(keys))
+            keys.sort()
+            occurrences = keys & (1 << bits) - 1
+            keys >>= bits
+        else:
+            keys.sort()
+        firsts = np.flatnonzero(_changes(keys))
+        counts = np.diff(firsts, append=len(keys))
+        numbers, documents = np.divmod(keys[firsts], len(texts))
+        places = occurrences[firsts] - ends[documents] if self.with_places else occurrences[:0]
+        documents = documents.astype(np.int32) + np.int32(self.size)
+        runs = np.flatnonzero(_changes(numbers))
+        postings = [documents, _narrow(counts), _narrow(places)]
+        self._blocks.append((numbers[runs], np.diff(runs, append=len(numbers)), postings))
+        self._lengths.append(lengths)
+        self.size += len(texts)
+        return terms, ends
+
+    def counts(self) -> TermCounts:
+        """Return the counts of all documents, and empty the counter."""
+        frequencies = np.zeros(len(self.vocabulary), dtype=np.int64)
+        for terms, runs, _ in self._blocks:
+            frequencies[terms] += runs
+        starts = np.append(0, np.cumsum(frequencies))
+        free = starts[:-1].copy()
+        parts = zip(*(postings for _, _, postings in self._blocks), strict=True)
+        types = [np.result_type(*(part.dtype for part in same)) for same in parts]
+        sizes = [starts[-1], starts[-1], starts[-1] * self.with_places]
+        arrays = [np.empty(size, dtype) for size, dtype in zip(sizes, types, strict=True)]
+        self._blocks.reverse()
+        while self._blocks:  # frees the memory of each block after it is copied
+            terms, runs, postings = self._blocks.pop()
+            index = ranges(free[terms], runs)
+            for array, part in zip(arrays, postings, strict=True):
+                if len(array):
+                    array[index] = part
+            free[terms] += runs
+        documents, counts, places = arrays
+        lengths = np.concatenate(self._lengths)
+        counted = TermCounts(dict(self.vocabulary), starts, documents, counts, places, lengths)
+        return self.before.plus(counted) if self.before else counted
+
+
+def ranges(starts: Array, lengths: Array) -> Array:
+    """Return the numbers from each start on, as many as its length says."""
+    shifts = starts - (np.cumsum(lengths) - lengths)
+    index: Array = np.repeat(shifts, lengths)
+    index += np.arange(len(index))
+    return index
+
+
+def _narrow(values: Array) -> Array:
+    """Return values from 0 in the narrowest type that has room for them."""
+    return values.astype(np.min_scalar_type(int(values.max(initial=0))))
+
+
+def _changes(values: Array) -> Mask:
+    """Return whether each value differs from the previous one; true for the first value."""
+    changes = np.ones(len(values), dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=changes[1:])
+    return changes
