@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ from qabench.benchmarks.expertqa.claims import (
     cite_afterward,
     cited,
     cut_sources,
-    passage_sources,
     sentence_splitter,
     sentences,
     split_claims,
@@ -79,7 +79,7 @@ def test_claims_of_read_passages(
     for _, answer in answers:
         attribution = [{"url": url, "text": text} for url, text in passages]
         theirs = upstream(splitter, "ret_read_gpt4", answer["answer_string"], attribution)
-        found = split_claims(answer["answer_string"], passage_sources(passages))
+        found = split_claims(answer["answer_string"], passages)
         assert ours(found.claims) == plain(theirs["claims"]) and found.answer == theirs["answer_string"]
         assert [f"[{i}] {url}" for i, (url, _) in enumerate(passages, 1)] == theirs["attribution"]
         n += len(found.claims)
@@ -111,10 +111,38 @@ def test_claims_cited_afterward(
     compared(f"{n} claims of {len(answers)} answers, post-hoc")
 
 
+PIECES = [
+    *("Water boils", "is here.", "So it is!", "Why?", "Hello", "Which one", "ok", "...", "(see [2])."),
+    *("[1]", "[2]", "[0]", "[01]", "[3]", "[x]", "[1, 2]", "[[1]]", "[^1^]", "[^2\n^]", "[1\n]", "[^[^1^]2^]"),
+    *("[^", "^]", "[", "]", " ", "\n", "\n\n", "\r", "\u2028", "\t"),
+]
+
+
+def test_claims_of_hostile_answers_equal_the_scripts(splitter: Splitter, compared: Callable[[str], None]) -> None:
+    random = Random(5)
+    passages: list[Any] = [(f"https://e.org/{i}", f"Passage ID {i}: text {i}.") for i in range(1, 4)]
+    attributions = {
+        "gpt4": [f"[{i}] a{i}" for i in range(1, 4)],
+        "ret_read_gpt4": [{"url": url, "text": text} for url, text in passages],
+    }
+    n = 1500
+    for _ in range(n):
+        answer = "".join(random.choice(PIECES) + random.choice(["", " "]) for _ in range(random.randint(1, 14)))
+        for system, attribution in attributions.items():
+            theirs = upstream(splitter, system, answer, attribution)
+            found = split_claims(answer, passages if system == "ret_read_gpt4" else attribution)
+            assert (found.answer, ours(found.claims)) == (theirs["answer_string"], plain(theirs["claims"] or [])), (
+                answer
+            )
+    compared(f"{n} hostile answers")
+
+
 def test_marks() -> None:
     sources = ["a", "b", "c"]
     assert cited("So [2] and [1] and [2][9] and [x] and [1, 2] and [²]", sources) == ["b", "a", "b"]
     assert cited("So [0]", sources) == ["c"] and cited("[1]", []) == []
+    assert cited("So [01][0]", [("url", "Passage ID 4: text")]) == ["[01] url\n\n text", "[0] url\n\n text"]
+    assert cited(f"So [{'1' * 5000}]", sources) == []
 
 
 @pytest.mark.parametrize(

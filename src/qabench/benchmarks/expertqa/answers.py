@@ -11,7 +11,7 @@ from itertools import starmap
 from typing import Any
 
 from qabench.benchmarks.expertqa import BENCHMARK, prompts
-from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, passage_sources, split_claims
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, split_claims
 from qabench.benchmarks.expertqa.passages import (
     BM25,
     CHUNK_SIZE,
@@ -89,7 +89,7 @@ class Answering:
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
         """Return the answer of a reply, its claims with evidence, and the passages that were read or found."""
         if self.reads:
-            return split_claims(reply, passage_sources(list(map(self._source, read.passages)))), read
+            return split_claims(reply, list(map(self._source, read.passages))), read
         answer, sources = (cut_sources if self.protocol == OFFICIAL else prompts.split_answer)(reply)
         split = split_claims(answer, sources)
         if self.evidence is None:

@@ -30,6 +30,7 @@ from qabench.models.entailment import Entailment, Splitter, label_claims
 
 LONGEST_ANSWER = 200_000  # characters; sentences are removed from an answer in quadratic time
 MIN_LENGTH = 5  # a claim has more characters than this
+MAX_DIGITS = 9  # of a mark: Python does not read integers of thousands of digits
 NUMBER_MARK = re.compile(r"\[\d+\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions do not have a full stop before them.
@@ -44,6 +45,8 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 Item = dict[str, Any]
 """A line of a file of claims."""
+Source = str | tuple[str, str]
+"""A source as the answer has it, or the address and the text of a passage that the answer was written from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class ClaimedAnswer:
     attribution: list[str]
 
 
-def split_claims(answer: str, sources: Sequence[str], *, bing: bool = False) -> ClaimedAnswer:
+def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) -> ClaimedAnswer:
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed, from the answer,
@@ -67,27 +70,42 @@ def split_claims(answer: str, sources: Sequence[str], *, bing: bool = False) -> 
     """
     if len(answer) > LONGEST_ANSWER:
         raise InputError(f"the answer has {len(answer):,} characters; allowed: {LONGEST_ANSWER:,}")
-    text = "".join(outside for outside, _ in _parts(answer, "[^", "^]")).strip()  # without the marks of Bing Chat
+    text = _without_bing_marks(answer).strip()
     if bing:
         text = BING_QUESTION.sub("]. \n\n", text).replace(BING_EMOJI, "")
+    if not answer.strip():
+        text = answer  # as it is in the authors' script
     claims = []
-    for sentence in sentence_splitter()[1](text.replace("\n", " ")) if text else []:
+    for sentence in sentence_splitter()[1](text.replace("\n", " ")) if text.strip() else []:
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
             text = text.replace(sentence.strip(), "")
         else:
-            claims.append({"claim_string": sentence, "evidence": cited(sentence, sources)})
-    return ClaimedAnswer(text, claims, list(sources))
+            claim = _without_bing_marks(sentence)  # again, because a line break in a mark has become a space
+            claims.append({"claim_string": claim, "evidence": cited(claim, sources)})
+    attribution = [_evidence(str(n), source) for n, source in enumerate(sources, start=1)]
+    return ClaimedAnswer(text, claims, attribution)
 
 
-def cited(text: str, sources: Sequence[str]) -> list[str]:
+def _without_bing_marks(text: str) -> str:
+    return "".join(outside for outside, _ in _parts(text, "[^", "^]"))
+
+
+def cited(text: str, sources: Sequence[Source]) -> list[str]:
     """Return the sources that the marks of a text refer to, in the order of the marks, with repetitions.
 
-    [0] refers to the last source, as in the authors' script.
+    As in the authors' script, [0] refers to the last source, and a passage gets the number as the mark has it.
     """
-    if not sources:
-        return []
-    positions = [int(mark) - 1 for _, mark in _parts(text, "[", "]") if mark.isdecimal()]
-    return [sources[position] for position in positions if position < len(sources)]
+    numbers = [mark for _, mark in _parts(text, "[", "]") if mark.isdecimal() and len(mark) <= MAX_DIGITS]
+    return [
+        _evidence(number, sources[int(number) - 1]) for number in numbers if sources and int(number) <= len(sources)
+    ]
+
+
+def _evidence(number: str, source: Source) -> str:
+    if isinstance(source, str):
+        return source
+    url, text = source
+    return f"[{number}] {url}\n\n{PASSAGE_NUMBER.sub('', text)}"
 
 
 def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
@@ -110,11 +128,6 @@ def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] 
             text = text[:-1] + number + text[-1]
         cited_claims.append({"claim_string": text, "evidence": evidence})
     return ClaimedAnswer(" ".join(claim["claim_string"] for claim in cited_claims), cited_claims, attribution)
-
-
-def passage_sources(passages: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the sources of an answer's marks, from the (address, text) of the passages that it is based on."""
-    return [f"[{n}] {url}\n\n{PASSAGE_NUMBER.sub('', text)}" for n, (url, text) in enumerate(passages, start=1)]
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
@@ -205,7 +218,7 @@ def split_predictions(predictions: Predictions) -> list[Item]:
     return items
 
 
-def _sources(value: Any) -> list[str]:
+def _sources(value: Any) -> Sequence[Source]:
     if value is None:
         return []
     if is_texts(value):
@@ -213,7 +226,7 @@ def _sources(value: Any) -> list[str]:
     if isinstance(value, list) and all(isinstance(source, Mapping) for source in value):
         pairs = [(source.get("url"), source.get("text")) for source in value]
         if all(is_texts(list(pair)) for pair in pairs):
-            return passage_sources(pairs)
+            return pairs
     raise InputError(f"attribution is {value!r:.40}; allowed: strings, or objects with url and text")
 
 
