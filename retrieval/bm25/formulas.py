@@ -99,7 +99,7 @@ class Parameters:
     epsilon: float
 
     @classmethod
-    def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float) -> Parameters:
+    def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25) -> Parameters:
         """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l)."""
         if method not in FORMULAS:
             raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")

@@ -16,6 +16,7 @@ from qabench.cli.retrieve import METHODS
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, lucene_build
 from qabench.retrieval.bm25 import formulas
+from qabench.retrieval.bm25.counts import TermCounter
 
 ROWS = [
     {"name": "saturn", "body": "Saturn is a giant planet with rings"},
@@ -142,6 +143,30 @@ def test_variant_and_parameters_are_options(source: Path) -> None:
     assert [hit["score"] for hit in shown["documents"]] == index.search("giant planet", 2).scores
     assert "ranked by bm25l, k1=2.0, b=0.5, delta=1.5" in retrieve(*arguments)
     assert METHODS == formulas.METHODS
+
+
+def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = tmp_path / "rows.jsonl", tmp_path / "kept"
+    arguments = ["retrieve", str(path), "--column", "body", "--queries", "planet city moon", "--json"]
+    tokenized: list[str] = []
+    add = TermCounter.add
+    monkeypatch.setattr(TermCounter, "add", lambda self, texts: (tokenized.extend(texts), add(self, texts))[1])
+    moon = {"name": "moon", "body": "The Moon"}
+    for rows, note, new in (
+        (ROWS[:2], "2 documents, 2 added, 0 removed", ROWS[:2]),
+        (ROWS[:2], "", []),
+        ([*ROWS[:2], moon], "3 documents, 1 added, 0 removed", [moon]),
+        ([ROWS[0], moon, ROWS[2]], "3 documents, 1 added, 1 removed", [ROWS[2]]),
+    ):
+        Dataset.from_list(rows).to_json(path)
+        expected = retrieve(*arguments[1:])
+        tokenized.clear()
+        done = CliRunner().invoke(app, [*arguments, "--index", str(folder)], catch_exceptions=False)
+        assert done.stdout == expected
+        assert tokenized == [row["body"] for row in new]
+        assert ("added" in done.stderr) == bool(note) and note in done.stderr
+    with pytest.raises(InputError, match=r"the index in .*kept has method=bm25\+, k1=1.5.*: use these options, or"):
+        retrieve(*arguments[1:], "--index", folder, "--method", "okapi")
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,13 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table, one_line, write_document, write_line
 
 if TYPE_CHECKING:
+    from qabench.retrieval import BM25Index
     from qabench.retrieval.corpus_file import Documents
 
 QUERIES = ("query", "question", "text")  # columns of a file of queries; the first that exists is used
 QUERY_IDS = ("id", "query_id", "qid")
 SHOWN = 80  # characters of a document
+INDEX_FILE = "documents.bm25"
 METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")  # of BM25Index, which is not imported for help
 
 TextColumn = Annotated[str, typer.Option("--column", metavar="NAME", help="The column with the text.")]
@@ -74,6 +76,15 @@ def retrieve(
         typer.Option("--delta", metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
     ] = None,
     epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="For okapi (default: 0.25).")] = None,
+    index_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--index",
+            metavar="DIR",
+            file_okay=False,
+            help="Keep the index in this folder. The next time, only documents that changed are indexed.",
+        ),
+    ] = None,
     strict: Strict = False,
     config: Annotated[str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")] = None,
     split: Annotated[
@@ -90,7 +101,6 @@ def retrieve(
     Rows without text are skipped. Documents that share no term with a query are not returned.
     """
     from qabench.io.files import check_writable, write_text
-    from qabench.retrieval import BM25Index
 
     if output:
         check_writable(output)
@@ -98,8 +108,7 @@ def retrieve(
     texts_by_id = _queries(queries)
     documents = _documents(source, column, id_column, strict, config, split)
     ids, texts = _collected(documents)
-    with progress_bar("Indexing", "documents") as show:
-        index = BM25Index(texts, progress=lambda done: show(done, len(texts)), **options)
+    index = _index(texts, options, index_folder)
     ranked: list[dict[str, Any]] = []
     for (name, query), hits in zip(texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True):
         terms = set(index.tokenizer(query))
@@ -121,6 +130,28 @@ def retrieve(
         lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
         table = Table(f"{len(texts):,} documents of {source}, ranked by {ranker}", names, lines)
         print_table(table, format, {"bm25": used, "queries": texts_by_id, "documents": ranked})
+
+
+def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM25Index:
+    """Return the index of texts: a new one, or the one in a folder, brought up to date."""
+    from qabench.retrieval import BM25Index
+    from qabench.retrieval.bm25.formulas import Parameters
+
+    path = folder / INDEX_FILE if folder else None
+    with progress_bar("Indexing", "documents") as show:
+        if path is None or not path.exists():
+            index = BM25Index(texts, progress=lambda done: show(done, len(texts)), **options)
+            added, removed = len(texts), 0
+        else:
+            index = BM25Index.load(path)
+            if index.parameters != Parameters.of(**options):
+                before = ", ".join(f"{name}={value}" for name, value in index.parameters.used().items())
+                raise InputError(f"the index in {folder} has {before}: use these options, or another folder")
+            added, removed = index.update(texts, lambda done: show(done, 0))
+    if path and (added or removed):
+        index.save(path)
+        hint(f"{path}: {len(index):,} documents, {added:,} added, {removed:,} removed")
+    return index
 
 
 def _bm25_options(method: str, k1: float, b: float, delta: float | None, epsilon: float | None) -> dict[str, Any]:
