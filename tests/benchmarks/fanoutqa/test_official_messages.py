@@ -489,8 +489,18 @@ def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: Wiki, tmp_pa
     results = [message.text for message in sample.messages if message.role == "tool"]
     assert results[0] == "The function 'read' is not defined. Only use the provided functions."
     assert results[1].startswith("No page with that title exists.")
-    assert results[2].startswith("2 validation errors for WikipediaKani.search\nquery\n  Missing required argument")
-    assert results[3].startswith("1 validation error for WikipediaKani.search\nquery\n  Input should be a valid string")
+    # Recorded from kani 0.7.2 with pydantic 2.6.4.
+    assert results[2] == (
+        "2 validation errors for search\nquery\n  Missing required argument [type=missing_argument, "
+        "input_value=ArgsKwargs((), {'title': 'x'}), input_type=ArgsKwargs]\n"
+        "    For further information visit https://errors.pydantic.dev/2.6/v/missing_argument\n"
+        "title\n  Unexpected keyword argument [type=unexpected_keyword_argument, input_value='x', input_type=str]\n"
+        "    For further information visit https://errors.pydantic.dev/2.6/v/unexpected_keyword_argument"
+    )
+    assert results[3] == (
+        "1 validation error for search\nquery\n  Input should be a valid string [type=string_type, input_value=7, "
+        "input_type=int]\n    For further information visit https://errors.pydantic.dev/2.6/v/string_type"
+    )
     assert offered == [1, 1, 1, 1, 0]  # none after two errors in a row
 
 

@@ -298,7 +298,9 @@ def _search_arguments(query: str) -> None:
     """Take the arguments of the authors' function, whose name is in the error messages."""
 
 
-_search_arguments.__qualname__ = "WikipediaKani.search"
+_search_arguments.__qualname__ = "search"
+# The version of pydantic that the authors' chat library was used with is a part of the messages' addresses.
+_DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"), "2.6"
 
 
 def _problem(call: ToolCall) -> str | None:
@@ -310,7 +312,7 @@ def _problem(call: ToolCall) -> str | None:
     try:
         validate_call(_search_arguments)(**call.arguments)
     except ValidationError as error:
-        return str(error)
+        return _DOCS.sub(_DOCS_OF_AUTHORS, str(error))
     return None
 
 
