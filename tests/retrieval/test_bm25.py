@@ -71,6 +71,24 @@ def test_other_types_than_strings_are_rejected() -> None:
         index.search_batch("dog")
 
 
+@pytest.mark.parametrize(
+    ("method", "a_in_first", "a_in_second", "b_in_second"),
+    [
+        ("lucene", math.log(8 / 3) * 4 / 9, 0, math.log(1.6) * 0.4),
+        ("robertson", math.log(5 / 3) * 4 / 9, 0, 0),  # b is in more than half of the documents
+        ("atire", math.log(3) * 4 / 3, 0, math.log(1.5) * 1.2),
+        ("bm25l", math.log(8 / 3) * 12.6 / 4.1, 0, math.log(1.6) * 33 / 23),
+        ("bm25+", math.log(4) * 7 / 3, math.log(4), math.log(2) * 2.2),
+        ("okapi", math.log(5 / 3) * 4 / 3, 0, math.log(5 / 3) / 12 * 1.2),  # 1/4 of the mean idf, ln(5/3) / 3
+    ],
+)
+def test_scores_computed_by_hand(method: str, a_in_first: float, a_in_second: float, b_in_second: float) -> None:
+    # With k1 = 2 and b = 0.5, the relative lengths are 1.25, 0.75 and 1.
+    index = BM25Index(["a a b", "b", "c c"], method, k1=2, b=0.5)
+    scores = [*index.scores("a")[:2], index.scores("b")[1]]
+    assert scores == pytest.approx([a_in_first, a_in_second, b_in_second], rel=1e-12)
+
+
 def test_extreme_parameters_stay_finite() -> None:
     for method in ("bm25+", "okapi", "bm25l", "lucene", "atire", "robertson"):
         for k1, b in ((0, 0), (0, 1), (1.5, 1)):

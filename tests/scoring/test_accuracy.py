@@ -21,6 +21,7 @@ def lower(texts: Iterable[Any]) -> dict[str, str]:
     [
         ("Paris", "it is paris, of course", 1, True),
         ("Paris", "parisian", 0, False),
+        ("Paris", "parisians in paris", 1, True),  # the whole string comes after a part of a word
         (1.14, "1.14 and 11.4", 1, True),
         (True, "Yes.", 1, True),
         (False, "nobody knows", 0, False),

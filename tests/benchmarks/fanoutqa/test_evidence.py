@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import qabench
+from qabench.benchmarks.fanoutqa import evidence
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
 from qabench.benchmarks.fanoutqa.questions import groups_of, hops, read_questions
+from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import InputError
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
@@ -135,3 +139,26 @@ def test_test_questions_have_public_evidence(mirror: Path) -> None:
     assert scores["evidence.precision"].interval.mean == 1 and scores["evidence.recall"].n == 724
     with pytest.raises(InputError, match="not public"):
         qabench.evaluate_predictions("fanoutqa", "test", predictions, ["acc", "evidence"])
+
+
+@pytest.mark.parametrize(("budget", "problems"), [(5, 0), (4, 1)])
+def test_a_prompt_at_the_budget_is_no_problem(budget: int, problems: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def count(text: str) -> int:
+        return len(text.split())
+
+    async def counter_of(model: Any) -> TokenCounter:
+        return TokenCounter("words", count)
+
+    noted: list[str] = []
+    monkeypatch.setattr(evidence, "counters", lambda tokenizer: counter_of)
+    monkeypatch.setattr(evidence, "get_model", lambda: None)
+    monkeypatch.setattr(evidence, "wikipedia", lambda wiki: SimpleNamespace(name=""))
+    monkeypatch.setattr(evidence, "rank_evidence", lambda *_: ([], []))
+    monkeypatch.setattr(evidence, "prompt_tokens", lambda *_: budget)
+    monkeypatch.setattr(evidence, "note_problem", lambda state, text: noted.append(text))
+    prompt = SimpleNamespace(filled=lambda **fields: "a prompt of five words")
+    metadata = {"question": "Why?", "necessary_evidence": []}
+    state = SimpleNamespace(metadata=metadata, user_prompt=SimpleNamespace(text=""))
+    solve = evidence.evidence_provided(prompt, None, False, None, None, "simplemma", None)
+    asyncio.run(solve(state, None))
+    assert state.metadata["evidence"]["tokens"] == 5 and len(noted) == problems
