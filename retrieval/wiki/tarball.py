@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import re
 import tarfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.cache import WikiCache
 
 PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
 LARGEST_PAGE = 64 << 20
+LARGEST_HEADER = 64 << 10  # a long name, or the records of a pax header
+MAX_HEADERS = 2_000_000
+MAX_REFUSED = 10_000
+MAX_BYTES = 128 << 30  # decompressed
+CHUNK = 1 << 20
+COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
 # Includes the exceptions that invalid numbers in headers cause.
-DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
+DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError, MemoryError)
+END = bytes(tarfile.BLOCKSIZE)
 
 
 @dataclass
@@ -30,6 +40,7 @@ class Imported:
             download.
         ignored: folders and files that are not pages.
         refused: (name, reason) of suspicious members, which are not written.
+        verified: whether the tarball has checksums of its content, which an uncompressed one does not.
     """
 
     written: int = 0
@@ -37,6 +48,7 @@ class Imported:
     blank: int = 0
     ignored: int = 0
     refused: list[tuple[str, str]] = field(default_factory=list)
+    verified: bool = True
 
 
 def import_cache(
@@ -44,7 +56,8 @@ def import_cache(
 ) -> Imported:
     """Import the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
 
-    Only regular files with the name ``{pageid}-dated.md`` are imported, from any folder of the tarball. Each is written
+    The tarball is read to its end twice: first all headers and checksums are verified, then the pages are written. Only
+    regular files with the name ``{pageid}-dated.md`` are imported, from any folder of the tarball. Each is written
     directly to the cache's folder; the path of a member is never used. Links, devices, absolute paths, paths with "..",
     pages above 64 MiB and pages that are not UTF-8 are refused. Other files are ignored. Pages that are in the folder
     already are not changed, so an interrupted import can be continued.
@@ -52,12 +65,12 @@ def import_cache(
     Args:
         tarball: the file.
         cache: by default ``WikiCache()``.
-        progress: called with the number of bytes of the tarball that were read, and its size.
+        progress: called with the number of bytes of the tarball that were read in both passes, and twice its size.
 
     Raises:
         InputError: the file does not exist or is not a tarball.
-        QabenchError: the tarball is truncated or damaged (the pages read until then are kept), or a page cannot be
-            written.
+        QabenchError: the tarball is truncated, damaged or above the limits, and nothing was written; or a page cannot
+            be written.
     """
     cache = WikiCache(None if cache is None else cache.folder, others=[])
     cache.sweep()
@@ -68,44 +81,142 @@ def import_cache(
     except OSError as error:
         raise InputError(f"cannot read the tarball {tarball}: {error.strerror or error}") from error
     with file:
-        try:
-            with tarfile.open(fileobj=file) as tar:
-                for member in tar:
-                    tar.members = []  # type: ignore[attr-defined]  # otherwise all headers stay in memory
-                    if member.size < 0:  # some versions of tarfile would read the same headers again and again
-                        raise tarfile.HeaderError(f"{member.name} has a negative size")
-                    _take(tar, member, cache, done)
-                    if progress:
-                        progress(file.tell(), size)
-        except DAMAGED as error:
-            if isinstance(error, tarfile.ReadError) and done == Imported():
-                message = f"{tarball} is not a tarball (plain, gzip, bzip2 or xz), or its beginning is damaged"
-                raise InputError(message) from error
-            raise QabenchError(
-                f"{tarball} is damaged or ends too early ({error}) after {done.written + done.present} pages, which "
-                "are kept. Download the tarball again and repeat the import: it continues where it stopped."
-            ) from error
+        for writes in (False, True):
+            for member, data in _checked_members(tarball, file, done):
+                if writes:
+                    _take(member, data, cache, done)
+                if progress:
+                    progress(file.tell() + size * writes, 2 * size)
     return done
 
 
-def _take(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, done: Imported) -> None:
-    path = PurePosixPath(member.name)
-    name = PAGE.fullmatch(path.name)
-    if member.isdir() or (member.isreg() and name is None):
+def _checked_members(tarball: Path, file: IO[bytes], done: Imported) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield the members from the beginning of the file. Raises InputError or QabenchError if it is damaged."""
+    file.seek(0)
+    start = file.read(6)
+    file.seek(0)
+    opening = next((function for magic, function in COMPRESSIONS.items() if start.startswith(magic)), None)
+    done.verified = opening is not None
+    count = 0
+    members = _members(opening(file) if opening else file)
+    while True:
+        try:
+            member = next(members, None)
+        except DAMAGED as error:
+            if count == 0 and not isinstance(error, _TooLarge):
+                message = f"{tarball} is not a tarball (plain, gzip, bzip2 or xz), or its beginning is damaged"
+                raise InputError(message) from error
+            raise QabenchError(
+                f"{tarball} is damaged or ends too early ({error or type(error).__name__}) after {count} files. "
+                "Nothing was written. Download the tarball again."
+            ) from error
+        if member is None:
+            return
+        count += 1
+        yield member
+
+
+class _TooLarge(tarfile.TarError):
+    """The tarball is above a limit."""
+
+
+def _members(stream: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield each member with its content, which is empty for what is not a page, and read the stream to its end.
+
+    tarfile itself ends without an error at a damaged header, and allocates what a header declares.
+    """
+    total = count = 0
+    records: dict[str, str] = {}
+    while (block := _read(stream, tarfile.BLOCKSIZE)) != END:
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        count += 1
+        if count > MAX_HEADERS:
+            raise _TooLarge(f"more than {MAX_HEADERS} headers")
+        if member.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+            if member.size > LARGEST_HEADER:
+                raise _TooLarge(f"a header of {member.size} bytes; the limit is {LARGEST_HEADER}")
+            content = _content(stream, member.size, keep=True)
+            if member.type == tarfile.XHDTYPE:
+                records |= _pax_records(content)
+            elif member.type == tarfile.GNUTYPE_LONGNAME:
+                records["path"] = content.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            continue
+        member.name = records.get("path", member.name)
+        member.size = int(records.get("size", member.size))
+        records = {}
+        total += member.size
+        if member.size < 0 or total > MAX_BYTES:
+            raise _TooLarge(f"files of {total} bytes; the limit is {MAX_BYTES}")
+        has_content = member.isreg() or member.type not in tarfile.SUPPORTED_TYPES
+        keep = member.isreg() and _page_id(member) is not None and member.size <= LARGEST_PAGE
+        yield member, _content(stream, member.size if has_content else 0, keep)
+    if _read(stream, tarfile.BLOCKSIZE) != END:
+        raise EOFError("the end of the archive is damaged")
+    while chunk := stream.read(CHUNK):
+        total += len(chunk)
+        if chunk.strip(b"\0") or total > MAX_BYTES:
+            raise EOFError("there is something after the end of the archive")
+
+
+def _read(stream: IO[bytes], size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) != size:
+        raise EOFError("unexpected end of data")
+    return data
+
+
+def _content(stream: IO[bytes], size: int, keep: bool) -> bytes:
+    """Read a member's content and the padding of its last block, and return the content if it is to be kept."""
+    if keep:
+        data = _read(stream, size)
+    else:
+        data = b""
+        for start in range(0, size, CHUNK):
+            _read(stream, min(CHUNK, size - start))
+    _read(stream, -size % tarfile.BLOCKSIZE)
+    return data
+
+
+def _pax_records(content: bytes) -> dict[str, str]:
+    """Return the records "LENGTH KEY=VALUE\\n" of a pax header. Raises ValueError."""
+    records = {}
+    start = 0
+    while start < len(content):
+        length, _, _ = content[start : start + 8].partition(b" ")
+        end = start + int(length)
+        key, equals, value = content[start + len(length) + 1 : end - 1].partition(b"=")
+        if not equals or content[end - 1 : end] != b"\n" or key.startswith(b"GNU.sparse"):
+            raise ValueError("a pax header is damaged, or describes a sparse file")
+        records[key.decode()] = value.decode("utf-8", "surrogateescape")
+        start = end
+    return records
+
+
+def _page_id(member: tarfile.TarInfo) -> int | None:
+    name = PAGE.fullmatch(PurePosixPath(member.name).name)
+    return int(name[1]) if name else None
+
+
+def _take(member: tarfile.TarInfo, data: bytes, cache: WikiCache, done: Imported) -> None:
+    pageid = _page_id(member)
+    if member.isdir() or (member.isreg() and pageid is None):
         done.ignored += 1
         return
-    reason = _why_refused(member, path)
-    if reason is None and name is not None:
-        pageid = int(name[1])
+    reason = _why_refused(member)
+    if reason is None and pageid is not None:
         if cache.read(pageid) is not None:
             done.present += 1
             return
-        reason = _write(tar, member, cache, pageid, done)
+        reason = _write(data, cache, pageid, done)
     if reason:
-        done.refused.append((member.name.encode("utf-8", "backslashreplace").decode(), reason))
+        name = member.name[:200].encode("utf-8", "backslashreplace").decode()
+        done.refused.append((name, reason))
+        if len(done.refused) > MAX_REFUSED:
+            raise QabenchError(f"the tarball has more than {MAX_REFUSED} suspicious files; the last is {name}")
 
 
-def _why_refused(member: tarfile.TarInfo, path: PurePosixPath) -> str | None:
+def _why_refused(member: tarfile.TarInfo) -> str | None:
+    path = PurePosixPath(member.name)
     if not member.isreg():
         return "a link" if member.issym() or member.islnk() else "not a regular file"
     if path.is_absolute() or ".." in path.parts:
@@ -115,11 +226,7 @@ def _why_refused(member: tarfile.TarInfo, path: PurePosixPath) -> str | None:
     return None
 
 
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, cache: WikiCache, pageid: int, done: Imported) -> str | None:
-    content = tar.extractfile(member)
-    data = content.read() if content else b""
-    if len(data) != member.size:
-        raise EOFError(f"{member.name} has {len(data)} of {member.size} bytes")
+def _write(data: bytes, cache: WikiCache, pageid: int, done: Imported) -> str | None:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -331,6 +331,8 @@ def import_cache(
         if imported.blank or imported.ignored:
             write_line(f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders")
         print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
+    if not imported.verified:
+        hint(f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them")
     if imported.refused:
         raise typer.Exit(1)
 
