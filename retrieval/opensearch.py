@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.io.http import origin
+from qabench.io.addresses import origin
 from qabench.io.tables import keep_secret, printable, quoted
 from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import Document, DocumentHits, document_of

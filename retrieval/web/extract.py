@@ -13,7 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from qabench.errors import MissingExtra
-from qabench.io.http import decoded
+from qabench.io.limits import decoded
 
 EXTRA = "pip install 'qabench[web]'"
 SECONDS = 30.0  # for one page; a tag with 60,000 attributes takes the parser minutes

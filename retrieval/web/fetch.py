@@ -16,7 +16,8 @@ from urllib.parse import urljoin, urlsplit
 
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
-from qabench.io.http import HttpClient, HttpError, Response, retry_after
+from qabench.io.http import HttpClient, Response
+from qabench.io.http_error import HttpError, retry_after
 from qabench.io.tables import printable
 from qabench.retrieval.web.extract import EXTRA
 from qabench.retrieval.web.provider import PageLimits

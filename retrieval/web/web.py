@@ -11,7 +11,8 @@ from multiprocessing.pool import ThreadPool
 from typing import Any
 
 from qabench.errors import QabenchError
-from qabench.io.http import HttpClient, HttpError, Response, Retry
+from qabench.io.http import HttpClient, Response, Retry
+from qabench.io.http_error import HttpError
 from qabench.io.limits import json_of
 from qabench.io.tables import printable, quoted
 from qabench.retrieval.web.extract import Extractor

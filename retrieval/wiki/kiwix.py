@@ -6,7 +6,8 @@ from typing import Any
 from urllib.parse import quote, urljoin
 from xml.etree import ElementTree
 
-from qabench.io.http import HttpClient, HttpError, Response
+from qabench.io.http import HttpClient, Response
+from qabench.io.http_error import HttpError
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, address_of, check_search

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
-from qabench.io.http import HttpClient, HttpError, Response, retry_after
+from qabench.io.http import HttpClient, Response
+from qabench.io.http_error import HttpError, retry_after
 from qabench.io.limits import json_of
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.cache import WikiCache

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import pytest
 from loopback import Bytes, RawServer
 
-from qabench.io.http import HttpClient, HttpError, Retry
+from qabench.io.http import HttpClient, Retry
+from qabench.io.http_error import HttpError
 
 pytest.importorskip("httpx2")
 ONCE = Retry(attempts=1)

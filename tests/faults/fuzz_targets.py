@@ -21,7 +21,8 @@ from qabench.cli.run import parse_limit, parse_pairs
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
-from qabench.io.http import Response, retry_after
+from qabench.io.http import Response
+from qabench.io.http_error import retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url

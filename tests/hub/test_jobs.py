@@ -80,6 +80,11 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     assert job.spec["secrets"] == {"HF_TOKEN": TOKEN}
     assert TOKEN not in str({**job.spec, "secrets": None}) + "".join(job.lines) + result.output
     (script,) = hub.folder("tester/jobs-artifacts").rglob("*.py")
+    path = Path(report["path"])
+    path.write_text("a local log of the same name")
+    attached = qabench("run", "--attach", f"tester/{job.id}")
+    assert "exists and is not the log of the job" in str(attached.exception)
+    assert path.read_text() == "a local log of the same name" and len(list(path.parent.iterdir())) == 1
     header = re.search(r"# /// script\n(.*)# ///", script.read_text(), re.DOTALL)
     assert header
     dependencies = tomllib.loads(header[1].replace("# ", ""))["dependencies"]
@@ -182,6 +187,27 @@ def test_the_wheel_of_this_installation(hub: Hub, tmp_path: Path, monkeypatch: p
     assert requirement.startswith("qabench[run,spacy] @ file:///data/qabench-") and requirement.endswith(wheels[0].name)
     names = zipfile.ZipFile(io.BytesIO(wheels[0].read_bytes())).namelist()
     assert "qabench/hub/jobs.py" in names and "qabench/metrics/fanout_acc/fanout_acc.py" in names
+
+
+@pytest.mark.parametrize("answer", ["silence", "slow", "slow headers", "large"])
+def test_endless_answers_about_a_job_end(hub: Hub, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {"MAX_SILENT_SECONDS": 0.5, "MAX_ANSWER_SECONDS": 0.5, "MAX_ANSWER_BYTES": 50_000}
+    for name, value in limits.items():
+        monkeypatch.setattr(f"qabench.hub.client.{name}", value)
+    hub.fail("GET /api/jobs/", endless=answer, times=100)
+    for command in (["--attach", "tester/1"], ["felm", *ON]):
+        failed = qabench("run", *command).exception
+        assert isinstance(failed, HubError)
+        assert ("more than 50,000 bytes" if answer == "large" else "no complete answer within") in str(failed)
+    assert not hub.jobs
+
+
+def test_names_of_the_hub_are_quoted_in_hints(hub: Hub) -> None:
+    spec = {"flavor": "a10g-small", "environment": {jobs.ARGUMENTS: ""}}
+    hub.jobs["1"] = hub_jobs.Job("1", "x; touch y", spec, stage="ERROR")
+    failed = qabench("run", "--attach", "tester/1")
+    assert "follow it again with: qabench run --attach 'x; touch y/1'" in failed.stderr
+    assert "ended as ERROR; no question was asked" in str(failed.exception)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ import pytest
 from openai_server import Fault, OpenAIServer, completion
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller, ChatClient, run_sync
+from qabench.llm.client import Caller, ChatClient, Prices, run_sync
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
 
@@ -142,6 +142,51 @@ def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path
     (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
     assert (outcome.reply, outcome.reason) == (None, reason)
     assert len(server.calls) == 1
+
+
+HUGE = completion("C") | {"usage": {"prompt_tokens": 10**400, "completion_tokens": 10**400}}
+DAMAGED = {
+    "204": (Fault(204, body=""), "the reply is not JSON: ''"),
+    "205": (Fault(205, body=""), "the reply is not JSON: ''"),
+    "206": (Fault(206, body="{"), "the reply is not JSON: '{'"),
+    "idna": (Fault(400, {"Content-Type": "text/html; charset=idna"}, "\u00e4"), "HTTP 400: \u00e4"),
+    "hex": (Fault(400, {"Content-Type": "text/html; charset=hex"}, "zz"), "HTTP 400: zz"),
+    "HTML": (Fault(200, {"Content-Type": "text/html"}, "<html>"), "the reply is not JSON: '<html>'"),
+    "truncated": (FAULTS["truncated"], "peer closed connection without sending complete message body"),
+    "not gzip": (Fault(headers={"Content-Encoding": "gzip"}, body="not gzip"), "Error -3 while decompressing data"),
+    "Location": (Fault(302, {"Location": "http://[::1"}, ""), "Invalid URL in location header"),
+    "another host": (Fault(307, {"Location": "http://127.0.0.2:9/x"}, ""), "redirect to another host: http://127"),
+    "HTTP 304": (Fault(304, body=""), "HTTP 304"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_every_damaged_answer_is_one_line(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+    fault, reason = DAMAGED[name]
+    server.fault = lambda number, body: fault
+    (outcome,) = complete(client_for(server, tmp_path, retries=0), requests_for("q"))
+    assert outcome.reply is None and str(outcome.reason).startswith(reason)
+    assert "\n" not in str(outcome.reason)
+
+
+@pytest.mark.slow  # imports Inspect
+@pytest.mark.parametrize("name", sorted(DAMAGED.keys() - {"another host"}))
+def test_every_damaged_answer_of_a_run_is_one_line(server: OpenAIServer, name: str) -> None:
+    plan = pytest.importorskip("qabench.runs.plan", reason="needs the extra run")
+    fault, reason = DAMAGED[name]
+    server.models = Fault(body={"data": [{"id": "m"}]})
+    server.fault = lambda number, body: fault
+    with pytest.raises(QabenchError, match="does not answer: ") as caught:
+        plan.probe("openai-api/qabench/m", server.base_url)
+    assert reason in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(body=HUGE)
+    client = client_for(server, tmp_path, prices=Prices(1.0, 1.0))
+    (outcome,) = outcomes = complete(client, requests_for("q"))
+    assert outcome.reply and outcome.reply.completion_tokens is None
+    assert 0 < (client.usage(outcomes).cost or 0) < 1
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,9 @@ pytest.importorskip("protego", reason="needs the extra web")
 from web_server import Reply, WebServer, page
 
 from qabench.errors import InputError
-from qabench.io import http
-from qabench.io.http import Retry, is_public
+from qabench.io import addresses
+from qabench.io.addresses import is_public
+from qabench.io.http import Retry
 from qabench.retrieval.web import extract, fetch
 from qabench.retrieval.web.extract import main_text
 from qabench.retrieval.web.fetch import PageFetcher, WebCache
@@ -114,7 +115,7 @@ def test_private_addresses_are_blocked(web: WebServer, tmp_path: Path, fetcher: 
 
 
 def test_redirects_to_private_addresses(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
     fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
     inner = web.url.replace("127.0.0.1", "127.0.0.2")
     web.pages |= {
@@ -135,8 +136,8 @@ def test_the_checked_address_is_used(web: WebServer, tmp_path: Path, monkeypatch
         asked.append(host)
         return [(2, 1, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(http.socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(http, "is_public", lambda address: True)
+    monkeypatch.setattr(addresses.socket, "getaddrinfo", resolve)
+    monkeypatch.setattr(addresses, "is_public", lambda address: True)
     web.pages["/a"] = page("A", "A.")
     fetcher = PageFetcher(WebCache(tmp_path), replace(LIMITS, private_addresses=False))
     url = web.url.replace("127.0.0.1", "pages.example.org")

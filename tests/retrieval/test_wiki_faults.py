@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from scripted_wiki import BRISK, Fault, ScriptedWiki, api_error, wiki_of
 
-from qabench.io.http import HttpClient, Retry, retry_after
+from qabench.io.http import HttpClient, Retry
+from qabench.io.http_error import retry_after
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage

@@ -24,7 +24,8 @@ from qabench.data import download as download_module
 from qabench.data import sources
 from qabench.data.pinned import SourceFile
 from qabench.errors import DigestMismatch, SourceError, SourceUnavailable
-from qabench.io.http import HttpClient, HttpError, Retry
+from qabench.io.http import HttpClient, Retry
+from qabench.io.http_error import HttpError
 
 CONTENT = random.Random(7).randbytes(300_000)
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

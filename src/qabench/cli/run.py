@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -275,14 +276,15 @@ def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
         job = _submitted(ctx)
     price = jobs.hourly_price(str(job.flavor))
     say_on_stderr(f"job: {job.url} on {job.flavor}, ${price:.2f} per hour")
-    attach = f"qabench run --attach {job.owner.name}/{job.id}"
+    id = shlex.quote(f"{job.owner.name}/{job.id}")
+    attach = f"qabench run --attach {id}"
     hint(f"Ctrl-C detaches; follow it again with: {attach}")
     try:
         job, log = jobs.finished(job, log_dir, hint)
     except KeyboardInterrupt:
         raise Interrupted(
             f"detached; the job goes on and costs ${price:.2f} per hour. Follow it with: {attach}; end it with: "
-            f"hf jobs cancel {job.owner.name}/{job.id}",
+            f"hf jobs cancel {id}",
             signal.SIGINT,
         ) from None
     write_line(f"log: {log}", sys.stderr)

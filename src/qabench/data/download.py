@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, SourceError
-from qabench.io.http import HttpClient, HttpError, Retry, check_status
+from qabench.io.http import HttpClient, Retry
+from qabench.io.http_error import HttpError, check_status
 
 if TYPE_CHECKING:
     import httpx2

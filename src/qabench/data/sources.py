@@ -99,7 +99,7 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     from filelock import FileLock
 
     from qabench.data.download import download
-    from qabench.io.http import HttpError
+    from qabench.io.http_error import HttpError
 
     path = cache_path(source)
     try:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import threading
-import time
+import re
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import keep_secret, printable
-from qabench.io.workers import run_job
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -56,53 +51,22 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 def bounded_answers() -> Iterator[None]:
     """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
 
-    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if the headers or the content of its answer
-    take longer than ``MAX_ANSWER_SECONDS`` or the content is larger than ``MAX_ANSWER_BYTES``.
+    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes longer than
+    ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job takes any time.
     """
-    from httpx2 import Client, ReadError, ReadTimeout, SyncByteStream, Timeout
+    from httpx2 import Client
     from huggingface_hub import get_session, set_client_factory
 
+    from qabench.io.transport import ENDLESS, Limits, Transport, client_options
+
+    def mark_output(request: Any) -> None:
+        if re.fullmatch("/api/jobs/.+/logs", request.url.path):
+            request.extensions[ENDLESS] = True
+
     hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
-
-    class CountedStream(SyncByteStream):
-        """A stream that counts its bytes, and fails beyond limits of time and size."""
-
-        def __init__(self, stream: Any, seconds: float = math.inf, most_bytes: float = math.inf) -> None:
-            self.stream, self.seconds, self.most_bytes, self.size = stream, seconds, most_bytes, 0
-
-        def __iter__(self) -> Iterator[bytes]:
-            start = time.monotonic()
-            for part in self.stream:
-                self.size += len(part)
-                if time.monotonic() - start > self.seconds:
-                    raise ReadTimeout(f"the answer is not complete after {self.seconds:.0f} seconds")
-                if self.size > self.most_bytes:
-                    raise ReadError(f"the answer has more than {self.most_bytes:,} bytes")
-                yield part
-
-        def close(self) -> None:
-            self.stream.close()
-
-    def limit_answer(response: Any) -> None:
-        response.stream = CountedStream(response.stream, MAX_ANSWER_SECONDS, MAX_ANSWER_BYTES)
-
-    class BoundedClient(Client):
-        def send(self, request: Any, **options: Any) -> Any:
-            # Some calls of huggingface_hub turn the client's timeout off.
-            request.extensions["timeout"] = Timeout(MAX_SILENT_SECONDS).as_dict()
-            request.stream = upload = CountedStream(request.stream)
-            # In a daemon thread, because httpx2's timeouts are per read, so that they do not end headers sent slowly.
-            future: Future[Any] = Future()
-            job = partial(super().send, request, **options)
-            threading.Thread(target=run_job, args=(future, job), daemon=True).start()
-            start = time.monotonic()
-            while (left := start + MAX_ANSWER_SECONDS + upload.size / MIN_BYTES_PER_SECOND - time.monotonic()) > 0:
-                if wait([future], left).done:
-                    return future.result()
-            raise ReadTimeout(f"no answer within {time.monotonic() - start:.0f} seconds", request=request)
-
-    bounded = {**hooks, "response": [limit_answer, *hooks.get("response", ())]}
-    set_client_factory(lambda: BoundedClient(event_hooks=bounded, follow_redirects=True))
+    bounded = {**hooks, "request": [mark_output, *hooks["request"]]}
+    limits = Limits(MAX_ANSWER_BYTES, MAX_ANSWER_SECONDS, MAX_SILENT_SECONDS, MIN_BYTES_PER_SECOND, redirects="any")
+    set_client_factory(lambda: Client(event_hooks=bounded, **client_options(limits, Transport)))
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from huggingface_hub.constants import HF_JOBS_ARTIFACTS_MOUNT_PATH as MOUNT
 from huggingface_hub.errors import HfHubHTTPError
 
 from qabench.errors import InputError, QabenchError, unknown_name
-from qabench.hub.client import hub_errors
+from qabench.hub.client import bounded_answers, hub_errors
 from qabench.runs.trust import resume_command
 
 ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
@@ -85,9 +86,9 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
         timeout: the longest time that the job may take, such as "6h".
     """
     api = HfApi()
-    with hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
+    hourly_price(flavor)
+    with bounded_answers(), hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
         warnings.filterwarnings("ignore", "'HfApi.run_uv_job' is experimental")
-        hourly_price(flavor)
         api.model_info(model)
         requirement, wheels = _requirement(Path(folder))
         dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
@@ -109,7 +110,7 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
 def hourly_price(flavor: str) -> float:
     """Return the price of a machine with a GPU in US dollars per hour. Raises InputError with the allowed names."""
     api = HfApi()
-    with hub_errors(api):
+    with bounded_answers(), hub_errors(api):
         machines = {machine.name: machine for machine in api.list_jobs_hardware() if machine.accelerator}
     if flavor not in machines:
         raise unknown_name("--on: the Hub has no machine with a GPU", flavor, machines)
@@ -148,7 +149,7 @@ def job_of(text: str) -> JobInfo:
     """Return the job with this URL, OWNER/ID or ID. Raises InputError if it is not one of ``submit``."""
     api = HfApi()
     *owners, id = text.rstrip("/").split("/")
-    with hub_errors(api):
+    with bounded_answers(), hub_errors(api):
         job = api.inspect_job(job_id=id, namespace=owners[-1] if owners else None)
     if ARGUMENTS not in (job.environment or {}):
         raise InputError(f"{job.url} is not a job of `qabench run --on`")
@@ -168,7 +169,7 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
     """
     api = HfApi()
     lines: deque[str] = deque(maxlen=LAST_LINES)
-    with hub_errors(api):
+    with bounded_answers(), hub_errors(api):
         for line in api.fetch_job_logs(job_id=job.id, namespace=job.owner.name, follow=True):
             on_line(line.rstrip())
             lines.append(line.rstrip())
@@ -184,8 +185,10 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
 
 
 def _download(api: HfApi, job: JobInfo, log_dir: Path) -> Path | None:
-    """Download the last log that a job wrote; None if there is none."""
-    volume = next(volume for volume in job.volumes or () if volume.mount_path == MOUNT)
+    """Download the last log that a job wrote; None if there is none. Raises QabenchError if its name is taken."""
+    volume = next((volume for volume in job.volumes or () if volume.mount_path == MOUNT), None)
+    if volume is None:
+        return None
     try:
         tree = list(api.list_bucket_tree(volume.source, prefix=f"{volume.path}/{LOGS}", recursive=True))
     except HfHubHTTPError as error:
@@ -196,5 +199,15 @@ def _download(api: HfApi, job: JobInfo, log_dir: Path) -> Path | None:
     if not logs:
         return None
     name = max(logs)  # begins with the time
-    api.download_bucket_files(volume.source, [(logs[name], log_dir / name)])
-    return log_dir / name
+    path = log_dir / name
+    log_dir.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=log_dir) as folder:
+        copy = Path(folder) / "log.eval"
+        api.download_bucket_files(volume.source, [(logs[name], copy)])
+        if path.exists() and not filecmp.cmp(path, copy, shallow=False):
+            raise QabenchError(
+                f"{path} exists and is not the log of the job {job.url}, which was not written: follow the job again "
+                "with --attach and another --log-dir"
+            )
+        copy.replace(path)
+    return path

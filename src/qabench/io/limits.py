@@ -5,6 +5,7 @@ Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a Rec
 
 from __future__ import annotations
 
+import codecs
 import functools
 import io
 import json
@@ -16,6 +17,8 @@ from typing import IO, Any
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
 MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's response, a prompt
+# Encodings that raise on most input, or take quadratic time.
+NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
 MAX_YAML_VALUES = 1_000_000  # aliases can expand a few lines to billions of values
 
 
@@ -103,6 +106,16 @@ def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
         raise _too_deep() from None
     check_depth(document)
     return document
+
+
+def decoded(data: bytes, charset: str | None) -> str | None:
+    """Return text in a declared charset; None if there is none, or if it is not an encoding of text."""
+    try:
+        if charset and codecs.lookup(charset).name.replace("_", "-") not in NO_CHARSETS:
+            return data.decode(charset, "replace")
+    except (LookupError, ValueError):  # unknown, or not an encoding of text
+        pass
+    return None
 
 
 def check_depth(value: Any, most_values: float = math.inf) -> None:

@@ -11,7 +11,7 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import asdict, dataclass
@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import InputError, MissingExtra
-from qabench.io.http import retry_after
+from qabench.io.http_error import HttpError, retry_after
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
-from qabench.llm.exchange import ChatRequest, Outcome, Send, UnreadableReply, limited, max_reply_bytes, read_reply
+from qabench.llm.exchange import ChatRequest, Outcome, UnreadableReply, max_reply_bytes, read_reply, too_large
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -35,6 +35,7 @@ OWN_REASON = "x-qabench-reason"  # marks responses of ``_guarded``, whose messag
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
+NO_LOOP = "no running event loop"  # the context of every error in Inspect, which starts a loop when there is none
 LONGEST = 300  # characters of a server's message
 TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
@@ -267,15 +268,14 @@ class ChatClient:
                 group.create_task(work(key, request))
 
     async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
-        import openai
-
         if self.fatal:
             return Outcome(reason=f"not sent: the endpoint refuses all calls ({self.fatal})")
         try:
             response = await session.chat.completions.with_raw_response.create(**request.body())
-        except openai.OpenAIError as error:
+            reply = read_reply(response.text, self.max_bytes)
+        except Exception as error:  # whatever a server's answer causes in the openai package or httpx2
             return Outcome(reason=self._reason(error))
-        reply = self.cache.store(key, request, read_reply(response.text, self.max_bytes))
+        reply = self.cache.store(key, request, reply)
         self.prompt_tokens += prompt_tokens(request) if reply.prompt_tokens is None else reply.prompt_tokens
         self.completion_tokens += reply_tokens(request) if reply.completion_tokens is None else reply.completion_tokens
         return Outcome(reply)
@@ -298,19 +298,24 @@ class ChatClient:
 
     def _openai_client(self) -> Any:
         try:
-            from openai import AsyncOpenAI, DefaultAsyncHttpx2Client
+            from openai import AsyncOpenAI
         except ImportError:
             raise MissingExtra("calls to language models need openai: pip install 'qabench[judge]'") from None
-        http: Any = DefaultAsyncHttpx2Client()
-        # With a custom transport, httpx2 would ignore the environment's proxies.
-        http.send = self._guarded(limited(http.send, self.max_bytes))
+        import httpx2
+
+        from qabench.io.transport import AsyncTransport, Limits, client_options
+
+        http: Any = httpx2.AsyncClient(**client_options(Limits(self.max_bytes), AsyncTransport))
+        http.send = self._guarded(http.send)
         # ``_guarded`` limits the time of a whole call.
         options = {"max_retries": self.caller.retries, "timeout": None, "http_client": http}
         return self.endpoint.openai_client(AsyncOpenAI, **options)
 
-    def _guarded(self, unguarded: Send) -> Send:
+    def _guarded(self, unguarded: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         """Return a function that counts the openai package's calls, limits their time, and checks the replies."""
         import httpx2
+
+        from qabench.io.transport import TooLarge
 
         async def send(request: Any, **options: Any) -> Any:
             if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
@@ -320,16 +325,19 @@ class ChatClient:
             self.calls += 1
             self.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
             try:
-                # httpx2's timeout applies to each read: a server that sends single bytes would never exceed it.
                 async with asyncio.timeout(self.caller.timeout):
                     response = await unguarded(request, **options)
                 self.reached = True
-                if response.status_code == 200:
+                if response.is_success:
                     read_reply(response.text, self.max_bytes)
                 elif (retry_after(response.headers.get("retry-after")) or 0) > MAX_WAIT or NO_CREDIT in response.text:
                     response.headers["x-should-retry"] = "false"
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(str(error), request=request) from error
+            except TooLarge:
+                return _response(request, too_large(self.max_bytes))
+            except HttpError as error:  # a redirect to another host
+                return _response(request, str(error))
             except UnreadableReply as error:
                 return _response(request, str(error), retry=not error.too_large)
             except httpx2.ConnectError as error:
@@ -380,9 +388,12 @@ async def _turn(path: Path, model: str) -> AsyncIterator[None]:
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
     """Return the result of ``work``, also in a notebook's event loop. Ctrl-C cancels it and waits for its cleanup."""
+    running = True
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        running = False  # run outside of this block, or this error would be the context of all others
+    if not running:
         return asyncio.run(work)
     # An event loop cannot run inside another one in the same thread.
     with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1, "qabench-llm") as thread:
@@ -455,7 +466,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     """Yield the error and its causes; the last attempt in place of tenacity's RetryError."""
     seen: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
+    while current is not None and id(current) not in seen and str(current) != NO_LOOP:
         seen.add(id(current))
         attempt: Any = getattr(current, "last_attempt", None)
         if attempt is not None:

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError
+from qabench.io.addresses import origin
 from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
-from qabench.io.http import origin
 from qabench.io.tables import keep_secret
 
 OPENAI = "https://api.openai.com/v1"

@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, aclosing, contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -18,7 +18,7 @@ from qabench.io.tables import quoted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
-Send = Callable[..., Awaitable[Any]]
+MAX_TOKENS = 10**9  # of one call; a server that reports more reports nothing
 
 
 class UnreadableReply(Exception):
@@ -79,13 +79,10 @@ class Outcome:
     cached: bool = False
 
 
-def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
-    """Return the reply in the body of a response.
+def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
+    """Return the JSON object in the body of a response, or raise UnreadableReply.
 
     The ``openai`` package accepts any JSON as a completion and any other body as a string.
-
-    Raises:
-        UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
     """
     try:
         document = json_of(body, longest)
@@ -95,6 +92,16 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
         raise UnreadableReply(f"the reply is not JSON: {quoted(body, 80)}") from None
     if not isinstance(document, dict):
         raise UnreadableReply(f"the reply is a JSON {type(document).__name__}, not an object")
+    return document
+
+
+def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
+    """Return the reply in the body of a response.
+
+    Raises:
+        UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
+    """
+    document = read_document(body, longest)
     if document.get("error"):  # some gateways report a provider's failure with status 200
         raise UnreadableReply(f"the reply is an error: {quoted(document['error'], 200)}")
     choices = document.get("choices")
@@ -116,7 +123,7 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     usage = usage if isinstance(usage, dict) else {}
     counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
     reported: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str) and text}
-    reported |= {name: count for name, count in counts.items() if type(count) is int and count >= 0}
+    reported |= {name: count for name, count in counts.items() if type(count) is int and 0 <= count <= MAX_TOKENS}
     return Reply(content or "", **reported)
 
 
@@ -130,12 +137,19 @@ def max_reply_bytes() -> int:
     return int(text) << 20
 
 
+def too_large(most: int) -> str:
+    """Return the reason for which a reply was not read to its end."""
+    return f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})"
+
+
 @contextmanager
 def limited_replies() -> Iterator[None]:
-    """Limit the responses to all asynchronous calls of this process, for clients that other packages create.
+    """Limit the replies to the clients of Inspect's providers.
 
-    A larger response is replaced by one with status 413 and the limit as its message, because clients repeat a call
-    that ends with an exception. A response that the client reads piece by piece ends with ``UnreadableReply``.
+    This replaces a method for the whole process, because not every provider has an option for its client, those that
+    have one make new clients without it, and Inspect would write the option to the log. A reply that is too large, or
+    that is not JSON, becomes a response with an error, because clients repeat a call that ends with an exception. If
+    the client reads it piece by piece, it ends with an exception.
     """
     most = max_reply_bytes()
     with ExitStack() as stack:
@@ -144,48 +158,29 @@ def limited_replies() -> Iterator[None]:
                 package = import_module(name)
                 client = package.AsyncClient
                 stack.callback(setattr, client, "send", client.send)
-                client.send = _or_refused(limited(client.send, most), package.Response)
+                client.send = _limited(client.send, most, package.Response)
         yield
 
 
-def limited(unlimited: Send, most: int) -> Send:
-    """Return ``AsyncClient.send`` with a limit in bytes after decompression, as a function or as a bound method.
+def _limited(unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]) -> Callable[..., Awaitable[Any]]:
+    from qabench.io.transport import TooLarge, make_safe
 
-    A larger response, or a compressed one that expands to more, ends with ``UnreadableReply`` as soon as the limit is
-    passed; the rest is not read.
-    """
-
-    async def send(*arguments: Any, stream: bool = False, **options: Any) -> Any:
-        response = await unlimited(*arguments, stream=True, **options)
-        read = response.aiter_bytes
-
-        async def aiter_bytes(chunk_size: int | None = None) -> AsyncGenerator[bytes, None]:
-            size = 0
-            async with aclosing(read(chunk_size)) as chunks:
-                async for chunk in chunks:
-                    size += len(chunk)
-                    if size > most:
-                        message = f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})"
-                        raise UnreadableReply(message, too_large=True)
-                    yield chunk
-
-        response.aiter_bytes = aiter_bytes
-        if not stream:
-            try:
-                await response.aread()
-            except BaseException:
-                await response.aclose()
-                raise
-        return response
+    async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        response = await unlimited(client, request, stream=True, **options)
+        make_safe(response, most, too_large(most))
+        if stream:
+            return response
+        status, problem = 0, ""
+        try:
+            await response.aread()
+            if response.is_success and request.url.path.endswith("/completions"):
+                read_document(response.text, most)
+        except TooLarge as error:
+            status, problem = 413, str(error)
+        except UnreadableReply as error:
+            status, problem = 400, str(error)
+        finally:
+            await response.aclose()
+        return kind(status, json={"error": {"message": problem}}, request=request) if problem else response
 
     return send
-
-
-def _or_refused(send: Send, response: Any) -> Send:
-    async def refusing(client: Any, request: Any, **options: Any) -> Any:
-        try:
-            return await send(client, request, **options)
-        except UnreadableReply as error:
-            return response(413, json={"error": {"message": str(error)}}, request=request)
-
-    return refusing

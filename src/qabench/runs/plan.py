@@ -21,7 +21,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
-from qabench.io.http import HttpClient, HttpError
+from qabench.io.http import HttpClient
+from qabench.io.http_error import HttpError
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync

@@ -1,0 +1,62 @@
+"""Addresses: the origin of a URL, IP addresses of hosts, and which of them are public."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+from qabench.io.http_error import HttpError
+
+MAX_ADDRESSES_TRIED = 3  # of one host
+
+
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return the scheme, host and port of a URL: a key is sent only where all three are equal."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
+    """Return the IP addresses of a host, in the order in which to try them, or raise HttpError.
+
+    Addresses that are not public are allowed only with ``private``, link-local ones never.
+    """
+    try:
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise HttpError("connection failed", f"{host}: {error}", transient=True) from error
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    for address in addresses:
+        if is_link_local(address) or not (private or is_public(address)):
+            raise HttpError("blocked address", f"{host} has the address {address}")
+    return addresses[:MAX_ADDRESSES_TRIED]
+
+
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks write them (RFC 6052)
+UNICAST = ipaddress.ip_network("2000::/3")  # all addresses of IPv6 that are assigned for public use
+# Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of Python.
+NOT_PUBLIC = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24")]
+
+
+def is_public(text: str) -> bool:
+    """Return whether an IP address is reachable from everywhere."""
+    address = _address(text)
+    if not address.is_global or address.is_multicast:
+        return False
+    return address in UNICAST or (address.version == 4 and not any(address in network for network in NOT_PUBLIC))
+
+
+def is_link_local(text: str) -> bool:
+    """Return whether an IP address belongs to the local link, such as 169.254.169.254."""
+    return _address(text).is_link_local
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return an IP address; of an IPv6 address with an IPv4 address inside it, the IPv4 address."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address

@@ -1,0 +1,68 @@
+"""The error of a request over HTTP, and what a status means."""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import math
+import time
+from collections.abc import Mapping
+
+from qabench.errors import QabenchError
+from qabench.io.tables import printable
+
+MOST_SHOWN = 300  # characters of a server's text in an error
+RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class HttpError(QabenchError):
+    """A request without a usable response.
+
+    Attributes:
+        reason: short failure label, used for counting: "timeout", "status 404", "too large", "blocked address", ...
+        detail: more about this failure.
+        transient: whether the same request may succeed later.
+        wait: seconds that the server asks clients to wait; None if it does not.
+        status: the HTTP status; None without a response.
+        url: the address without its query; "" if the caller knows it.
+        unreachable: whether no connection to the host has succeeded so far.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        *,
+        transient: bool = False,
+        wait: float | None = None,
+        status: int | None = None,
+        unreachable: bool = False,
+    ) -> None:
+        super().__init__(reason, detail)
+        # Both can quote the server.
+        self.reason, self.detail = printable(reason, MOST_SHOWN), printable(detail, MOST_SHOWN)
+        self.transient, self.wait = transient, wait
+        self.status, self.unreachable, self.url = status, unreachable, ""
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, [self.url, self.reason, self.detail]))
+
+
+def check_status(status: int, headers: Mapping[str, str]) -> None:
+    """Raise HttpError for a status other than 200 and 206; transient ones have the server's Retry-After."""
+    if status not in (200, 206):
+        transient = status in RETRIED_STATUS or status >= 500
+        wait = retry_after(headers.get("retry-after")) if transient else None
+        detail = "the server asks to wait" if wait is not None else ""
+        raise HttpError(f"status {status}", detail, transient=transient, wait=wait, status=status)
+
+
+def retry_after(value: str | None) -> float | None:
+    """Return the seconds, at least 0, of a header Retry-After (a number or a date); None if it cannot be parsed."""
+    with contextlib.suppress(ValueError):
+        if math.isfinite(number := float(value or "nan")):
+            return max(0.0, number)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value or "").timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,243 @@
+"""Transports of httpx2 with the limits of everything that qabench reads from servers.
+
+A timeout of httpx2 is for one read: a server that sends single bytes never exceeds it. Here an exchange has a deadline
+as a whole. huggingface_hub and the openai package get clients with these transports, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import httpcore2
+import httpx2
+from httpx2._utils import get_environment_proxies
+
+from qabench.io.addresses import addresses_of
+from qabench.io.http_error import HttpError
+from qabench.io.limits import decoded
+from qabench.io.tables import printable
+
+CONNECT_SECONDS = 10.0
+MAX_REDIRECTS = 5
+PIECE = 1 << 16  # bytes that are sent before the deadline is checked again
+ENDLESS = "qabench endless"  # an extension of requests whose answer goes on for hours, such as the output of a job
+_EXCHANGE = "qabench exchange"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of the exchanges of a client.
+
+    Attributes:
+        max_bytes: the largest body, before and after decompression.
+        seconds: from the connection to the last byte, with all redirects.
+        silent_seconds: the longest pause between two parts.
+        sent_per_second: bytes; the time of an upload at this rate is added to ``seconds``.
+        redirects: see ``HttpClient``.
+        addresses: see ``HttpClient``.
+    """
+
+    max_bytes: int
+    seconds: float = 300.0
+    silent_seconds: float = 60.0
+    sent_per_second: float = math.inf
+    redirects: Literal["none", "same host", "any"] = "same host"
+    addresses: Literal["any", "public", "private"] = "any"
+
+
+class TooLarge(Exception):
+    """A body has more bytes than allowed. Clients would repeat a request that ends with an error of httpx2."""
+
+
+def client_options(limits: Limits, transport: type[Transport | AsyncTransport]) -> dict[str, Any]:
+    """Return the arguments for a client of httpx2, which uses the proxies of the environment."""
+    proxies = get_environment_proxies().items()
+    return {
+        "transport": transport(limits),
+        "mounts": {pattern: transport(limits, proxy) if proxy else None for pattern, proxy in proxies},
+        "follow_redirects": limits.redirects != "none",
+        "max_redirects": MAX_REDIRECTS,
+        "timeout": None,
+    }
+
+
+class Transport(httpx2.HTTPTransport):
+    """Sends the requests of a synchronous client, with a deadline for each exchange."""
+
+    def __init__(self, limits: Limits, proxy: str | None = None) -> None:
+        super().__init__(verify=_ssl_context(), proxy=proxy, limits=httpx2.Limits())
+        self.limits = limits
+        # httpx2 has no option for the backend. A proxy has any address: it is the user's.
+        backend: Any = _Backend(self._pool._network_backend, "any" if proxy else limits.addresses)
+        self._pool._network_backend = backend
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        deadline = _begin(request, self.limits)
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write"), deadline)
+        response = super().handle_request(request)
+        if ENDLESS in request.extensions:
+            deadline.end = math.inf
+        safe: httpx2.Response = make_safe(response, self.limits.max_bytes)
+        return safe
+
+
+class AsyncTransport(httpx2.AsyncHTTPTransport):
+    """Sends the requests of an asynchronous client. ``asyncio.timeout`` around a call is its deadline."""
+
+    def __init__(self, limits: Limits, proxy: str | None = None) -> None:
+        super().__init__(verify=_ssl_context(), proxy=proxy, limits=httpx2.Limits())
+        self.limits = limits
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        _begin(request, self.limits)
+        response = await super().handle_async_request(request)
+        safe: httpx2.Response = make_safe(response, self.limits.max_bytes)
+        return safe
+
+
+@functools.cache
+def _ssl_context() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
+
+
+class _Deadline:
+    """The end of an exchange. httpx2 passes it to the connection in place of a timeout."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.begin = limits, time.monotonic()
+        self.end = self.begin + limits.seconds
+
+    def left(self) -> float:
+        """Return the seconds for the next step, or raise ReadTimeout."""
+        seconds = self.end - time.monotonic()
+        if seconds <= 0:
+            raise self.passed()
+        return min(seconds, self.limits.silent_seconds)
+
+    def passed(self) -> httpcore2.ReadTimeout:
+        """Return the error to raise."""
+        seconds = time.monotonic() - self.begin
+        return httpcore2.ReadTimeout(f"no complete answer within {seconds:.0f} seconds")
+
+
+def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
+    """Return the deadline of a request and its redirects, which share their extensions. Raises HttpError."""
+    first: httpx2.URL
+    deadline: _Deadline
+    first, deadline = request.extensions.setdefault(_EXCHANGE, (request.url, _Deadline(limits)))
+    url = request.url
+    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
+    upgraded = (first.scheme, url.scheme, first.port, url.port) == ("http", "https", None, None)
+    same = first.host == url.host and (upgraded or (first.scheme, first.port) == (url.scheme, url.port))
+    if limits.redirects == "same host" and not same:
+        raise HttpError("redirect to another host", f"{url}, which is not allowed")
+    if not url.host or port is None or (url.userinfo and limits.addresses != "any"):
+        raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
+    if limits.addresses != "any":
+        # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
+        addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=limits.addresses == "private")
+    return deadline
+
+
+def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
+    """Return a response of httpx2 or httpx that raises TooLarge when more bytes of its body are read.
+
+    Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises is read as UTF-8.
+    """
+    response.headers.pop("set-cookie", None)
+    if decoded(b" ", response.charset_encoding) is None:
+        response.encoding = "utf-8"
+    error = TooLarge(problem or f"more than {max_bytes:,} bytes")
+    for name, counted in (
+        ("iter_raw", _counted),
+        ("iter_bytes", _counted),
+        ("aiter_raw", _acounted),
+        ("aiter_bytes", _acounted),
+    ):
+        setattr(response, name, functools.partial(counted, getattr(response, name), max_bytes, error))
+    return response
+
+
+def _counted(
+    read: Callable[..., Iterator[bytes]], left: int, error: TooLarge, chunk_size: int | None = None
+) -> Iterator[bytes]:
+    for chunk in read(chunk_size):
+        left -= len(chunk)
+        if left < 0:
+            raise error
+        yield chunk
+
+
+async def _acounted(
+    read: Callable[..., AsyncGenerator[bytes, None]], left: int, error: TooLarge, chunk_size: int | None = None
+) -> AsyncIterator[bytes]:
+    async with aclosing(read(chunk_size)) as chunks:
+        async for chunk in chunks:
+            left -= len(chunk)
+            if left < 0:
+                raise error
+            yield chunk
+
+
+class _Backend:
+    """httpcore2's network backend that connects to checked addresses."""
+
+    def __init__(self, backend: Any, addresses: str) -> None:
+        self._backend, self._addresses = backend, addresses
+
+    def connect_tcp(self, host: str, port: int, timeout: Any, **options: Any) -> _Stream:
+        hosts = [host]
+        if self._addresses != "any":
+            hosts = addresses_of(host, port, private=self._addresses == "private")
+        failure: Exception | None = None
+        for address in hosts:
+            seconds = min(CONNECT_SECONDS, timeout.left())
+            try:
+                return _Stream(self._backend.connect_tcp(address, port, seconds, **options))
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                failure = error
+            except UnicodeError as error:  # a host name that cannot be encoded
+                failure = httpcore2.ConnectError(str(error))
+        raise failure or httpcore2.ConnectError(f"{host} has no address")
+
+
+class _Stream:
+    """A connection whose every step ends at the deadline of the request. ``timeout`` is a ``_Deadline``."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def read(self, max_bytes: int, timeout: Any) -> bytes:
+        try:
+            data: bytes = self._stream.read(max_bytes, timeout.left())
+        except httpcore2.ReadTimeout:
+            raise timeout.passed() from None
+        return data
+
+    def write(self, buffer: bytes, timeout: Any) -> None:
+        for start in range(0, len(buffer), PIECE):
+            piece = buffer[start : start + PIECE]
+            self._stream.write(piece, timeout.left())
+            timeout.end += len(piece) / timeout.limits.sent_per_second
+
+    def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: Any = None) -> _Stream:
+        return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout.left()))
+
+
+def _redacted(record: logging.LogRecord) -> bool:
+    record.msg, record.args = printable(record.getMessage()), ()
+    return True
+
+
+logging.getLogger("httpx2").addFilter(_redacted)  # it logs addresses, whose parameters can be keys
