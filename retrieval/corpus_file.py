@@ -11,6 +11,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.io.limits import json_of, numbered_lines
+from qabench.io.tables import one_line, printable
 
 LINES_PER_OFFSET = 1024
 SUFFIXES = (".jsonl", ".parquet")
@@ -285,5 +286,6 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
     try:
         with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
             yield file
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not a Parquet file, or is damaged: {error}") from None
+    except (pyarrow.ArrowException, OSError, UnicodeError) as error:
+        reason = printable(one_line(error), 300)
+        raise InputError(f"{path} is not a Parquet file, or is damaged: {reason}") from None

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.cache import WikiCache
@@ -23,7 +23,11 @@ MAX_HEADERS = 2_000_000
 MAX_REFUSED = 10_000
 MAX_BYTES = 128 << 30  # decompressed
 CHUNK = 1 << 20
-COMPRESSIONS = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+COMPRESSIONS: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\0": lzma.open,
+}
 # Includes the exceptions that invalid numbers in headers cause.
 DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError, MemoryError)
 END = bytes(tarfile.BLOCKSIZE)

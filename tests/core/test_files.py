@@ -9,7 +9,34 @@ from pathlib import Path
 
 import pytest
 
+from qabench.errors import InputError
 from qabench.io.files import check_writable, write_text
+from qabench.io.tables import csv_text
+from qabench.retrieval.corpus_file import read_rows
+
+
+@pytest.mark.parametrize("text", ["=1+1", "\uff1d1+1", "\xa0=1+1", "\ufeff \uff0b1+1", "\u3000@a", "\t-1+a", " =1"])
+def test_a_cell_is_not_a_formula(text: str) -> None:
+    assert csv_text(text).startswith("'")
+
+
+@pytest.mark.parametrize("text", ["-1.5", "-0.2 to 0.1", "a=1", "", "\xa0", "1 - 2"])
+def test_a_cell_of_text_or_a_number_stays(text: str) -> None:
+    assert csv_text(text) == text
+
+
+def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pytest.importorskip("pyarrow").table({"text": ["a"] * 99}), tmp_path / "a.parquet")
+    data = (tmp_path / "a.parquet").read_bytes()
+    messages = []
+    for at in range(4, len(data), 3):
+        (tmp_path / "a.parquet").write_bytes(data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :])
+        try:
+            list(read_rows(tmp_path / "a.parquet"))
+        except InputError as error:
+            messages.append(str(error))
+    assert messages and not [message for message in messages if "\n" in message]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -11,6 +11,7 @@ import io
 import os
 import re
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -129,7 +130,10 @@ def csv_text(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    formula = text.lstrip(" \t\n")[:1] in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
+    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII ones.
+    plain = unicodedata.normalize("NFKC", text)
+    first = next((char for char in plain if char.isprintable() and char != " "), "")
+    formula = first in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
     return f"'{text}" if formula else text
 
 

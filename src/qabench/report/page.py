@@ -100,8 +100,10 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
     }
 
 
-# Characters that HTML cannot contain; in the page's data they are escaped, and shown.
-_UNFIT = dict.fromkeys([0, *range(0xD800, 0xE000)], "\ufffd")
+# Characters that HTML cannot contain. In the page's data they are escaped, and shown.
+_UNFIT = dict.fromkeys([0, *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd")
+# Control characters, which a terminal would execute, are shown as their symbols.
+_UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number) not in "\t\n\r"}
 
 
 def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any]:

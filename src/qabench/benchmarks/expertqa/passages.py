@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from qabench.errors import InputError
+from qabench.io.tables import one_line, printable
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
 from qabench.retrieval.documents import SOURCES, Document
@@ -277,7 +278,9 @@ def _read(path: Path) -> Any:
     try:
         rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")
     except datasets.exceptions.DatasetGenerationError as error:
-        raise InputError(f"the corpus {path} cannot be read: {error.__cause__ or error}") from error
+        raise InputError(
+            f"the corpus {path} cannot be read: {printable(one_line(error.__cause__ or error), 300)}"
+        ) from error
     if "text" not in rows.column_names:
         raise InputError(f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}")
     return rows

@@ -15,7 +15,9 @@ function cell(value) {
   if (value === null || value === undefined) return "";
   if (typeof value === "number" || typeof value === "boolean") return String(value);
   const text = String(value);
-  const safe = /^[=+\-@\t\r]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+  // Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII ones.
+  const formula = /^[\s\p{C}]*[=+\-@]|^[\t\r]/u.test(text.normalize("NFKC"));
+  const safe = formula && Number.isNaN(Number(text)) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
