@@ -40,6 +40,8 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: None)
+    monkeypatch.setattr(staging, "check_requirements", lambda folder, wheel: None)
+    monkeypatch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
     monkeypatch.setattr(staging, "check_space", lambda name, folder: f"{name}|not run")
     with Hub(("qabench", "elsewhere")) as hub:
         hub.used_here(monkeypatch)
@@ -80,7 +82,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], object
     write_space = staging.write_space
 
     def use(alter: Callable[[Path], object]) -> None:
-        def stage(name: str, folder: Path, namespace: str) -> None:
+        def stage(name: str, folder: Path, namespace: str, wheel: Path | None) -> None:
             write_space(name, folder, namespace)
             if name == "fanout_acc":
                 alter(folder)

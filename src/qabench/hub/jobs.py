@@ -7,15 +7,12 @@ import json
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import sys
 import tempfile
 import warnings
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from importlib.metadata import distribution
 from pathlib import Path
 
 from huggingface_hub import HfApi, JobInfo, JobStage, get_token
@@ -23,7 +20,9 @@ from huggingface_hub.constants import HF_JOBS_ARTIFACTS_MOUNT_PATH as MOUNT
 from huggingface_hub.errors import HfHubHTTPError
 
 from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.evaluation.signature import version
 from qabench.hub.client import bounded_answers, hub_errors
+from qabench.hub.requirements import own_wheel
 from qabench.runs.trust import resume_command
 
 ARGUMENTS = "QABENCH_JOB_ARGUMENTS"
@@ -90,13 +89,16 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
     with bounded_answers(), hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
         warnings.filterwarnings("ignore", "'HfApi.run_uv_job' is experimental")
         api.model_info(model)
-        requirement, wheels = _requirement(Path(folder))
+        wheel = own_wheel(Path(folder))
+        requirement = (
+            f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}" if wheel else f"qabench[run,spacy]=={version()}"
+        )
         dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
         script = Path(folder) / "qabench_job.py"
         script.write_text(SCRIPT.format(dependencies=json.dumps(dependencies)), encoding="utf-8")
         job: JobInfo = api.run_uv_job(
             str(script),
-            script_args=[str(path) for path in (*files, *wheels)],
+            script_args=[str(path) for path in (*files, *filter(None, [wheel]))],
             python="3.12",
             env={ARGUMENTS: shlex.join(options)},
             secrets={"HF_TOKEN": get_token()},
@@ -115,29 +117,6 @@ def hourly_price(flavor: str) -> float:
     if flavor not in machines:
         raise unknown_name("--on: the Hub has no machine with a GPU", flavor, machines)
     return machines[flavor].unit_cost_usd * _HOURS[machines[flavor].unit_label]
-
-
-def _requirement(folder: Path) -> tuple[str, list[Path]]:
-    """Return the job's requirement of this version of qabench, and its wheel unless it was installed from an index."""
-    installed = distribution("qabench")
-    origin = json.loads(installed.read_text("direct_url.json") or "{}")
-    if not origin:
-        return f"qabench[run,spacy]=={installed.version}", []
-    source = origin["url"]
-    if "vcs_info" in origin:
-        source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
-    elif "dir_info" in origin:  # built from a copy, because setuptools writes into the folder
-        ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
-        source = str(shutil.copytree(source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True))
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), source]
-    built = subprocess.run(command, capture_output=True, text=True)
-    if built.returncode:
-        raise QabenchError(
-            f"qabench was installed from {origin['url']}, and no wheel of it could be built for the job: "
-            f"{built.stderr.strip()[-500:]}"
-        )
-    (wheel,) = folder.glob("*.whl")
-    return f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}", [wheel]
 
 
 def model_in_job(model: str) -> str:

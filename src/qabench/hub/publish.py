@@ -23,6 +23,7 @@ from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
+from qabench.hub.requirements import own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 COLLECTION = "qabench"
+AT_ONCE = 4  # Spaces that are checked and sent at the same time; the Hub limits requests, not connections
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
@@ -101,13 +103,19 @@ def publish(
         outcomes: list[Repository] = []
         with (
             tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder,
-            ThreadPoolExecutor(max_workers=2) as pool,  # Spaces are checked while datasets are built and sent
+            ThreadPoolExecutor(max_workers=AT_ONCE) as pool,  # Spaces are checked and sent while datasets are built
         ):
-            futures = [pool.submit(stage_space, name, org, Path(folder)) for name in spaces]
+            root = Path(folder)
+            wheel = own_wheel(root) if spaces else None
+            futures = [
+                pool.submit(lambda name: _outcome(api, stage_space(name, org, root, wheel), private, dry_run), name)
+                for name in spaces
+            ]
             try:
-                built = (stage_dataset(name, org, Path(folder), skip_missing=skip_missing) for name in datasets)
-                for staged in chain(built, (future.result() for future in futures)):
-                    outcomes.append(_outcome(api, staged, private, dry_run))
+                staged_datasets = (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets)
+                sent = (_outcome(api, staged, private, dry_run) for staged in staged_datasets)
+                for outcome in chain(sent, (future.result() for future in futures)):
+                    outcomes.append(outcome)
                     if progress:
                         progress(len(outcomes), len(datasets) + len(spaces))
             finally:

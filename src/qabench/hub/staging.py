@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
 from qabench.hub.cards import in_namespace
+from qabench.hub.requirements import check_resolvable
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table
@@ -26,6 +28,9 @@ from qabench.loading_scripts import dataset_table
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
 CARD_SECONDS = 600
+# Of the Spaces: the Python that checks them, and a gradio that runs their pages.
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+GRADIO = "6.29.0"
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
@@ -79,30 +84,39 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
         return replace(staged, state="failed", reason=str(error))
 
 
-def stage_space(name: str, org: str, root: Path) -> Repository:
-    """Write the Space of a metric below ``root``, check it and add its signature."""
+def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> Repository:
+    """Write the Space of a metric below ``root``, check it and add its signature; see ``write_space``."""
     folder = root / "spaces" / org / name
     staged = Repository("space", f"{org}/{name}", folder)
     try:
-        write_space(name, folder, org)
+        write_space(name, folder, org, wheel)
+        check_requirements(folder, wheel)
         sign_space(name, folder, check_space(name, folder))
         return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
         return replace(staged, state="failed", reason=str(error))
 
 
-def write_space(name: str, folder: Path, namespace: str) -> None:
+def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = None) -> None:
     """Write the files of a metric's Space, except the output of its example; see ``sign_space``.
 
-    The files are those of the metric's folder, with two changes: ``requirements.txt`` has ``qabench==VERSION`` and its
-    extras, so that the Space's scores do not change; and the Hub names in the card are those of ``namespace``. Its page
-    is ``app.py``.
+    The files are those of the metric's folder, with these changes. ``requirements.txt`` has ``qabench==VERSION`` and
+    its extras, so that the Space's scores do not change. An unreleased version is added as a ``wheel`` instead. The
+    card has the versions of Python and gradio. Without them, the Hub takes Python 3.10 and any gradio. The Hub names
+    in the card have the owner ``namespace``. The page is ``app.py``.
     """
     copy_files(Path(metrics.__file__).parent / name, folder)
     write_text(folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n')
     card, requirements = folder / "README.md", folder / "requirements.txt"
-    write_text(card, in_namespace(_card(folder), namespace))
-    write_text(requirements, _REQUIREMENT.sub(rf"\g<0>=={version()}", requirements.read_text(encoding="utf-8")))
+    versions = f"sdk: gradio\nsdk_version: {GRADIO}\npython_version: '{PYTHON}'\n"
+    text = in_namespace(_card(folder), namespace)
+    write_text(card, text.replace("sdk: gradio\n", versions, 1))
+    pin = f"=={version()}"
+    if wheel:
+        shutil.copyfile(wheel, folder / wheel.name)
+        # By URL: the Hub installs the requirements before the other files of a Space are there.
+        pin = f" @ {_url(namespace, name)}/{wheel.name}"
+    write_text(requirements, _REQUIREMENT.sub(rf"\g<0>{pin}", requirements.read_text(encoding="utf-8")))
 
 
 def sign_space(name: str, folder: Path, signature: str) -> None:
@@ -120,6 +134,20 @@ With qabench {version()}, the example above has this signature. The same options
     made_with = {"qabench": version()}
     manifest = {"format": SPACE_FORMAT, "metric": name, "made_with": made_with, "signature": signature}
     write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
+
+
+def check_requirements(folder: Path, wheel: Path | None = None) -> None:
+    """Raise QabenchError if pip cannot install the requirements of a staged Space and gradio for its Python."""
+    requirements = (folder / "requirements.txt").read_text(encoding="utf-8")
+    if wheel:  # which is not on the Hub yet
+        requirements = re.sub(r" @ \S+/" + re.escape(wheel.name), f" @ {wheel.as_uri()}", requirements)
+    check_resolvable(f"{requirements.rstrip()}\ngradio=={GRADIO}\n")
+
+
+def _url(namespace: str, name: str) -> str:
+    from huggingface_hub import constants
+
+    return f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main"
 
 
 def check_dataset(name: str, folder: Path) -> None:

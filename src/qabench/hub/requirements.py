@@ -1,0 +1,63 @@
+"""What a machine of the Hub installs: a wheel of this checkout unless the version is released, and a check by pip."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from importlib.metadata import distribution
+from pathlib import Path
+
+from qabench.errors import QabenchError
+from qabench.io.environment import code_version
+
+PIP_SECONDS = 900
+REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}  # a published version never changes: neither do dates in its wheel
+
+
+def own_wheel(folder: Path) -> Path | None:
+    """Build a wheel of the installed qabench in a folder; None if it was installed from an index.
+
+    Raises:
+        QabenchError: the wheel cannot be built.
+    """
+    origin = json.loads(distribution("qabench").read_text("direct_url.json") or "{}")
+    if not origin:
+        return None
+    source = origin["url"]
+    if "vcs_info" in origin:
+        source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
+    elif "dir_info" in origin:  # built from a copy, because setuptools writes into the folder
+        ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
+        copy = shutil.copytree(source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True)
+        if commit := code_version().partition("+")[2]:
+            (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
+        source = str(copy)
+    done = _pip("wheel", "--no-deps", "--wheel-dir", str(folder), source)
+    if done.returncode:
+        reason = done.stderr.strip()[-500:]
+        raise QabenchError(f"qabench was installed from {origin['url']}, and no wheel of it could be built: {reason}")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@cache
+def check_resolvable(requirements: str) -> None:
+    """Let pip resolve requirements for this Python without installing them. Raises QabenchError if it cannot."""
+    with tempfile.TemporaryDirectory(prefix="qabench-requirements-") as folder:
+        path = Path(folder, "requirements.txt")
+        path.write_text(requirements, encoding="utf-8")
+        done = _pip("install", "--dry-run", "--ignore-installed", "--requirement", str(path))
+    if done.returncode:
+        raise QabenchError(f"pip cannot install requirements.txt: {done.stderr.strip()[-500:]}")
+
+
+def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=PIP_SECONDS, env=os.environ | REPRODUCIBLE
+    )
