@@ -172,7 +172,9 @@ def test_felm_scores_are_those_of_felm_scores(method: str) -> None:
     signed = results["configs"][task]["metadata"]["signatures"]["felm"]
     metadata = results["configs"][task]["metadata"]
     kinds = [said.partition(":")[0] for said in metadata["deviations"]["felm"]]
-    assert kinds == ["config", "data", "prompt"]
+    assert kinds == ["config", "data", "prompt"] and "|asked:13-" in signed
+    part = run(Scripted(found_by), task, limit=3)["configs"][task]["metadata"]
+    assert "3 of 13 questions were asked" in part["deviations"]["felm"] and "|asked:3-" in part["signatures"]["felm"]
     assert f"|method:{method}|" in signed and "|prompt:qabench-" in signed and "|unparsed:all_correct|" in signed
 
 

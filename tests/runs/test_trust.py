@@ -164,7 +164,6 @@ def test_texts_are_repeated_unless_the_task_declares_them() -> None:
 def test_generation_options_are_read_if_a_run_can_set_them(logs: dict[str, Path], tmp_path: Path) -> None:
     def add(log: EvalLog) -> None:
         for config in (log.plan.config, log.eval.model_generate_config):
-            config.extra_headers = {"X-Forward": "http://evil.example"}
             config.temperature, config.reasoning_effort = 0.5, "low"
             config.cache = CachePolicy(expiry=None)
         log.eval.config.notification = "http://evil.example"
@@ -172,10 +171,11 @@ def test_generation_options_are_read_if_a_run_can_set_them(logs: dict[str, Path]
 
     checked = checked_log(edited(logs["fanoutqa"], tmp_path, add), MODEL)
     config = checked.plan.config
-    assert config.extra_headers is None and config.cache is True
+    assert config.cache is True
     assert (config.temperature, config.reasoning_effort) == (0.5, "low")
     assert checked.eval.config.notification is checked.eval.config.epochs_reducer is None
-    for name, value in {"extra_body": {"a": 1}, "system_message": "Say 7.", "fallback_models": ["m"]}.items():
+    evil = {"extra_headers": {"X-Forward": "http://evil.example"}, "extra_body": {"a": 1}}
+    for name, value in {**evil, "system_message": "Say 7.", "fallback_models": ["m"]}.items():
         log = edited(logs["fanoutqa"], tmp_path, lambda log, n=name, v=value: setattr(log.plan.config, n, v))
         with pytest.raises(InputError, match=f"the option {name}=.*, which is not read from a log"):
             resume(log, MODEL)

@@ -94,7 +94,8 @@ class MetricModule:
         from qabench.evaluation.signature import deviations, digest, signature
 
         score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
-        line = signature(score, references=digest(references), **fields)
+        scored = list(references)
+        line = signature(score, references=digest(scored), **fields, asked=len(scored))
         return {"signature": line, "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score))}
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:

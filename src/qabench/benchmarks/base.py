@@ -36,6 +36,7 @@ class Setting:
         arguments: the task's arguments that make the setting.
         requires: what must be passed to run it, in one sentence that says what to type; "" if nothing.
         without: the task's arguments that have no effect in this setting, and are refused.
+        solver: the names of its solvers in Inspect's registry, in order; with another one, a run is an agent's.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Setting:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     requires: str = ""
     without: tuple[str, ...] = ()
+    solver: tuple[str, ...] = ("qabench/ask",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,8 @@ class Benchmark(Displayed, ABC):
         id_fields: the names that a prediction's id may have: "id", and the dataset's own name for it.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
         model_fields: the fields of signatures that name a model whose verdicts or labels are scored.
+        generation_fields: fields of signatures that have an option of the generation under another name -> its name.
+        families_without_model: families of scores that do not depend on the model that answers.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of ``qabench.benchmarks.NAME.commands``.
     """
@@ -135,6 +139,8 @@ class Benchmark(Displayed, ABC):
     id_fields: ClassVar[tuple[str, ...]] = ("id",)
     failures_official: ClassVar[bool] = False
     model_fields: ClassVar[tuple[str, ...]] = ()
+    generation_fields: ClassVar[Mapping[str, str]] = {}
+    families_without_model: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
 
@@ -297,7 +303,10 @@ class Benchmark(Displayed, ABC):
         """
         from qabench.evaluation import Evaluation
         from qabench.evaluation.evaluation import PREDICTIONS
+        from qabench.evaluation.signature import asked_field, with_fields
 
+        questions = asked_field(record.id for record in records)
+        signatures = {family: with_fields(line, asked=questions) for family, line in signatures.items()}
         fields = {"expected": len(records), "available": len(records)} | self.scoring() | fields
         return Evaluation(
             path=predictions.path,

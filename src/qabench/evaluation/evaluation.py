@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, present
-from qabench.evaluation.signature import Declaration, deviations, signature_name
+from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -306,9 +306,7 @@ class Evaluation(Displayed):
         if score.metric.family in self.recorded:
             why = self.recorded[score.metric.family]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
-        asked = len({record.id for record in self.records})
-        if self.available is not None and asked < self.available:
-            sentences.append(f"{asked} of {self.available} questions were asked")
+        sentences += asked_part(len({record.id for record in self.records}), self.available)
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):

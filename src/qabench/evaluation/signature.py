@@ -16,6 +16,9 @@ from qabench.errors import InputError
 from qabench.io.environment import code_version, package_version
 from qabench.io.tables import redacted
 
+VERSION, ASKED = "qabench", "asked"
+"""Fields of all signatures, which are not declared: a part of the questions is a deviation of its own."""
+
 
 def version() -> str:
     """Return the installed version of qabench."""
@@ -55,6 +58,29 @@ def digest(items: Iterable[Any]) -> str:
     for item in items:
         total.update(dumps(item).encode("utf-8") + b"\n")
     return total.hexdigest()[:12]
+
+
+def with_fields(line: str, **fields: object) -> str:
+    """Return a signature with further fields, or other values of fields, before its version; None adds nothing.
+
+    Raises:
+        InputError: the line is not a signature.
+    """
+    score, before = parse(line)
+    made_by = before.pop(VERSION, code_version())
+    merged = before | {name: _clean(value) for name, value in fields.items() if value is not None}
+    return "|".join([score, *(f"{name}:{value}" for name, value in merged.items()), f"{VERSION}:{made_by}"])
+
+
+def asked_field(ids: Iterable[str]) -> str:
+    """Return the field ``asked``: the number of questions that were asked, and a digest of their ids in any order."""
+    distinct = sorted(set(ids))
+    return f"{len(distinct)}-{digest(distinct)}"
+
+
+def asked_part(count: int, available: int | None) -> list[str]:
+    """Return the deviation of asking ``count`` of the available questions; [] if all of them were asked."""
+    return [f"{count} of {available} questions were asked"] if available is not None and count < available else []
 
 
 def _clean(value: object) -> str:
@@ -99,7 +125,7 @@ class Field:
 
 IRRELEVANT = Field(None, absent=True)
 Declaration = Mapping[str, Field]
-"""Name of a field -> its official values. ``qabench`` (the version) need not be declared."""
+"""Name of a field -> its official values, without those of ``VERSION`` and ``ASKED``."""
 
 
 def signature_name(line: str) -> str:
@@ -111,7 +137,7 @@ def short_signature(line: str, declarations: Mapping[str, Declaration]) -> str:
     """Return a signature in short: the score, its config, the fields that are not official, and the line's digest."""
     name, fields = parse(line)
     declaration = declarations.get(name, {})
-    fields.pop("qabench", None)
+    fields.pop(VERSION, None)
     shown = {
         field: value
         for field, value in fields.items()
@@ -137,7 +163,7 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
         InputError: the text is not a signature.
     """
     _, fields = parse(line)
-    fields.pop("qabench", None)
+    fields = {name: value for name, value in fields.items() if name not in (VERSION, ASKED)}
     if cutoff and "k" in fields:
         fields["k"] = cutoff
     sentences = []

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 from lm_eval.api.task import ConfigurableTask
 
-from qabench.evaluation.signature import Declaration, deviations, signature_name
+from qabench.evaluation.signature import Declaration, asked_field, asked_part, deviations, signature_name, with_fields
+from qabench.lm_eval import ID_FIELDS
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table, file_digest
 
@@ -30,12 +31,22 @@ class QabenchTask(ConfigurableTask):
     def __init__(self, config: dict[str, Any]) -> None:
         # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
+        rows = self.eval_docs
+        self._ids = list(rows[next(name for name in ID_FIELDS if name in rows.column_names)])
+        self._asked = self._ids
         self._sign()
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
         super().set_config(key, value, update)
         self._sign()
+
+    def build_all_requests(self, **options: Any) -> None:
+        """Build the requests for the questions that ``--limit`` or ``--samples`` select, and sign which they are."""
+        selected = options.get("samples")
+        self._asked = self._ids[: options.get("limit")] if selected is None else [self._ids[i] for i in selected]
+        self._sign()
+        super().build_all_requests(**options)
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Load the rows from verified files; the harness would load them from the Hub."""
@@ -58,8 +69,10 @@ class QabenchTask(ConfigurableTask):
         return {"benchmark": table.name, "config": config.name, "data": file_digest(table.name, file)}
 
     def _sign(self) -> None:
-        lines = self.signatures()
+        questions = asked_field(self._asked)
+        lines = {family: with_fields(line, asked=questions) for family, line in self.signatures().items()}
+        part = asked_part(len(self._asked), len(self._ids))
         sentences = {
-            family: deviations(line, self.DECLARATIONS[signature_name(line)]) for family, line in lines.items()
+            family: deviations(line, self.DECLARATIONS[signature_name(line)]) + part for family, line in lines.items()
         }
         self.config.metadata |= {"signatures": lines, "deviations": sentences}

@@ -11,7 +11,7 @@ from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.evaluation import Score, item_score
-from qabench.evaluation.signature import parse, signature_name
+from qabench.evaluation.signature import Field, parse, signature_name
 from qabench.evaluation.tables import cached_note, problems, undefined_note, unscored
 from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
 
@@ -207,10 +207,13 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
         lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
         try:
             fields = [parse(line)[1] for line in lines]
-            declared = section.benchmark.declaration(signature_name(lines[0]))
+            name = signature_name(lines[0])
         except InputError:
             continue
-        names = [name for name, field in declared.items() if field.official is not None]
+        declared: dict[str, Field] = {}
+        for run in section.runs.values():
+            declared |= run.declarations.get(name, {})
+        names = [field for field, about in declared.items() if about.official is not None]
         if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
             differing_by_family[family] = differing
     return differing_by_family

@@ -16,10 +16,12 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
+from qabench.evaluation.signature import asked_field, with_fields
 from qabench.io.files import check_writable, write_text
 from qabench.llm.client import run_sync
+from qabench.runs.facts import with_solver
 from qabench.runs.function_digest import name_with_digest
-from qabench.runs.log import read_run, with_solver
+from qabench.runs.log import read_run
 from qabench.runs.sources import evaluate_predictions
 
 Row = Mapping[str, Any]
@@ -102,8 +104,10 @@ def run(
         for record in evaluation.records
         if record.id in predictions
     ]
+    signatures = {name: with_fields(line, asked=asked_field(asked)) for name, line in evaluation.signatures.items()}
     evaluation = replace(
         evaluation,
+        signatures=signatures,
         path=str(path or solver),
         model=solver,
         records=records,

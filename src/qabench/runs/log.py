@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,8 +19,9 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
-from qabench.evaluation.signature import Field, parse, signature
+from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.tables import printable
+from qabench.runs.facts import with_facts
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -29,8 +31,6 @@ _CUT_OFF_STOPS = ("max_tokens", "model_length")
 _READ_AT_ONCE = 1 << 20
 _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
 STOPPED = "the run was stopped before the answer"
-NO_MODEL = "none/none"  # Inspect's name
-SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 UNSTATED, NONE = "unstated", "none"
 TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
@@ -49,17 +49,7 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
         raise _damaged(path, error) from error
-    run = rescored(recorded, questions, **options)
-    return with_solver(run, str(log.metadata["solver"])) if log.metadata.get("solver") else run
-
-
-def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
-    """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
-    lines = {name: line.rpartition("|") for name, line in evaluation.signatures.items()}
-    signatures = {name: f"{fields}|solver:{solver}|{version}" for name, (fields, _, version) in lines.items()}
-    declared = {name: {**fields, "solver": SOLVER} for name, fields in evaluation.declarations.items()}
-    model = solver if evaluation.model == NO_MODEL else evaluation.model
-    return replace(evaluation, model=model, setting="agent", signatures=signatures, declarations=declared)
+    return rescored(with_facts(recorded, log), questions, **options)
 
 
 def read_header(path: str | Path) -> Any:
@@ -104,6 +94,8 @@ def check_archive(path: Path) -> None:
     name = "its table of contents"
     try:
         with zipfile.ZipFile(path) as archive:
+            if len(set(archive.namelist())) < len(archive.namelist()):
+                raise zipfile.BadZipFile("two files have the same name")
             for member in archive.infolist():
                 name = member.filename
                 if member.file_size > _LARGEST_MEMBER:
@@ -161,6 +153,8 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
     ids = log.eval.dataset.sample_ids or []
     local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
+    if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
+        raise _damaged(path, f"the question {repeated[0]!r} is listed several times")
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
     from qabench.llm.client import run_sync
 
@@ -186,7 +180,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         expected=len(keys),
         records=records,
         signatures=signatures,
-        unscored=about.get("unscored"),
+        unscored=None if any(record.scores for record in records) else about.get("unscored"),
         available=about.get("available"),
         origin=log.eval.task_id,
         arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True) | local,
@@ -210,6 +204,8 @@ async def _records(path: str, keys: Sequence[tuple[int | str, int]]) -> list[tup
                 sample = await read(path, id, epoch, reader=reader, **options)
             except IndexError:  # not in the log: the run did not get that far
                 continue
+            if (str(sample.id), sample.epoch) != (str(id), epoch):
+                raise _damaged(path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}")
             records.append((_record(sample), _metadata(sample)))
     return records
 
@@ -298,8 +294,11 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     ``options`` of the benchmark replace those of the run.
     """
     scorer = benchmark(run.benchmark)
-    families = [family for family in run.signatures if family in {metric.family for metric in scorer.metrics}]
-    if run.unscored or not run.answered or not families:
+    columns = {name for record in run.records for name in record.scores}
+    scored = {metric.family for metric in scorer.metrics if columns.intersection(metric.needs)}
+    named = {metric.family for metric in scorer.metrics}.intersection(run.signatures)
+    families = sorted(scored | named)
+    if not run.answered or not families:
         return run
     of_run = scorer.rescoring_options(run)
     options = of_run | {name: value for name, value in options.items() if name in of_run}
@@ -388,5 +387,5 @@ def _signed(recorded: str, today: str) -> str:
     if not today or not _fields(recorded):
         return recorded
     name, fields = parse(today)
-    merged = _fields(recorded) | {key: value for key, value in fields.items() if value != UNSTATED}
-    return signature(name, **{key: value for key, value in merged.items() if key != "qabench"})
+    computed = {key: value for key, value in fields.items() if value != UNSTATED and key != ASKED}
+    return signature(name, **{key: value for key, value in (_fields(recorded) | computed).items() if key != VERSION})

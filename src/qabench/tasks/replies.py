@@ -37,6 +37,7 @@ from qabench.io.tables import printable, quoted
 from qabench.llm.client import TOO_LONG, Answered, reason_of, too_long
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE
+from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED
 
 COUNTS = "replies"  # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"  # where Inspect keeps replies
@@ -44,13 +45,8 @@ SECRETS = ("api_key",)  # arguments of providers that do not identify the model
 REJECTIONS_TO_STOP = 3  # consecutive rejected calls, without a reply in between
 IN_PROCESS = ("hf/",)  # providers that generate with transformers in this process
 CUT_OFF_STOPS = ("max_tokens", "model_length")
-# Options of generation that do not affect a reply, or only by chance (the seed).
-WITHOUT_EFFECT = {
-    "max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections",
-    "seed", "logprobs", "top_logprobs", "prompt_logprobs", "cache_prompt", "cache", "batch", "max_tool_output",
-    "parallel_tool_calls", "internal_tools", "fail_on_refusal", "reasoning_history", "reasoning_summary",
-    "extra_headers",
-}  # fmt: skip
+# Options of generation that do not affect a reply.
+WITHOUT_EFFECT = frozenset(name for name, (treatment, _) in GENERATE_CONFIG.items() if treatment == UNSIGNED)
 
 _caching: ContextVar[bool] = ContextVar("qabench_caches_replies", default=False)
 _policies: WeakKeyDictionary[Model, CachePolicy] = WeakKeyDictionary()

@@ -199,7 +199,7 @@ class ExpertQA(Benchmark):
     name = "expertqa"
     title = "ExpertQA"
     settings = tuple(
-        Setting(name, "expertqa", about, {"method": name}, requires, without)
+        Setting(name, "expertqa", about, {"method": name}, requires, without, ("qabench/answer_with_citations",))
         for name, (about, requires, without) in _SETTINGS.items()
     )
     retriever_setting = "retrieve-read"

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -39,9 +40,15 @@ class FanOutQA(Benchmark):
     title = "FanOutQA"
     settings = (
         Setting("closed-book", "fanoutqa_closed_book", "The question alone."),
-        Setting("open-book", "fanoutqa_open_book", "The model may search Wikipedia."),
-        Setting("evidence-provided", "fanoutqa_evidence_provided", "The best passages of the evidence pages."),
+        Setting("open-book", "fanoutqa_open_book", "The model may search Wikipedia.", solver=("qabench/open_book",)),
+        Setting(
+            "evidence-provided",
+            "fanoutqa_evidence_provided",
+            "The best passages of the evidence pages.",
+            solver=("qabench/evidence_provided", "qabench/ask"),
+        ),
     )
+    generation_fields = MappingProxyType({"claude_max_tokens": "max_tokens"})
     part = "category"
     metrics = (
         _graded("acc.loose", "Loose accuracy", "Mean share of the reference's strings found in the answer.", "acc"),

@@ -32,12 +32,6 @@ QUESTIONS = {"1ced282b176c": "dev", "5c67b68ac0f2": "dev_nov23"}
 AS_KANI = ", counted as kani counts"
 """The end of the name of a token counter that counts a message to an OpenAI model as the authors' chat library does."""
 
-# Generation parameters that are part of a run's signatures if they are set.
-GENERATION = (
-    *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
-    *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
-)
-
 
 def _versions(pattern: str, low: tuple[int, ...], high: tuple[int, ...]) -> Callable[[str], bool]:
     """Return whether a value contains a version in ``low <= version < high`` (the first group)."""

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fanoutqa.judge import MAX_ANSWER_CHARACTERS
-from qabench.benchmarks.fanoutqa.official import DECLARATIONS, GENERATION
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.data.predictions import Prediction, Predictions, read_predictions, some
 from qabench.data.rows import read_json
 from qabench.errors import DataError, InputError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.signature import deviations, parse, signature
+from qabench.evaluation.signature import asked_part, deviations, signature_name
 from qabench.io.files import write_text
 
 SETTINGS = ("closedbook", "openbook", "evidenceprovided")
@@ -122,15 +121,10 @@ def _read_answers(run: Path | Evaluation, setting: str) -> tuple[Predictions, li
 def run_deviations(run: Evaluation) -> list[str]:
     """Return how a run differs from the authors' runs: prompt, protocol, parameters, questions; [] if equal."""
     if line := run.signatures.get("run"):
-        parameters = {name: value for name, value in run.arguments.items() if name in GENERATION}
-        score, fields = parse(line)
-        fields.pop("qabench", None)
-        sentences = deviations(signature(score, **fields | parameters), DECLARATIONS[score])
+        sentences = deviations(line, run.declarations[signature_name(line)])
     else:
         sentences = ["the log does not contain the prompt and the protocol"]
-    asked = len({record.id for record in run.records})
-    if run.available is not None and asked < run.available:
-        sentences.append(f"{asked} of {run.available} questions were asked")
+    sentences += asked_part(len({record.id for record in run.records}), run.available)
     if run.status != "success":
         sentences.append(f"the run did not finish ({run.status})")
     return sentences

@@ -27,6 +27,7 @@ class Fastbook(Benchmark):
 
     name = "fastbook"
     title = "fastbook-benchmark"
+    families_without_model = ("retrieval",)
     settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
     part = "chapters"
     metrics = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
@@ -70,7 +71,11 @@ class Felm(Benchmark):
 
     name = "felm"
     title = "FELM"
-    settings = tuple(Setting(name, "felm", about, {"method": name}) for name, about in _METHODS.items())
+    settings = tuple(
+        Setting(name, "felm", about, {"method": name}, solver=("qabench/find_errors",))
+        for name, about in _METHODS.items()
+    )
+    generation_fields = MappingProxyType({"sampling_temperature": "temperature"})
     part = "domains"
     metrics = (
         *_metrics("", "", "segments"),

@@ -1,0 +1,124 @@
+"""What happened in a run, from the fields of Inspect's log, for its signatures; see ``qabench.tasks.facts``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from qabench.benchmarks import Setting, benchmark
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation
+from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, asked_field, digest, parse, with_fields
+from qabench.io.tables import printable
+from qabench.tasks.facts import EVAL_CONFIG, EVAL_SPEC, GENERATE_CONFIG, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED, Facts
+
+NO_MODEL = "none/none"  # Inspect's name
+MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
+SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
+_ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
+_REQUIRED = ("benchmark", "config", "setting", "data")  # fields of the metadata that signatures also have
+
+
+def facts_of(log: Any) -> dict[str, Any]:
+    """Return the fields of a log that its run's scores depend on, by their name in signatures."""
+    spec = log.eval
+    generation = spec.model_generate_config.merge(log.plan.config)
+    facts = _signed(generation.model_dump(mode="json", exclude_none=True), GENERATE_CONFIG)
+    facts |= _signed(spec.config.model_dump(mode="json", exclude_none=True), EVAL_CONFIG)
+    facts |= _signed(spec.model_dump(mode="json", exclude_none=True, exclude={"model_args"}), EVAL_SPEC)
+    arguments = {name.replace("-", "_"): value for name, value in spec.model_args.items()}
+    signed = _signed(arguments, MODEL_ARGS).items()
+    # The text of an argument that is not in the table could be a secret.
+    facts |= {MODEL_ARG + name: value if name in MODEL_ARGS else digest([str(value)]) for name, value in signed}
+    return facts
+
+
+def _signed(values: Mapping[str, Any], table: Facts) -> dict[str, Any]:
+    return {
+        name: value if isinstance(value, str | int | float) else digest([value])
+        for name, value in values.items()
+        if value not in ({}, []) and table.get(name, (SIGNED,))[0] != UNSIGNED
+    }
+
+
+def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
+    """Return the evaluation with what its log says about the run and its questions in the signatures.
+
+    Raises:
+        InputError: the log's metadata contradicts its task or its signatures.
+    """
+    setting = _setting_of(log, evaluation.path)
+    scorer, facts = benchmark(evaluation.benchmark), facts_of(log)
+    questions = asked_field(map(str, log.eval.dataset.sample_ids or ()))
+    signatures = {}
+    for family, line in evaluation.signatures.items():
+        try:
+            fields = parse(line)[1]
+        except InputError:  # an edited one, which is a deviation
+            signatures[family] = line
+            continue
+        _check_metadata(log, fields, evaluation.path)
+        renamed = {option: name for name, option in scorer.generation_fields.items() if name in fields}
+        happened = {renamed.get(name, name): value for name, value in facts.items()}
+        of_model = {} if family in scorer.families_without_model else happened
+        signatures[family] = with_fields(line, **of_model, asked=questions)
+    added = {name: IRRELEVANT if _is_of_system(name) else _ADDED for name in facts if name not in GENERATE_CONFIG}
+    declarations = {name: {**added, **fields} for name, fields in evaluation.declarations.items()}
+    evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
+    solver = _solver_of(log, setting)
+    return with_solver(evaluation, solver) if solver else evaluation
+
+
+def _is_of_system(name: str) -> bool:
+    return MODEL_ARGS.get(name.removeprefix(MODEL_ARG), (SIGNED,))[0] == SYSTEM
+
+
+def _setting_of(log: Any, path: str) -> Setting:
+    """Return the setting of a log's task. Raises InputError if the metadata has another one."""
+    spec, scorer = log.eval, benchmark(log.metadata["benchmark"])
+    task = spec.task.rpartition("/")[2]
+    settings = [setting for setting in scorer.settings if setting.task == task]
+    if not settings:
+        raise InputError(f"{path} is the log of {printable(spec.task)!r}, which is not a task of {scorer.title}")
+    settings = [setting for setting in settings if setting.arguments.items() <= spec.task_args.items()] or settings
+    name = log.metadata["setting"]
+    # Some settings are named with an option, such as "rag bm25".
+    if name != settings[0].name and not name.startswith(f"{settings[0].name} "):
+        raise _contradiction(path, "setting", name, settings[0].name)
+    return settings[0]
+
+
+def _check_metadata(log: Any, fields: Mapping[str, str], path: str) -> None:
+    for name in _REQUIRED:
+        if name in fields and name in log.metadata and fields[name] != log.metadata[name]:
+            raise _contradiction(path, name, log.metadata[name], fields[name])
+
+
+def _contradiction(path: str, name: str, of_metadata: str, of_run: str) -> InputError:
+    return InputError(
+        f"{path} contradicts itself: its metadata has the {name} {printable(str(of_metadata))!r}, its run "
+        f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
+    )
+
+
+def _solver_of(log: Any, setting: Setting) -> str:
+    """Return the name of a solver that is not the setting's own; "" for the setting's own."""
+    spec, steps = log.eval, log.plan.steps
+    if named := log.metadata.get("solver"):
+        return str(named)
+    names = [step.solver for step in steps]
+    if spec.solver is None and tuple(names) == setting.solver and log.plan.finish is None:
+        return ""
+    what = [[step.params for step in steps], spec.solver_args, log.plan.finish and log.plan.finish.solver]
+    return f"{'+'.join(names) or 'unknown'}-{digest([str(what)])}"
+
+
+def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
+    """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
+    signatures = {name: with_fields(line, solver=solver) for name, line in evaluation.signatures.items()}
+    declared: dict[str, Declaration] = {
+        name: {**fields, "solver": SOLVER} for name, fields in evaluation.declarations.items()
+    }
+    model = solver if evaluation.model == NO_MODEL else evaluation.model
+    return replace(evaluation, model=model, setting="agent", signatures=signatures, declarations=declared)
