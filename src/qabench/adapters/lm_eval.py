@@ -15,7 +15,7 @@ from qabench.evaluation import MISSING, Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
-from qabench.evaluation.signature import deviations, signature_name
+from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
 from qabench.loading import load_dataset
 
 NOT_SIGNED = ("until", "do_sample")  # stop strings that no answer contains; whether it samples follows from temperature
@@ -36,6 +36,8 @@ class QabenchTask(ConfigurableTask):
     def __init__(self, config: dict[str, Any]) -> None:
         # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
+        self._ids = [question.id for question in self.questions.rows]
+        self._asked = self._ids
         self._sign()
 
     @cached_property
@@ -77,6 +79,13 @@ class QabenchTask(ConfigurableTask):
         """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
         super().set_config(key, value, update)
         self._sign()
+
+    def build_all_requests(self, **options: Any) -> None:
+        """Build the requests for the questions that ``--limit`` or ``--samples`` select, and sign which they are."""
+        selected = options.get("samples")
+        self._asked = self._ids[: options.get("limit")] if selected is None else [self._ids[i] for i in selected]
+        self._sign()
+        super().build_all_requests(**options)
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Load the rows from verified files; the harness would load them from the Hub."""
@@ -127,8 +136,13 @@ class QabenchTask(ConfigurableTask):
         about = {"benchmark": self.benchmark.name, **self.questions.fields, **self.asking.fields(), **generation}
         signatures = self.scorer.signatures([], about)
         declarations = self.benchmark.declarations()
-        lines = {group: signatures[group] for group in self.benchmark.default_families}
-        sentences = {group: deviations(line, declarations[signature_name(line)]) for group, line in lines.items()}
+        questions = asked_field(self._asked)
+        groups = self.benchmark.default_families
+        lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
+        part = asked_part(len(self._asked), len(self._ids))
+        sentences = {
+            group: deviations(line, declarations[signature_name(line)]) + part for group, line in lines.items()
+        }
         self.config.metadata |= {"signatures": lines, "deviations": sentences}
 
 

@@ -36,7 +36,7 @@ GENERATE_CONFIG: Facts = {
     **dict.fromkeys(("max_connections", "adaptive_connections", "batch"), _SPEED),
     **dict.fromkeys(("temperature", "top_p", "top_k", "max_tokens", "stop_seqs", "best_of", "seed"), _SAMPLING),
     **dict.fromkeys(("frequency_penalty", "presence_penalty", "logit_bias"), _SAMPLING),
-    "num_choices": (UNSIGNED, "only the first choice is read"),
+    "num_choices": (SIGNED, "only the first of several replies is read"),
     **dict.fromkeys(("logprobs", "top_logprobs", "prompt_logprobs"), _PROBABILITIES),
     "system_message": (SIGNED, "changes the prompt"),
     **dict.fromkeys(("parallel_tool_calls", "internal_tools"), _TOOLS),
