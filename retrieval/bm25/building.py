@@ -17,8 +17,8 @@ import xxhash
 from qabench.errors import InputError
 from qabench.retrieval.bm25.counts import TermCounter, TermCounts, ranges
 from qabench.retrieval.bm25.formulas import RANK_BM25, Parameters, RankBm25Search
-from qabench.retrieval.bm25.search import Array, Floats, Mask, Postings, Results, Search
-from qabench.retrieval.bm25.tokenizers import Tokenizer
+from qabench.retrieval.bm25.search import Array, Floats, Mask, Part, Postings, Results, Search
+from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
@@ -26,6 +26,7 @@ ROWS_A_READ = 256
 ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
 POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
 RARE = 256  # fewer postings than these are weighed together with those of other terms
+TERMS_PER_QUERY = 16  # of the vocabulary, that can be put into a hash table in the time that it saves for a query
 FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
 
@@ -253,6 +254,8 @@ class InvertedScorer:
         self.rank_bm25 = bool(documents)
         self._search = RankBm25Search(self.postings, documents, parameters) if documents else Search(self.postings)
         self._queries = math.inf if documents else 0.0  # so far; infinite once the search is chosen
+        self._encoded = 0  # queries in batches so far
+        self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return InvertedScorer, (self.counts, self.parameters)
@@ -268,12 +271,30 @@ class InvertedScorer:
             self._choose_search(1)
         return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
-    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
-        """Call ``Search.top_all``."""
+    def top_all(self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None) -> list[Results]:
+        """Return the k best documents in ``mask`` for each query."""
         k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if self._queries < math.inf:
-            self._choose_search(len(ends) - 1)
-        return self._search.top_all(terms, ends, k, mask) if k else [([], [])] * (len(ends) - 1)
+            self._choose_search(len(texts))
+        if not k:
+            return [([], [])] * len(texts)
+        return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
+
+    def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
+        """Return a function that returns the terms of some texts; compiled, if that saves more time than it costs."""
+        self._encoded += len(texts)
+        if (
+            type(tokenizer) is not Words
+            or not self._search.compiled
+            or self._encoded * TERMS_PER_QUERY < len(self.vocabulary)
+        ):
+            terms, ends = encode(tokenizer, texts, self.vocabulary.get)
+            return lambda first, last: (terms, ends[first : last + 1])
+        from qabench.retrieval.bm25.compiled_words import WordTable, joined
+
+        self._table = table = self._table or WordTable(self.vocabulary)
+        data, bounds = joined(tokenizer, texts)
+        return lambda first, last: table.encode(data, bounds[first : last + 1])
 
     def _numbers(self, terms: Sequence[str]) -> list[int]:
         get = self.vocabulary.get

@@ -21,14 +21,26 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
-from qabench.retrieval.bm25.search import MISSING, MOST_TOTAL, SMALL, Array, Floats, Mask, Postings, Results, Search
+from qabench.retrieval.bm25.search import (
+    MISSING,
+    MOST_TOTAL,
+    SMALL,
+    Array,
+    Floats,
+    Mask,
+    Part,
+    Postings,
+    Results,
+    Search,
+)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (1000, 4096)  # fewest: threads start slowly; most: Ctrl-C
+# Queries: fewest, as threads start slowly; and most, so that threads take Python's lock at different times.
+QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (500, 500)
 NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
@@ -261,15 +273,10 @@ def _search(header: int, terms: int, count: int, mask: int, k: int, positions: i
 
 
 @compiled
-def _search_all(
-    header: int, terms: int, ends: int, first: int, last: int, mask: int, k: int, positions: int, scores: int
-) -> int:
-    """Search for the queries from ``first`` to before ``last``; see ``_search``.
-
-    The terms of query i are those from ``ends[i]`` to before ``ends[i + 1]``.
-    """
-    bounds = carray(_pointer(ends, np.int64(0)), last + 1)
-    for i in range(first, last):
+def _search_all(header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
+    """Search for ``count`` queries; see ``_search``. Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``."""
+    bounds = carray(_pointer(ends, np.int64(0)), count + 1)
+    for i in range(count):
         begin, offset = bounds[i], 8 * i * k
         _search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset)
     return 0
@@ -289,6 +296,8 @@ class Best(threading.local):
 
 class CompiledSearch(Search):
     """``Search`` by compiled functions. Raises RuntimeError if numba finds no writable folder for its cache."""
+
+    compiled = True
 
     def __init__(self, postings: Postings) -> None:
         super().__init__(postings)
@@ -314,18 +323,18 @@ class CompiledSearch(Search):
             _search(self._address, *arguments)
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
-    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
         """Return the results of ``Search.top_all``; a thread per processor if there are many queries."""
-        size = len(ends) - 1
-        self.fill(np.flatnonzero(np.bincount(terms)).tolist())
-        positions, scores = np.empty((size, k), dtype=np.int64), np.empty((size, k))
-        queries = _address(terms), _address(ends)
-        options = _address(mask), k, _address(positions), _address(scores)
 
         def run(first: int) -> list[Results]:
-            last = min(first + step, size)
-            _search_all(self._address, *queries, first, last, *options)
-            return list(zip(positions[first:last].tolist(), scores[first:last].tolist(), strict=True))
+            terms, ends = part(first, min(first + step, size))
+            own = terms[ends[0] : ends[-1]]
+            self.fill(own[self.rows[own] == MISSING])
+            count = len(ends) - 1
+            positions, scores = np.empty((count, k), dtype=np.int64), np.empty((count, k))
+            queries = _address(terms), _address(ends), count
+            _search_all(self._address, *queries, _address(mask), k, _address(positions), _address(scores))
+            return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         processors = len(os.sched_getaffinity(0))
         fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL

@@ -30,7 +30,7 @@ from qabench.retrieval.bm25.building import (
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.search import Floats, Ints, Mask, Results
 from qabench.retrieval.bm25.storage import load, save
-from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode, name_of, tokenize, words
+from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of, tokenize, words
 
 HITS_SHOWN = 10  # by print and in notebooks
 
@@ -189,9 +189,8 @@ class BM25Index(Displayed):
     ) -> list[Hits]:
         """Call ``search`` for each query, in one compiled call; many queries are shared by a thread per processor."""
         k, allowed = checked_k(k), self._mask(mask, where)
-        texts = checked_queries(queries)
-        terms, ends = encode(self.tokenizer, texts, self._scorer.vocabulary.get)
-        return list(map(self._hits, self._scorer.top_all(terms, ends, k, allowed)))
+        best = self._scorer.top_all(self.tokenizer, checked_queries(queries), k, allowed)
+        return [Hits(*result) for result in best] if self._origin.positions is None else list(map(self._hits, best))
 
     def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
         """Add documents to the index, which is then the same as one that is built from all documents.
@@ -352,7 +351,10 @@ def checked_k(k: int) -> int:
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
-    return list(checked_strings(queries, "query"))
+    texts = [] if isinstance(queries, str) else list(queries)
+    if texts and set(map(type, texts)) == {str}:
+        return texts
+    return list(checked_strings(texts or queries, "query"))
 
 
 def _from(data: Any, first: int) -> Any:

@@ -27,6 +27,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 Results = tuple[list[int], list[float]]  # positions and scores of a query's best documents, best first
+Part = Callable[[int, int], tuple[Array, Array]]  # the terms and ends of some queries, see ``Search.top_all``
 
 SMALL = 2000  # documents; fewer are scored exhaustively
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
@@ -79,6 +81,8 @@ class Search:
         unit: see the module.
         most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less; see Rounding.
     """
+
+    compiled = False
 
     def __init__(self, postings: Postings) -> None:
         self.postings = postings
@@ -124,12 +128,16 @@ class Search:
         best, scores = top(self._scores_of(terms, near), k)
         return near[best].tolist(), scores
 
-    def top_all(self, terms: Array, ends: Array, k: int, mask: Mask | None) -> list[Results]:
-        """Return the results of ``top`` for many queries; query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``."""
-        bounds = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        return [self.top(terms[start:end].tolist(), k, mask) for start, end in bounds]
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
+        """Return the results of ``top`` for queries from 0 to before ``size``.
 
-    def fill(self, terms: Sequence[int]) -> None:
+        ``part(first, last)`` returns the terms of some of them, and the start of each query's terms and the end of the
+        last.
+        """
+        terms, ends = part(0, size)
+        return [self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())]
+
+    def fill(self, terms: Sequence[int] | Array) -> None:
         """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
         if MISSING not in self.rows[terms].tolist():
             return

@@ -225,4 +225,9 @@ def test_threads_and_processes_share_an_index() -> None:
     copy = pickle.loads(pickle.dumps(index))
     with ThreadPoolExecutor(8) as executor:  # which compute the bytes of frequent terms at once
         assert list(executor.map(lambda query: copy.search(query, 5), queries)) == expected
-    assert index.search_batch(queries, 5) == expected
+    for _ in range(30):  # the words of later batches are found by compiled code
+        assert index.search_batch(queries, 5) == expected
+    assert index._scorer._table is not None
+    added = [f"{query} new" for query in queries[:9]]
+    index.add(added)
+    assert index.search_batch(added, 5) == [index.search(query, 5) for query in added]

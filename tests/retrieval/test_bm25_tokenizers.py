@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, FanOutQAWords, Words
-from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, from_spec, name_of, words
+from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, encode, from_spec, name_of, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 
@@ -34,6 +34,23 @@ def test_every_character() -> None:
     for first in range(0, 0x20000, 256):
         texts = [f"A{chr(code)}b" for code in range(first, first + 256)]
         assert encoded(words, texts) == [words(text) for text in texts]
+
+
+TOKENIZERS = [Words(), Words("english"), Words(["cat"])]
+
+
+@pytest.mark.usefixtures("with_numba")
+@pytest.mark.parametrize("tokenizer", TOKENIZERS)
+@given(texts=st.lists(st.text(st.characters(), max_size=30) | st.text("the cat Running_İa ,", max_size=30), max_size=6))
+@example(texts=[ODD, "", "  ", " a  b ", ODD.upper(), "The CAT", "x" * 300])
+def test_compiled_code_finds_the_same_terms(tokenizer: Words, texts: list[str]) -> None:
+    from qabench.retrieval.bm25.compiled_words import WordTable, joined
+
+    terms = list(dict.fromkeys(term for text in [*texts[1:], "a cat x"] for term in tokenizer(text)))
+    numbers, ends = WordTable(terms).encode(*joined(tokenizer, texts))
+    expected, expected_ends = encode(tokenizer, texts, {term: number for number, term in enumerate(terms)}.get)
+    assert numbers.tolist() == expected.tolist()
+    assert ends.tolist() == expected_ends.tolist()
 
 
 @given(st.lists(st.text("the cat running İa ,", max_size=30), max_size=6))
