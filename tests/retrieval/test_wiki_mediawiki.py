@@ -9,7 +9,6 @@ import mediawiki_server
 import pytest
 from mediawiki_server import MediaWikiServer
 
-from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -100,7 +99,7 @@ def test_equals_the_official_package_s_text(wiki: MediaWiki, server: MediaWikiSe
         parameters = {"format": "json", "action": "parse", "oldid": evidence["revid"], "prop": "text"}
         html = httpx2.get(server.api, params=parameters).json()["parse"]["text"]["*"]
         assert wiki_content(evidence) == utils.markdownify(html)
-        assert WikiCache().path(evidence["pageid"]).read_text(encoding="utf-8") == utils.markdownify(html)
+        assert wiki.cache.path(evidence["pageid"]).read_text(encoding="utf-8") == utils.markdownify(html)
 
 
 def test_search(wiki: MediaWiki) -> None:
@@ -134,4 +133,4 @@ def test_redirects_younger_than_the_epoch(wiki: MediaWiki) -> None:
 def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], reason: str) -> None:
     with pytest.raises(PageMissing, match=reason):
         wiki_content(evidence)
-    assert not list(WikiCache().folder.glob("*.md"))
+    assert not list(wiki.cache.folder.glob("*.md"))

@@ -71,7 +71,7 @@ def test_labels_of_a_config_are_resumed_and_scored(
     text = capsys.readouterr().out
     assert "autoais_macro" in text and "autoais_agreement.not_complete.f1" in text and "rouge" not in text
     assert "By system" in text and "bing_chat" in text
-    assert re.search(r"not official \(autoais, autoais_agreement\): labels: tiny@0:float32", text)
+    assert re.search(r"not official \(autoais, autoais_agreement\): labels: stated:tiny@0:float32", text)
     rows, asked = lines(out), labeler.asked
     assert len(rows) == 8 and all(claim["label"] in "YN" for row in rows for claim in row["claims"])
     out.write_text("".join(json.dumps(row) + "\n" for row in rows[:5]) + '{"id": "cut')

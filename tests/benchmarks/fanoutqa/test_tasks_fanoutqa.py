@@ -28,7 +28,7 @@ from qabench.benchmarks.fanoutqa.window import (
     token_counter,
 )
 from qabench.errors import InputError
-from qabench.retrieval.wiki.cache import WikiCache
+from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.runs.log import read_run
 
 PLANETS = "463f5c17d453c3d3"  # needs the pages Giant planet, Jupiter, Saturn, Uranus and Neptune
@@ -148,7 +148,7 @@ def test_an_unreachable_wiki_fails_the_sample(
     assert sample.error and "qabench wiki prefetch" in sample.error.message
     assert (sample.scores or {})["fanoutqa"].value == ALL_ZERO
     # With the pages in the cache, there are no requests.
-    cache = WikiCache()
+    cache = MediaWiki().cache
     rows = sample.metadata["necessary_evidence"]
     for number, row in enumerate(rows, start=10**6):
         pageid = row["pageid"] or number
