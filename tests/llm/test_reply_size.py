@@ -95,6 +95,15 @@ def test_a_run_does_not_read_300_mb(
     assert httpx2.AsyncClient.send is before
 
 
+@pytest.mark.slow  # imports Inspect
+def test_an_echoed_key_is_not_written_to_the_log(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_API_KEY", "sk-0123456789")
+    echo = gzip.compress(json.dumps({"error": {"message": "sk-0123456789 is wrong"}}).encode())
+    with pytest.raises(Exception, match=r"\[redacted\] is wrong") as caught:
+        of_inspect(server, Fault(400, headers=GZIPPED, body=echo), stream=False)
+    assert "sk-0123456789" not in str(caught.value)
+
+
 def test_a_list_of_models_of_300_mb_is_not_read(server: OpenAIServer) -> None:
     server.models = huge()
     assert models_at(server.base_url) == []

@@ -141,8 +141,9 @@ class HttpClient:
         """Send one request, and yield its response, whose body must be read inside the block. HttpError without one."""
         import httpx2
 
-        from qabench.io.transport import MAX_REDIRECTS, TooLarge
+        from qabench.io.transport import MAX_REDIRECTS, BodyTooLarge
 
+        self._sleep(0.0)  # raises if the client is closed
         method = "GET" if json is None else "POST"
         try:
             session = self._opened()
@@ -158,7 +159,7 @@ class HttpClient:
             detail = f"no complete answer within {self.seconds:g} s, or nothing for {self.silent_seconds:g} s"
             unreachable = isinstance(error, httpx2.ConnectTimeout) and not known
             raise HttpError("timeout", detail, transient=True, unreachable=unreachable) from error
-        except TooLarge as error:
+        except BodyTooLarge as error:
             raise HttpError("too large", str(error)) from error
         except httpx2.TooManyRedirects as error:
             raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}") from error

@@ -53,7 +53,7 @@ class Limits:
     addresses: Literal["any", "public", "private"] = "any"
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """A body has more bytes than allowed. Clients would repeat a request that ends with an error of httpx2."""
 
 
@@ -148,14 +148,14 @@ def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
 
 
 def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
-    """Return a response of httpx2 or httpx that raises TooLarge when more bytes of its body are read.
+    """Return a response of httpx2 or httpx that raises BodyTooLarge when more bytes of its body are read.
 
     Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises is read as UTF-8.
     """
     response.headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
         response.encoding = "utf-8"
-    error = TooLarge(problem or f"more than {max_bytes:,} bytes")
+    error = BodyTooLarge(problem or f"more than {max_bytes:,} bytes")
     for name, counted in (
         ("iter_raw", _counted),
         ("iter_bytes", _counted),
@@ -167,7 +167,7 @@ def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
 
 
 def _counted(
-    read: Callable[..., Iterator[bytes]], left: int, error: TooLarge, chunk_size: int | None = None
+    read: Callable[..., Iterator[bytes]], left: int, error: BodyTooLarge, chunk_size: int | None = None
 ) -> Iterator[bytes]:
     for chunk in read(chunk_size):
         left -= len(chunk)
@@ -177,7 +177,7 @@ def _counted(
 
 
 async def _acounted(
-    read: Callable[..., AsyncGenerator[bytes, None]], left: int, error: TooLarge, chunk_size: int | None = None
+    read: Callable[..., AsyncGenerator[bytes, None]], left: int, error: BodyTooLarge, chunk_size: int | None = None
 ) -> AsyncIterator[bytes]:
     async with aclosing(read(chunk_size)) as chunks:
         async for chunk in chunks:

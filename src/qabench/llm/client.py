@@ -315,7 +315,7 @@ class ChatClient:
         """Return a function that counts the openai package's calls, limits their time, and checks the replies."""
         import httpx2
 
-        from qabench.io.transport import TooLarge
+        from qabench.io.transport import BodyTooLarge
 
         async def send(request: Any, **options: Any) -> Any:
             if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
@@ -334,7 +334,7 @@ class ChatClient:
                     response.headers["x-should-retry"] = "false"
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(str(error), request=request) from error
-            except TooLarge:
+            except BodyTooLarge:
                 return _response(request, too_large(self.max_bytes))
             except HttpError as error:  # a redirect to another host
                 return _response(request, str(error))

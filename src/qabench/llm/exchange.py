@@ -14,7 +14,7 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
-from qabench.io.tables import quoted
+from qabench.io.tables import quoted, redacted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
@@ -163,24 +163,28 @@ def limited_replies() -> Iterator[None]:
 
 
 def _limited(unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]) -> Callable[..., Awaitable[Any]]:
-    from qabench.io.transport import TooLarge, make_safe
+    from qabench.io.transport import BodyTooLarge, make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
         response = await unlimited(client, request, stream=True, **options)
         make_safe(response, most, too_large(most))
         if stream:
             return response
-        status, problem = 0, ""
         try:
             await response.aread()
             if response.is_success and request.url.path.endswith("/completions"):
                 read_document(response.text, most)
-        except TooLarge as error:
-            status, problem = 413, str(error)
-        except UnreadableReply as error:
-            status, problem = 400, str(error)
+            if response.is_success:
+                return response
+            # Inspect writes what a server says about a failure to the log.
+            status, headers, body = response.status_code, response.headers, redacted(response.text)
+            headers.pop("content-encoding", None)
+            headers["content-type"] = headers.get("content-type", "").partition(";")[0]  # its text is UTF-8 now
+        except (BodyTooLarge, UnreadableReply) as error:
+            status, headers = 413 if isinstance(error, BodyTooLarge) else 400, {}
+            body = json.dumps({"error": {"message": str(error)}})
         finally:
             await response.aclose()
-        return kind(status, json={"error": {"message": problem}}, request=request) if problem else response
+        return kind(status, headers=headers, content=body.encode(), request=request)
 
     return send
