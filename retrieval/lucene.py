@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import TEXTS, Document, DocumentHits, document_of
 from qabench.retrieval.java import in_java, start_java
 
+CHECKSUM = 8  # bytes at the end of each file: the CRC-32 of all bytes before, as a 64-bit number
 OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how to read it
     "in the future": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
     "TooNew": "a newer Lucene wrote it: pip install 'pyserini>=2', with Python 3.12 or later",
@@ -47,6 +51,7 @@ class LuceneIndex:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.name = f"{self.folder.resolve().name}@{_commit(self.folder)}"
+        _verify(self.folder)
         self._searcher, self._size = in_java(self._open)
 
     def __len__(self) -> int:
@@ -98,6 +103,8 @@ class LuceneIndex:
 
     def _document(self, stored: Any) -> Document:
         """Return a document from Lucene's stored fields."""
+        if stored is None:  # Anserini hides the exception
+            raise InputError(f"{self.folder} is damaged: a document in it cannot be read; build it again")
         id, raw, contents = (stored.get(name) for name in ("id", "raw", "contents"))
         of_id, of_raw = _object(id), _object(raw)
         text = {"text": raw} if raw is not None and of_raw is None else {}
@@ -123,6 +130,26 @@ def _commit(folder: Path) -> str:
         )
     newest = max(commits, key=lambda path: (len(path.name), path.name))
     return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]
+
+
+def _verify(folder: Path) -> None:
+    """Compare the files of an index with their checksums, once until they change. Lucene does not when it searches."""
+    files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
+    stats = [(path.name, path.stat()) for path in files]
+    state = repr([str(folder.resolve()), *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)])
+    record = cache_dir() / "checked-lucene-indexes" / hashlib.sha256(state.encode()).hexdigest()[:32]
+    if record.exists():
+        return
+    for path in files:
+        with path.open("rb") as file:
+            rest, crc = path.stat().st_size - CHECKSUM, 0
+            while rest > 0 and (chunk := file.read(min(rest, 1 << 20))):
+                crc = zlib.crc32(chunk, crc)
+                rest -= len(chunk)
+            if rest or crc != int.from_bytes(file.read(), "big"):
+                raise InputError(f"{path} is damaged: its content does not match its checksum; build the index again")
+    with suppress(QabenchError):  # a cache that cannot be written
+        write_text(record, state)
 
 
 def _object(text: str | None) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -45,6 +46,17 @@ def index(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> LuceneI
     folder = tmp_path_factory.mktemp("lucene") / "index"
     lucene_build.build_lucene([{"id": f"d{i:03}", "contents": text} for i, text in enumerate(texts)], folder)
     return LuceneIndex(folder)
+
+
+@pytest.mark.parametrize("pattern", ["*.nvd", "*.doc", "*.fdt", "*.si", "segments_*"])
+def test_a_damaged_index_is_an_error(index: LuceneIndex, tmp_path: Path, pattern: str) -> None:
+    folder = shutil.copytree(index.folder, tmp_path / "index")
+    (path,) = folder.glob(pattern)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="does not match its checksum; build the index again"):
+        LuceneIndex(folder)
 
 
 def bm25(query: str, texts: Sequence[str], k1: float = 0.9, b: float = 0.4) -> list[float]:
@@ -97,7 +109,7 @@ def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="is not a Lucene index: it has no file segments_N"):
             open_engine(f"lucene:{folder}")
     (tmp_path / "segments_1").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="cannot be opened as a Lucene index: "):
+    with pytest.raises(InputError, match="segments_1 is damaged: its content does not match its checksum"):
         open_engine(f"lucene:{tmp_path}")
 
 
