@@ -104,19 +104,21 @@ OPTIONS: dict[str, Any] = {
     **{"token_limit": 10**6, "seed": 7, "parallel_tool_calls": False, "reasoning_history": "all"},
     **{"extra_headers": {"X-Team": "secret"}, "extra_body": {"x": 1}},
 }
-ARGUMENTS = {"dtype": "float16", "quantization": "awq", "chat_template": "x.jinja", "never_seen": "secret"}
+ARGUMENTS = {"dtype": "float16", "chat_template": "/home/secret/x.jinja", "never_seen": "secret"}
+SYSTEM = {"revision": "main", "model_path": "/home/secret/weights"}  # signed, and any value is official
 HARMLESS = {"device": "cuda:1", "tensor-parallel-size": 2, "max_connections": 9, "timeout": 60, "api_key": "secret"}
 
 
 def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
     before = read_run(plain)
-    after = read_run(log_of(tmp_path, **OPTIONS, model_args=ARGUMENTS | HARMLESS))
-    names = {*OPTIONS, *(f"model_arg_{name}" for name in ARGUMENTS)}
+    after = read_run(log_of(tmp_path, **OPTIONS, model_args=ARGUMENTS | SYSTEM | HARMLESS))
+    names = {*OPTIONS, *(f"model_arg_{name}" for name in ARGUMENTS | SYSTEM)}
     for family, line in after.signatures.items():
         assert set(parse(line)[1]) - set(parse(before.signatures[family])[1]) == names
         assert "secret" not in line
     added = said(after) - said(before)
-    assert len(added) == len(names) - 1 and not any("seed" in sentence for sentence in added)  # at temperature 0
+    assert len(added) == len(OPTIONS) - 1 + len(ARGUMENTS)  # the seed has no effect at temperature 0
+    assert not any("seed" in sentence or "revision" in sentence for sentence in added)
 
 
 def test_an_honest_run_with_its_own_devices_is_official(mirror: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from qabench.tasks.facts import EVAL_CONFIG, EVAL_SPEC, GENERATE_CONFIG, MODEL_A
 
 NO_MODEL = "none/none"  # Inspect's name
 MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
+LONGEST = 80  # characters of an argument's text in a signature
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
 _REQUIRED = ("benchmark", "config", "setting", "data")  # fields of the metadata that signatures also have
@@ -28,10 +29,19 @@ def facts_of(log: Any) -> dict[str, Any]:
     facts |= _signed(spec.config.model_dump(mode="json", exclude_none=True), EVAL_CONFIG)
     facts |= _signed(spec.model_dump(mode="json", exclude_none=True, exclude={"model_args"}), EVAL_SPEC)
     arguments = {name.replace("-", "_"): value for name, value in spec.model_args.items()}
-    signed = _signed(arguments, MODEL_ARGS).items()
-    # The text of an argument that is not in the table could be a secret.
-    facts |= {MODEL_ARG + name: value if name in MODEL_ARGS else digest([str(value)]) for name, value in signed}
+    for name, value in _signed(arguments, MODEL_ARGS).items():
+        # The text of an argument that is not in the table could be a secret.
+        facts[MODEL_ARG + name] = _shown(value) if name in MODEL_ARGS else digest([str(value)])
     return facts
+
+
+def _shown(value: Any) -> Any:
+    """Return the name of a file or folder without its place, and a digest of a long text, such as a template."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > LONGEST:
+        return digest([value])
+    return value.rstrip("/").rpartition("/")[2] if value.startswith(("/", "~", ".")) else value
 
 
 def _signed(values: Mapping[str, Any], table: Facts) -> dict[str, Any]:
