@@ -38,7 +38,7 @@ IRRELEVANT = {
     | {"reasoning_effort", "reasoning_tokens", "effort"}
     | {"references", "questions"},  # with "data", from which they follow
     "expertqa": {"benchmark", "model", "method", "passages", "seed", "bootstrap_seed"},
-    "fastbook": {"chunker", "chunk_size", "overlap", "corpus", "method", "query", "model"},
+    "fastbook": {"chunker", "corpus", "method", "query", "model"},
 }
 UNOFFICIAL = {"expertqa_faithfulness", "fastbook_rouge"}  # whose other fields do not matter
 SCORES = [(name, score) for name in VALUES for score in benchmark(name).declarations()]

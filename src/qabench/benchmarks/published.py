@@ -16,7 +16,6 @@ from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS
-from qabench.evaluation.metric import Metric
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import LEADERBOARD, dataset_table, source_table
 
@@ -94,9 +93,16 @@ def own_entries(evaluation: Evaluation, names: Sequence[str], setting: str | Non
 
 
 def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
-    """Return the entries by group, the best first; equal scores have the same rank, deviating scores have none."""
+    """Return the entries by group, the best first; equal scores have the same rank, deviating scores have none.
+
+    Published scores without a setting, such as fastbook's, are comparable to scores of every setting.
+    """
+    all_entries = list(entries)
+    any_setting = {(entry.metric, entry.config) for entry in all_entries if not entry.setting}
     groups: dict[tuple[str, str, str, str], list[Entry]] = {}
-    for entry in entries:
+    for entry in all_entries:
+        if (entry.metric, entry.config) in any_setting:
+            entry = replace(entry, setting="")
         groups.setdefault(entry.group, []).append(entry)
     lower = {metric.name for metric in scorer.metrics if not metric.higher_is_better}
     rows = []
@@ -110,10 +116,10 @@ def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
 
 
 def ranks(evaluation: Evaluation) -> dict[str, str]:
-    """Return the rank of each score among published scores of the same setting and judge, in one sentence, by metric.
+    """Return the rank of each score among comparable published scores, in one sentence, by metric; see ``ranked``.
 
-    The setting of a file of predictions is unknown, so it is ranked in each setting. Scores that are not official, and
-    those to which no published score is comparable or available, have no rank.
+    Scores that are not official, and those to which no published score is comparable or available, have no rank. A
+    file of predictions has no setting, so it has a rank only where the published scores have none either.
     """
     metrics = {name: score.metric for name, score in evaluation.scores().items() if not evaluation.deviations(score)}
     if not metrics or not is_local(evaluation.benchmark):
@@ -122,33 +128,21 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
         entries = published_entries(evaluation.benchmark)
     except SourceError:  # a damaged file
         return {}
-    sentences = {own.metric: _rank(own, metrics[own.metric], entries) for own in own_entries(evaluation, list(metrics))}
-    return {name: sentence for name, sentence in sentences.items() if sentence}
+    scorer = benchmark(evaluation.benchmark)
+    sentences = {}
+    for own in own_entries(evaluation, list(metrics)):
+        rows = ranked([own, *(entry for entry in entries if entry.metric == own.metric)], scorer)
+        row = next(row for row in rows if row.n is not None)  # published scores have no n
+        group = [entry for entry in rows if entry.group == row.group]
+        if len(group) > 1:
+            sentences[own.metric] = f"{metrics[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
+    return sentences
 
 
-def _rank(own: Entry, metric: Metric, entries: Sequence[Entry]) -> str | None:
-    by_setting: dict[str, list[Entry]] = {}
-    for entry in entries:
-        same_setting = own.setting == PREDICTIONS or entry.setting in ("", own.setting)
-        if entry.metric == own.metric and entry.judge in ("", own.judge) and same_setting:
-            by_setting.setdefault(entry.setting, []).append(entry)
-    if not by_setting:
-        return None
-    places = "; ".join(_place(own.score, group, metric.higher_is_better) for group in by_setting.values())
-    configs = sorted({entry.config for group in by_setting.values() for entry in group} - {own.config})
-    warning = (
-        f". The published results are on {', '.join(configs)}, this one on {own.config}: different questions"
-        if configs
-        else ""
-    )
-    return f"{metric.title} {own.score:.4f} ranks {places}{warning}."
-
-
-def _place(score: float, entries: Sequence[Entry], higher_is_better: bool) -> str:
-    sign = 1 if higher_is_better else -1
-    place = 1 + sum(sign * entry.score > sign * score for entry in entries)
-    best = max(entries, key=lambda entry: sign * entry.score)
+def _place(own: Entry, group: Sequence[Entry]) -> str:
+    best = next(entry for entry in group if entry is not own)
     where = f"{best.setting}, " if best.setting else ""
     where += f"judged by {best.judge}, " if best.judge else ""
+    place = own.rank or 0
     suffix = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{suffix} of {len(entries) + 1} ({where}best published: {best.system} {best.score:.4f})"
+    return f"{place}{suffix} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"

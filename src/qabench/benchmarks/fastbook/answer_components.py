@@ -15,8 +15,12 @@ import numpy as np
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
 from qabench.io.environment import package_version
+from qabench.loading_scripts.fastbook.chunks import TOKEN
 from qabench.text.normalize import repaired
 
+CHUNK_SIZE = 500  # tokens of the author's chunks
+# The longest passage that may be one of them: the author's tokens, of cl100k, are not words and punctuation marks.
+MOST_TOKENS = 1.25 * CHUNK_SIZE
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 
 Component = Mapping[str, Any]
@@ -32,11 +36,13 @@ class AnswerComponentScores:
         ranks: for each question the first rank (from 1) at which each component that counts was retrieved; None if it
             is not within the largest cutoff. None for a question without components that count under the options.
         options: the options that were on; () gives the official scores.
+        longest: the number of tokens (words and punctuation marks) of the longest passage.
     """
 
     cutoffs: tuple[int, ...]
     ranks: tuple[Ranks | None, ...]
     options: tuple[str, ...]
+    longest: int = 0
 
     @property
     def skipped(self) -> int:
@@ -81,6 +87,7 @@ class AnswerComponentScores:
             "k": self.cutoffs,
             "repair": f"ftfy-{package_version('ftfy')}",
             "options": "+".join(self.options) or "official",
+            "longest": self.longest if self.longest > MOST_TOKENS else CHUNK_SIZE,
         }
 
 
@@ -117,12 +124,16 @@ def answer_component_scores(
     flags = (skip_empty_contexts, skip_extraneous, explicit_only)
     options = tuple(name for name, flag in zip(OPTIONS, flags, strict=True) if flag)
     ranks: list[Ranks | None] = []
+    texts: set[str] = set()
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         components = _components(reference, f"references[{i}]")
         counted = [component for component in components if _counts(component, options, f"references[{i}]")]
-        passages = [repaired(passage) for passage in _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]]
+        retrieved = _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]
+        texts.update(retrieved)
+        passages = [repaired(passage) for passage in retrieved]
         ranks.append(None if components and not counted else _ranks(counted, passages))
-    return AnswerComponentScores(cutoffs, tuple(ranks), options)
+    longest = max((len(TOKEN.findall(text)) for text in texts), default=0)
+    return AnswerComponentScores(cutoffs, tuple(ranks), options, longest)
 
 
 def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
