@@ -34,9 +34,8 @@ def scores_table(evaluation: Evaluation) -> str:
     """Return the scores with 95% intervals, as a Markdown table."""
     lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
     for name, score in evaluation.scores().items():
-        low, high = score.interval.low, score.interval.high
         deviations = "; ".join(evaluation.deviations(score)) or "it is official"
-        lines.append(f"| {name} | {score.interval.mean:.4f} | {low:.4f} to {high:.4f} | {score.n} | {deviations} |")
+        lines.append(f"| {name} | {score.interval.mean:.4f} | {score.interval.bounds()} | {score.n} | {deviations} |")
     return "\n".join(lines)
 
 

@@ -1,13 +1,15 @@
-"""Uncertainty of scores: bootstrap intervals, paired tests of systems, corrections.
+"""Uncertainty of scores: intervals, paired tests of systems, corrections.
 
-Everything here resamples *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
+Everything here uses *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
 of summed true and false positives, BLEU of summed n-gram counts. If one question gives several items (claims,
 segments), ``clusters`` names each item's question, and whole questions are drawn or swapped.
 
-Sources: Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13 (the percentile interval); Koehn,
-Statistical Significance Tests for Machine Translation Evaluation, EMNLP 2004 (paired bootstrap); Noreen,
-Computer-Intensive Methods for Testing Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization);
-Phipson and Smyth, Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
+Sources: Clopper and Pearson, The Use of Confidence or Fiducial Limits, 1934 (intervals of 0/1 scores); Korn and
+Graubard, Confidence Intervals for Proportions with Small Expected Number of Positive Counts, 1998 (intervals of other
+fractions); Efron and Tibshirani, An Introduction to the Bootstrap, 1993 (standard errors); Koehn, Statistical
+Significance Tests for Machine Translation Evaluation, EMNLP 2004 (paired bootstrap); Noreen, Computer-Intensive Methods
+for Testing Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization); Phipson and Smyth,
+Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil, exp, isclose, lgamma, log, log1p, sqrt
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from qabench.errors import InputError
+from qabench.io.tables import bounds_text
 
 __all__ = [
     "CORRECTIONS",
@@ -50,6 +56,9 @@ CORRECTIONS = ("holm", "bh", "none")
 # Sums in another order differ in their last digits: differences up to this share of the largest count as equal.
 ROUNDING = 1e-9
 PAIRS_AT_ONCE = 512  # bounds the memory of swapped sums
+# With fewer questions on which two systems differ, a randomization test is never significant: 2 / 2 ** 5 > 0.05.
+FEWEST_DIFFERING = 6
+Bounds = tuple[float, float] | tuple[None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +68,22 @@ class Interval:
     Attributes:
         mean: the score of all items: their mean, or the value of the function of ``bootstrap``.
         standard_error: the standard deviation of the resampled scores.
-        low: the interval's lower bound.
-        high: its upper bound.
+        low: the interval's lower bound; None if the items are too few or too equal for an interval.
+        high: its upper bound; None like ``low``.
         confidence: its level, between 0 and 1.
-        undefined: the share of resamples in which the score is undefined; they are not in the interval.
+        undefined: the share of resamples in which the score is undefined; they are not in the standard error.
     """
 
     mean: float
     standard_error: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     confidence: float
     undefined: float = 0.0
+
+    def bounds(self, form: str = ".4f") -> str:
+        """Return the bounds as text; see ``bounds_text``."""
+        return bounds_text(self.low, self.high, form)
 
 
 def bootstrap(
@@ -84,6 +97,8 @@ def bootstrap(
 ) -> Interval:
     """Return a score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
 
+    The standard error is that of the bootstrap. The bounds do not depend on the resamples; see ``score_bounds``.
+
     Args:
         statistics: one row of numbers per item, at least one; for F1 true positives, false positives and false
             negatives.
@@ -95,7 +110,7 @@ def bootstrap(
         seed: the same seed gives the same interval.
 
     Returns:
-        The score of all items and its interval; for a single item (or question) the interval is a point.
+        The score of all items and its interval, which has no bounds if the items do not allow them.
 
     Raises:
         InputError: no items, items with different numbers of statistics, a level outside (0, 1), or a score that is
@@ -124,7 +139,8 @@ def bootstrap_all(
         start = 0
         for i, (rows, function) in same.items():
             end = start + rows.shape[1]
-            intervals[i] = interval(observed[i], scores(function, sums[:, start:end]), confidence)
+            bounds = score_bounds(rows, function, observed[i], confidence)
+            intervals[i] = _interval(observed[i], bounds, scores(function, sums[:, start:end]), confidence)
             start = end
     return [intervals[i] for i in range(len(samples))]
 
@@ -137,29 +153,133 @@ def bootstrap_mean(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Interval:
-    """Return the mean of per-item scores with a bootstrap interval over items, or over questions (``clusters``).
+    """Return the mean of per-item scores with its interval over items, or over questions (``clusters``).
 
     With clusters it is still the mean over items: a question with more items has more weight. The other arguments and
     errors are those of ``bootstrap``.
 
     Examples:
         >>> interval = bootstrap_mean([1, 0, 1, 1])
-        >>> interval.mean, interval.low, interval.high
-        (0.75, 0.25, 1.0)
+        >>> interval.mean, interval.bounds()
+        (0.75, '0.1941 to 0.9937')
     """
     return bootstrap(table(values), mean, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
 
 
-def interval(observed: float, values: Array, confidence: float = CONFIDENCE) -> Interval:
-    """Return the percentile interval of the resampled scores, at least two of which must be defined."""
+def _interval(observed: float, bounds: Bounds, values: Array, confidence: float = CONFIDENCE) -> Interval:
+    """Return an interval with the standard error of the resampled scores, at least two of which must be defined."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2:
         raise InputError(
             f"the score is undefined (division by zero?) in all but {len(finite)} of {len(values)} resamples"
         )
-    low, high = np.quantile(finite, ((1 - confidence) / 2, (1 + confidence) / 2))
+    low, high = bounds
     undefined = 1 - len(finite) / len(values)
-    return Interval(observed, float(finite.std(ddof=1)), float(low), float(high), confidence, undefined)
+    return Interval(observed, float(finite.std(ddof=1)), low, high, confidence, undefined)
+
+
+def score_bounds(rows: Array, function: Function, observed: float, confidence: float) -> Bounds:
+    """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
+
+    The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the same interval at the
+    effective number of rows (Korn and Graubard): as many 0/1 scores as would have the variance of this score. Scores
+    that are not fractions have Student's t interval. The variance is that of the jackknife.
+
+    Two corrections are for few rows. One row with the largest possible variance is added to those of a fraction. The
+    degrees of freedom of Student's t follow from the kurtosis, so that they are few if few rows make up the variance.
+    """
+    own = scores(function, rows)
+    own = own[np.isfinite(own)]  # a question without claims has no score of its own
+    fractions = len(own) > 0 and bool(((own >= 0) & (own <= 1)).all())
+    if fractions and np.isin(own, (0, 1)).all() and isclose(own.mean(), observed, abs_tol=ROUNDING):
+        share = float(round(own.sum()) / len(own))
+        # The first error found weighs twice in F1, and the first claim supported may be one of many in its answer.
+        size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
+        return clopper_pearson(share * size, size, confidence)
+    left_out = scores(function, rows.sum(axis=0) - rows)
+    squares = (left_out - left_out.mean()) ** 2
+    variance = float(squares.sum()) * (len(rows) - 1) / len(rows)
+    if not variance > (ROUNDING * observed) ** 2:  # equal rows, or a score that one row makes undefined: NaN
+        return None, None
+    t = student_quantile(_degrees_of_freedom(squares), confidence)
+    if not fractions:
+        margin = t * sqrt(variance)
+        return observed - margin, observed + margin
+    if not 0 < observed < 1:
+        return None, None
+    # The variance as a share of that of 0/1 scores, without and with the added row.
+    share = variance * len(own) / (observed * (1 - observed))
+    share = max(share, (share * (len(own) - 1) + 1) / len(own))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    size = len(own) / share * (z / t) ** 2
+    if function is mean and share <= 1:
+        size = max(size, len(own))  # no mean of fractions varies more than one of 0/1 scores
+    return clopper_pearson(observed * size, size, confidence)
+
+
+def _degrees_of_freedom(squares: Array) -> float:
+    """Return the degrees of freedom of a variance by its own variance (Satterthwaite), at most n - 1, at least 1."""
+    total = float(squares.sum())
+    spread = float((squares**2).sum()) - total**2 / len(squares)
+    most = len(squares) - 1
+    return most if 2 * total**2 >= most * spread else max(1.0, 2 * total**2 / spread)
+
+
+def clopper_pearson(successes: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Return the exact interval of a proportion (Clopper and Pearson 1934); numbers need not be whole.
+
+    Examples:
+        >>> low, high = clopper_pearson(0, 2)
+        >>> low, round(high, 4)
+        (0.0, 0.8419)
+    """
+    tail = (1 - confidence) / 2
+    low = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
+    high = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
+    return low, high
+
+
+@lru_cache
+def student_quantile(freedom: float, confidence: float) -> float:
+    """Return the bound between which Student's t is with the given probability."""
+    x = beta_quantile(1 - confidence, freedom / 2, 0.5)
+    return sqrt(freedom * (1 - x) / x)
+
+
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """Return the quantile of the beta distribution, by Newton's method inside a shrinking bracket."""
+    low, high = 0.0, 1.0
+    mean = a / (a + b)
+    deviation = sqrt(mean * (1 - mean) / (a + b + 1))
+    x = mean + NormalDist().inv_cdf(probability) * deviation
+    log_beta = lgamma(a) + lgamma(b) - lgamma(a + b)
+    for _ in range(100):
+        if not low < x < high:
+            x = (low + high) / 2
+        if not low < x < high:  # adjacent numbers
+            break
+        excess = beta_probability(x, a, b) - probability
+        low, high = (low, x) if excess > 0 else (x, high)
+        density = exp((a - 1) * log(x) + (b - 1) * log1p(-x) - log_beta)
+        step = excess / max(density, 1e-300)
+        x -= step
+        if abs(step) <= 1e-10 * x:  # the error is now its square
+            break
+    return min(max(x, low), high)
+
+
+def beta_probability(x: float, a: float, b: float) -> float:
+    """Return the distribution function of the beta distribution at 0 < x < 1 (https://dlmf.nist.gov/8.17#v)."""
+    if x > (a + 1) / (a + b + 2):  # where the continued fraction converges slowly
+        return 1 - beta_probability(1 - x, b, a)
+    fraction = 1.0
+    for m in range(20 + ceil(sqrt(max(a, b))), 0, -1):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        fraction = 1 + even / (1 + odd / fraction)
+    fraction = 1 - (a + b) * x / ((a + 1) * fraction)
+    log_front = a * log(x) + b * log1p(-x) + lgamma(a + b) - lgamma(a) - lgamma(b)
+    return exp(log_front) / (a * fraction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +287,7 @@ class Difference:
     """The difference of two systems' scores on the same items (first minus second).
 
     Attributes:
-        interval: the difference and its paired bootstrap interval.
+        interval: the difference and its interval, which has 0 inside if p is not below 1 - confidence.
         p_value: two-sided; see the test that computed it.
     """
 
@@ -216,7 +336,6 @@ def paired_randomization(
     For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
     least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
     differ; otherwise over ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples + 1).
-    The interval in the result is that of the paired bootstrap, because this test does not provide one.
     The arguments and errors are those of ``paired_bootstrap``.
     """
     rows = _aligned(first, second, function, clusters)
@@ -249,7 +368,8 @@ def paired_tests(
 ) -> list[Difference]:
     """Return the differences of pairs of systems, aligned arrays (units, columns). All pairs use the same draws.
 
-    Resamples and swaps in which the function is undefined are left out.
+    Resamples and swaps in which the function is undefined are left out. The interval of a difference has the values
+    whose distance from it the test does not find significant.
 
     Raises:
         InputError: the function is undefined on the items.
@@ -262,12 +382,31 @@ def paired_tests(
         difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
         # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
         null, exact = (values - difference, False) if swapped is None else next(swapped)
-        null = null[np.isfinite(null)]
-        tolerance = ROUNDING * max(abs(difference), float(np.abs(null).max(initial=0)))
-        extreme = int(np.count_nonzero(np.abs(null) >= abs(difference) - tolerance))
-        p_value = extreme / len(null) if exact else (extreme + 1) / (len(null) + 1)
-        differences.append(Difference(interval(difference, values), p_value))
+        distances = np.abs(null[np.isfinite(null)])
+        tolerance = ROUNDING * max(abs(difference), float(distances.max(initial=0)))
+        extreme = int(np.count_nonzero(distances >= abs(difference) - tolerance))
+        p_value = extreme / len(distances) if exact else (extreme + 1) / (len(distances) + 1)
+        differing = np.count_nonzero((systems[first] != systems[second]).any(axis=1))
+        bounds: Bounds = None, None
+        if differing >= FEWEST_DIFFERING:
+            bounds = _difference_bounds(difference, distances, exact, tolerance)
+        differences.append(Difference(_interval(difference, bounds, values), p_value))
     return differences
+
+
+def _difference_bounds(difference: float, distances: Array, exact: bool, tolerance: float) -> Bounds:
+    """Return the values whose distance from a difference is not significant; (None, None) if every distance is.
+
+    The distances are those from zero under the null hypothesis, all possible ones if the test is exact.
+    """
+    size, level = len(distances), 1 - CONFIDENCE
+    needed = ceil(level * size) if exact else ceil(level * (size + 1)) - 1  # as many give p >= level
+    margin = float(np.partition(distances, size - needed)[size - needed]) if needed else 0.0
+    if not margin > tolerance:
+        return None, None
+    if margin >= abs(difference) - tolerance:  # equal but for rounding: zero is inside
+        margin = max(margin, abs(difference))
+    return difference - margin, difference + margin
 
 
 def _swapped(

@@ -84,8 +84,10 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     runs = {"a": weak + 0.3, "b": weak, "c": weak + rng.normal(0, 0.001, 200)}
     metric = Metric("acc.loose", "Loose accuracy", "", "acc")
     compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, metric)
-    ahead = "a has the best loose accuracy, 0.300 (95% CI 0.300 to 0.300, paired test, corrected p < 0.001, n = 200)"
     second = list(compared.systems)[1]
+    (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
+    test = f"0.300 (95% CI {interval.bounds('.3f')}, paired test, corrected p < 0.001, n = 200)"
+    ahead = f"a has the best loose accuracy, {test}"
     assert finding(compared) == f"{ahead} ahead of {second}; it is significantly better than all other systems."
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "; it is not significantly better than " in finding(compare(two, metric))
@@ -97,14 +99,14 @@ def test_the_finding_names_leader_difference_and_test() -> None:
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.0, 1.0]), 2)
+    row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.5, 0.5]), 2)
     extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
     (section,) = sections_of(three)
     monkeypatch.setattr(type(section.benchmark), "report_sections", lambda self, evaluations: extra)
     page = build_report(three, tmp_path).read_text(encoding="utf-8")
     assert "Type of error</h3>" in page and "Empty" not in page
     (numbers,) = written(tmp_path / "index.html")["sections"][0]["sections"]
-    assert numbers["rows"][0]["mean"] == 0.5 and numbers["note"] == "A note."
+    assert (numbers["rows"][0]["mean"], numbers["rows"][0]["low"]) == (0.5, None) and numbers["note"] == "A note."
 
 
 def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import qabench
 from qabench.answers import UNANSWERED
+from qabench.benchmarks.felm.formulas import f1, f1_of_counts
 from qabench.benchmarks.felm.scores import Reading, felm_scores, read_reply
 from qabench.errors import InputError
 
@@ -160,3 +162,14 @@ def test_real_labels_against_independent_code(
     assert (len(rows), result["tp"] + result["fn"], result["tn"] + result["fp"]) == (847, 3639, 787)
     assert [item["verdicts"] for item in result["per_question"]] == verdicts
     compared(f"{figures} figures of {len(rows)} responses, 4426 segments: by scikit-learn")
+
+
+def test_f1_of_resamples_is_f1_or_its_limit() -> None:
+    tp, tn, fp, fn = np.random.default_rng(1).integers(0, 5, (4, 500)).astype(float)
+    some = tn + fp + fn > 0
+    judged_and_wrong = (tn + fn > 0) & (tn + fp > 0)
+    with np.errstate(invalid="ignore"):
+        official, resampled = f1(tp, tn, fp, fn), f1_of_counts(tp, tn, fp, fn)
+    assert resampled[judged_and_wrong] == pytest.approx(official[judged_and_wrong], rel=1e-15)
+    assert not resampled[some & ~judged_and_wrong].any()
+    assert not np.isfinite(resampled[~some]).any()

@@ -6,6 +6,8 @@ Published examples are only numbers, each with its source.
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench import stats
+from qabench.benchmarks.felm.formulas import f1_of_counts
 from qabench.errors import InputError
 from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_bootstrap, paired_randomization
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
 
 
+SIZES = (10, 30, 191)
+SHARES = (0.05, 0.2, 0.5, 0.9)
 Array = npt.NDArray[np.float64]
 
 
@@ -50,13 +55,14 @@ def in_questions(questions: int, items: int, seed: int, spread: float = 0.3) -> 
     return 0.5 + hard + rng.normal(0, 0.1, questions * items), np.repeat(np.arange(questions), items).tolist()
 
 
-def test_the_published_interval_of_a_variance() -> None:
-    """Efron and Tibshirani 1993, spatial data, table 14.2 (90 %, 2000 resamples; hence the tolerance)."""
-    a = [48, 36, 20, 29, 42, 42, 20, 42, 22, 41, 45, 14, 6, 0, 33, 28, 34, 4, 32, 24, 47, 41, 24, 26, 30, 41]
-    variance = [(1, x, x * x) for x in a], lambda n, x, xx: xx / n - (x / n) ** 2
-    interval = bootstrap(*variance, confidence=0.9, resamples=50_000)
-    assert interval.mean == pytest.approx(171.5, abs=0.05)
-    assert (interval.low, interval.high) == pytest.approx((100.8, 233.9), abs=4)
+@pytest.mark.parametrize(
+    ("successes", "n", "bounds"),
+    [(81, 263, (0.2527, 0.3676)), (15, 148, (0.0578, 0.1617)), (0, 20, (0, 0.1684)), (1, 29, (0.0009, 0.1776))],
+)
+def test_the_published_exact_intervals(successes: int, n: int, bounds: tuple[float, float]) -> None:
+    """Newcombe, Two-Sided Confidence Intervals for the Single Proportion, 1998, table I, method 5."""
+    interval = bootstrap_mean([1] * successes + [0] * (n - successes), resamples=50)
+    assert (interval.low, interval.high) == pytest.approx(bounds, abs=5e-5)
 
 
 def test_the_published_standard_errors_of_a_mean() -> None:
@@ -67,21 +73,18 @@ def test_the_published_standard_errors_of_a_mean() -> None:
     assert (treated.standard_error, control.standard_error) == pytest.approx((23.36, 13.33), rel=0.02)
 
 
-def test_intervals_equal_scipys() -> None:
+def test_standard_errors_and_quantiles_equal_scipys() -> None:
     scipy_stats = pytest.importorskip("scipy.stats")
-    skewed = np.random.default_rng(5).beta(6, 1, 60)
     counts = verdicts(80, 6)
     of_sums = lambda tp, fp, fn, axis: f1(tp.sum(axis), fp.sum(axis), fn.sum(axis))  # noqa: E731
-    cases: list[tuple[Any, Any, Any]] = [
-        (bootstrap_mean(skewed.tolist()), (skewed,), np.mean),
-        (bootstrap(counts, f1), tuple(counts.T), of_sums),
-    ]
-    for ours, data, statistic in cases:
-        theirs = scipy_stats.bootstrap(data, statistic, paired=True, n_resamples=10_000, method="percentile", rng=1)
-        error = theirs.standard_error
-        assert ours.standard_error == pytest.approx(error, rel=0.03)
-        assert ours.low == pytest.approx(theirs.confidence_interval.low, abs=error / 8)
-        assert ours.high == pytest.approx(theirs.confidence_interval.high, abs=error / 8)
+    theirs = scipy_stats.bootstrap(tuple(counts.T), of_sums, paired=True, n_resamples=10_000, method="percentile")
+    assert bootstrap(counts, f1).standard_error == pytest.approx(theirs.standard_error, rel=0.03)
+    for a, b in 10 ** np.random.default_rng(5).uniform(-1, 5, (200, 2)):
+        for probability in (0.025, 0.975):
+            expected = scipy_stats.beta.ppf(probability, a, b)
+            assert stats.beta_quantile(probability, a, b) == pytest.approx(expected, rel=1e-8, abs=1e-30)
+    for freedom in (1, 1.5, 9, 1e5):
+        assert stats.student_quantile(freedom, 0.95) == pytest.approx(scipy_stats.t.ppf(0.975, freedom))
 
 
 def test_the_clustered_standard_error_equals_the_sandwich() -> None:
@@ -97,17 +100,99 @@ def test_the_clustered_standard_error_equals_the_sandwich() -> None:
     assert clustered.standard_error > 1.5 * bootstrap_mean(values.tolist()).standard_error
 
 
-def test_intervals_have_their_nominal_coverage() -> None:
-    rng = np.random.default_rng(0)
-    covered = clustered = 0
-    for seed in range(250):
-        interval = bootstrap_mean(rng.binomial(1, 0.3, 120).tolist(), confidence=0.9, resamples=400, seed=seed)
-        covered += interval.low <= 0.3 <= interval.high
-        values, clusters = in_questions(40, 3, seed)
-        interval = bootstrap_mean(values.tolist(), clusters=clusters, confidence=0.9, resamples=400, seed=seed)
-        clustered += interval.low <= 0.5 <= interval.high
-    assert 0.85 <= covered / 250 <= 0.95
-    assert 0.84 <= clustered / 250 <= 0.95
+def test_exact_intervals_cover_what_they_promise() -> None:
+    for n in SIZES:
+        bounds = [stats.clopper_pearson(k, n) for k in range(n + 1)]
+        for p in SHARES:
+            inside = [
+                comb(n, k) * p**k * (1 - p) ** (n - k) for k, (low, high) in enumerate(bounds) if low <= p <= high
+            ]
+            assert sum(inside) >= 0.95, (n, p)
+
+
+def fractions(rng: np.random.Generator, n: int, p: float) -> Array:
+    """Shares of four parts."""
+    return stats.table(rng.binomial(4, p, n) / 4)
+
+
+def skewed(rng: np.random.Generator, n: int, p: float) -> Array:
+    """Shares of any size, which differ widely."""
+    return stats.table(rng.beta(2 * p, 2 * (1 - p), n))
+
+
+def repeated(rng: np.random.Generator, n: int, p: float) -> Array:
+    """0/1 scores of five epochs of questions of different difficulty."""
+    return np.column_stack([rng.binomial(5, rng.beta(2 * p, 2 * (1 - p), n)), np.full(n, 5)])
+
+
+def ratios(rng: np.random.Generator, n: int, p: float) -> Array:
+    """Up to eight claims of an answer, and how many of them are supported."""
+    claims = rng.integers(1, 9, n)
+    return np.column_stack([rng.binomial(claims, rng.beta(4 * p, 4 * (1 - p), n)), claims])
+
+
+def felm_counts(rng: np.random.Generator, n: int, p: float) -> Array:
+    """FELM's counts of one to eight segments; precision and recall are p, so F1 is p."""
+    wrong = 0.3
+    cells = [1 - wrong * (2 - p), wrong * p, wrong * (1 - p), wrong * (1 - p)]
+    return rng.multinomial(rng.integers(1, 9, n), cells)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("draw", [fractions, skewed, repeated, ratios, felm_counts])
+def test_intervals_cover_what_they_promise(draw: Callable[..., Array], n: int) -> None:
+    function = f1_of_counts if draw is felm_counts else stats.mean
+    for p in SHARES:
+        rng = np.random.default_rng(20)
+        covered = printed = 0
+        for _ in range(300):
+            rows = draw(rng, n, p).astype(np.float64)
+            score = stats.scores(function, rows.sum(axis=0, keepdims=True))[0]
+            low, high = stats.score_bounds(rows, function, score, 0.95)
+            if low is not None and high is not None:
+                printed += 1
+                covered += low <= p <= high
+        assert covered >= 0.93 * printed, (p, covered, printed)
+        assert printed > 150, (p, printed)
+
+
+def test_scores_that_are_not_fractions_have_students_interval() -> None:
+    interval = bootstrap_mean([10, 12, 14, 16, 18])
+    assert (interval.low, interval.high) == pytest.approx((14 - 2.7764 * 2**0.5, 14 + 2.7764 * 2**0.5), abs=1e-3)
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.4, 0.4, 0.4], [7.0, 7.0]])
+def test_equal_items_have_no_interval(values: list[float]) -> None:
+    interval = bootstrap_mean(values)
+    assert (interval.low, interval.high, interval.bounds()) == (None, None, "not enough data")
+
+
+def test_a_score_that_one_item_makes_undefined_has_no_interval() -> None:
+    interval = bootstrap([[3, 1, 0], [0, 0, 0], [0, 0, 0]], unsafe_f1)
+    assert interval.mean == pytest.approx(6 / 7)
+    assert interval.bounds() == "not enough data"
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=25),
+    st.sampled_from([paired_randomization, paired_bootstrap]),
+    st.booleans(),
+)
+def test_the_interval_of_a_difference_agrees_with_its_test(
+    rows: list[tuple[int, int]], test: Callable[..., stats.Difference], of_sums: bool
+) -> None:
+    a, b = np.array(rows, dtype=np.float64).T
+    if of_sums:
+        wrong = np.ones(len(a))
+        result = test(np.column_stack([a, wrong, wrong]), np.column_stack([b, wrong, wrong]), function=f1)
+    else:
+        result = test(a, b, resamples=999)
+    low, high = result.interval.low, result.interval.high
+    if low is None or high is None:
+        assert np.count_nonzero(a != b) < 6 or result.p_value >= 0.05
+    else:
+        assert (low <= 0 <= high) == (result.p_value >= 0.05)
+        assert low < result.interval.mean < high
 
 
 def test_scores_depend_on_the_seed_not_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +228,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(SCORES, st.integers(1, 4))
 def test_repeated_items_add_no_information(values: list[float], times: int) -> None:
     once = bootstrap_mean(values, resamples=50)
-    assert min(values) - 1e-9 <= once.low <= once.high <= max(values) + 1e-9
+    if once.low is not None and once.high is not None:
+        assert 0 <= once.low <= once.mean <= once.high <= 1
     questions = np.repeat(range(len(values)), times).tolist()
     repeated = bootstrap_mean(np.repeat(values, times).tolist(), clusters=questions, resamples=50)
     assert (repeated.mean, repeated.low, repeated.high) == pytest.approx((once.mean, once.low, once.high))
@@ -176,7 +262,7 @@ def test_corrections_equal_statsmodels() -> None:
 
 def test_undefined_resamples_are_left_out_and_counted() -> None:
     interval = bootstrap([[1, 0, 0], [0, 0, 0]], unsafe_f1)
-    assert (interval.mean, interval.low, interval.high) == (1, 1, 1)
+    assert (interval.mean, interval.bounds()) == (1, "0.0006 to 1.0000")  # of one item with a score
     assert interval.undefined == pytest.approx(0.25, abs=0.02)  # both draws are the second item
     assert bootstrap([[1, 0, 0], [0, 0, 1]], unsafe_f1).undefined == 0
 
@@ -299,7 +385,7 @@ def test_bleu_its_interval_and_tests_equal_sacrebleus() -> None:
     ours = bootstrap(statistics["a"], bleu)
     theirs = metric.corpus_score(texts["a"], None, n_bootstrap=4000)
     assert ours.mean == pytest.approx(theirs.score)
-    assert (ours.high - ours.low) / 2 == pytest.approx(theirs._ci, rel=0.06)
+    assert 1.96 * ours.standard_error == pytest.approx(theirs._ci, rel=0.06)
     for kind, test in (("bs", paired_bootstrap), ("ar", paired_randomization)):
         _, results = significance.PairedTest(list(texts.items()), {"BLEU": metric}, None, kind, n_samples=4000)()
         p_value = test(statistics["a"], statistics["b"], function=bleu).p_value

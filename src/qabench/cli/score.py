@@ -34,7 +34,7 @@ from qabench.cli.options import (
 )
 from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
-from qabench.io.tables import Table, write_document
+from qabench.io.tables import Table, bounds_text, write_document
 
 if TYPE_CHECKING:
     from qabench.benchmarks.published import Entry
@@ -300,7 +300,7 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
 def _table(scorer: Benchmark, entries: Sequence[Entry]) -> Table:
     rows: list[list[Any]] = []
     for entry in entries:
-        interval = None if entry.low is None else f"{entry.low:.4f} to {entry.high:.4f}"
+        interval = None if entry.n is None else bounds_text(entry.low, entry.high)  # published scores have none
         rows.append([entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric, entry.config])
         rows[-1] += [entry.setting, entry.judge, entry.source]
     return Table(f"{scorer.title}: ranks among scores with the same metric, config, setting and judge", RANKS, rows)

@@ -101,7 +101,7 @@ class Comparison(Displayed):
         for pair in self.pairs:
             interval = pair.difference.interval
             verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
-            numbers = [f"{interval.mean:+.4f}", f"{interval.low:+.4f} to {interval.high:+.4f}"]
+            numbers = [f"{interval.mean:+.4f}", interval.bounds("+.4f")]
             numbers += [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
             pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, pair.wins, pair.ties, pair.losses])
         names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
@@ -130,7 +130,7 @@ class Comparison(Displayed):
         corrected = f", corrected over all pairs ({words[self.correction]})" if self.correction in words else ""
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}{corrected}; "
-            "intervals: 95% bootstrap over questions, not corrected"
+            "intervals: 95%, from the same test, not corrected"
         )
 
     def as_dict(self) -> dict[str, Any]:

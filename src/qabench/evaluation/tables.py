@@ -72,7 +72,7 @@ def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_
             if wide:
                 row += [interval.mean, interval.low, interval.high] if interval else [None] * 3
             else:
-                row.append(f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}" if interval else None)
+                row.append(_with_half_width(interval) if interval else None)
         rows.append(row)
     config = f"{evaluations[0].benchmark} {evaluations[0].config}"
     return Table(f"{config}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows)
@@ -90,6 +90,12 @@ def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics
     return Table(heading, [grouping, "records", *names], rows)
 
 
+def _with_half_width(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:.4f}"
+    return f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}"
+
+
 def _shown(scores: dict[str, Score], all_metrics: bool) -> dict[str, Score]:
     main = {name: score for name, score in scores.items() if score.metric.main}
     return scores if all_metrics or not main else main
@@ -97,7 +103,7 @@ def _shown(scores: dict[str, Score], all_metrics: bool) -> dict[str, Score]:
 
 def value_cells(interval: Interval) -> list[str]:
     """Return a value and its bounds as cells of a table."""
-    return [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
+    return [f"{interval.mean:.4f}", interval.bounds()]
 
 
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
@@ -199,7 +205,7 @@ def problems(evaluation: Evaluation, most: int | None = None) -> list[str]:
 def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
     """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
     shares = [f"{name} {interval.undefined:.1%}" for name, interval in intervals.items() if interval.undefined]
-    return f"undefined in some resamples, which the intervals leave out: {', '.join(shares)}" if shares else None
+    return f"undefined in some resamples, which are left out: {', '.join(shares)}" if shares else None
 
 
 def cached_note(evaluation: Evaluation) -> str | None:
@@ -261,10 +267,11 @@ def plot_intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
             raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
         _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
     places = range(len(rows))
-    values = [interval.mean for interval in rows.values()]
-    below = [max(0.0, interval.mean - interval.low) for interval in rows.values()]
-    above = [max(0.0, interval.high - interval.mean) for interval in rows.values()]
-    axes.errorbar(values, places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
+    bounds = [(interval.mean, interval.low, interval.high) for interval in rows.values()]
+    # A value without bounds has no error bar.
+    below = [0.0 if low is None else max(0.0, mean - low) for mean, low, _ in bounds]
+    above = [0.0 if high is None else max(0.0, high - mean) for mean, _, high in bounds]
+    axes.errorbar([mean for mean, *_ in bounds], places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
     axes.set_yticks(places, labels=list(rows))
     axes.invert_yaxis()
     axes.set_xlabel("value with 95% interval")

@@ -223,7 +223,8 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
     for column, text in ((name, "left out"), (metric.readable, "without a readable reply")):
         parts += [f"{left_out[column]} {text}"] if left_out.get(column) else []
     parts += [f"answers: {', '.join(counts)}"] if counts else []
-    parts += [f"95% interval {interval['low']:.4f} to {interval['high']:.4f}"] if interval else []
+    if interval and interval["low"] is not None:
+        parts.append(f"95% interval {interval['low']:.4f} to {interval['high']:.4f}")
     return "; ".join([*parts, f"signature {line}"] if line else parts)
 
 

@@ -67,6 +67,11 @@ def write_document(text: str) -> None:
     sys.stdout.write(shown.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
+def bounds_text(low: float | None, high: float | None, form: str = ".4f") -> str:
+    """Return the bounds of an interval, such as "0.2500 to 0.7500"; "not enough data" if there are none."""
+    return "not enough data" if low is None or high is None else f"{low:{form}} to {high:{form}}"
+
+
 def redacted(text: str) -> str:
     """Return the text without secrets, and without users, passwords and queries of URLs.
 

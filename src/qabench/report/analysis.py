@@ -17,6 +17,7 @@ from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
 from qabench.evaluation.metric import present
 from qabench.evaluation.tables import distinct, labels
+from qabench.stats import Interval
 
 Row = dict[str, Any]
 SMALL = 10  # smaller groups are binned
@@ -334,18 +335,19 @@ def finding(comparison: Comparison) -> str:
 def single(label: str, score: Score) -> str:
     """Return the finding for one system."""
     interval = score.interval
-    return (
-        f"{label}: {_lowered(score.metric.title)} {interval.mean:.3f} "
-        f"(95% CI {interval.low:.3f} to {interval.high:.3f}, n = {score.size})."
-    )
+    return f"{label}: {_lowered(score.metric.title)} {interval.mean:.3f} ({_bounds(interval)}, n = {score.size})."
+
+
+def _bounds(interval: Interval) -> str:
+    return f"95% CI {interval.bounds('.3f')}"
 
 
 def _test(pair: Pair, comparison: Comparison) -> str:
     interval = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
     corrected = "corrected " if len(comparison.pairs) > 1 else ""
-    bounds = f"{interval.low:.3f} to {interval.high:.3f}".replace("-", "\N{MINUS SIGN}")
-    return f"{interval.mean:.3f} (95% CI {bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
+    bounds = _bounds(interval).replace("-", "\N{MINUS SIGN}")
+    return f"{interval.mean:.3f} ({bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
 
 
 def _lowered(title: str) -> str:

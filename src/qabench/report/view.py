@@ -234,7 +234,7 @@ def _run_problems(run: Evaluation) -> list[str]:
     return sentences
 
 
-def _cell(score: Score | None) -> list[float] | None:
+def _cell(score: Score | None) -> list[float | None] | None:
     if score is None:
         return None
     return [score.interval.mean, score.interval.low, score.interval.high, score.n, score.left_out]
@@ -247,7 +247,7 @@ def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
     for pair in comparison.pairs:
         interval, p_value = pair.difference.interval, pair.difference.p_value
         values = (interval.mean, interval.low, interval.high, p_value, pair.corrected_p)
-        numbers = [round(value, 6) for value in values]
+        numbers = [None if value is None else round(value, 6) for value in values]
         counts = [int(pair.significant), pair.wins, pair.ties, pair.losses, pair.n]
         rows.append([place[pair.first], place[pair.second], *numbers, *counts])
     return {"about": comparison.about(), "rows": rows}
@@ -258,7 +258,7 @@ def _breakdown(breakdown: Breakdown) -> Row:
     return {"key": breakdown.grouping, "title": breakdown.title, "groups": groups}
 
 
-def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float] | None]]:
+def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float | None] | None]]:
     """Return for each run and group the score by a metric."""
     by_run = [breakdown.scores.get(label, {}) for label in labels]
     return [[_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups] for scores in by_run]

@@ -26,7 +26,7 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.stats import RESAMPLES
+from qabench.stats import RESAMPLES, Interval
 
 SCHEMA = "0.3.0"
 UNBOUNDED = ("bleurt", "kappa", "correlation")  # in the names of metrics that are not between 0 and 1
@@ -160,12 +160,7 @@ def _result(run: Evaluation, score: Score) -> dict[str, Any]:
             },
             "uncertainty": {
                 "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
-                "confidence_interval": {
-                    "lower": interval.low,
-                    "upper": interval.high,
-                    "confidence_level": interval.confidence,
-                    "method": "bootstrap over questions",
-                },
+                **_confidence_interval(interval),
                 "num_samples": score.n,
                 "num_bootstrap_samples": RESAMPLES,
             },
@@ -178,6 +173,13 @@ def _result(run: Evaluation, score: Score) -> dict[str, Any]:
             },
         },
     }
+
+
+def _confidence_interval(interval: Interval) -> dict[str, Any]:
+    if interval.low is None:
+        return {}
+    bounds = {"lower": interval.low, "upper": interval.high, "confidence_level": interval.confidence}
+    return {"confidence_interval": bounds | {"method": "Clopper-Pearson at the effective number of questions"}}
 
 
 def _name(run: Evaluation) -> str:
@@ -270,10 +272,10 @@ def _send(package: Any, project: str, evaluation: Evaluation, is_mlflow: bool) -
         interval = score.interval
         values |= {
             key: interval.mean,
-            f"{key}/low": interval.low,
-            f"{key}/high": interval.high,
             f"{key}/n": score.n,
         }
+        if interval.low is not None and interval.high is not None:
+            values |= {f"{key}/low": interval.low, f"{key}/high": interval.high}
         parameters[f"deviations {key}"] = "; ".join(evaluation.deviations(score)) or "none"
     run_name = f"{evaluation.model} {evaluation.benchmark} {evaluation.config} {evaluation.setting}"
     if is_mlflow:

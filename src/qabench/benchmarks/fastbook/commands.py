@@ -42,7 +42,7 @@ def retrieve(
 ) -> None:
     """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
 
-    Scores are printed for all questions and by chapter, with 95% bootstrap intervals.
+    Scores are printed for all questions and by chapter, with 95% intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
     from qabench.benchmarks.fastbook.study import corpus_text, load_study, qrels_text, run_text

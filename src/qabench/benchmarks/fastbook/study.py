@@ -80,7 +80,7 @@ class Outcome:
 
     @cached_property
     def intervals(self) -> dict[str, dict[str, Interval]]:
-        """A 95% bootstrap interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
+        """A 95% interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
         return {
             group: {name: bootstrap_mean([values[i] for i in positions]) for name, values in self.columns.items()}
             for group, positions in self.study.groups.items()
@@ -112,7 +112,7 @@ class Outcome:
             chunks = None if group == ALL else len(self.study.corpus[int(group)])
             lines.append([group, len(self.study.groups[group]), chunks])
             for interval in by.values():
-                lines[-1] += [f"{interval.mean:.4f}", f"{interval.low:.4f} to {interval.high:.4f}"]
+                lines[-1] += [f"{interval.mean:.4f}", interval.bounds()]
         title = f"fastbook {self.study.about['config']}: {self.method.name} on {self.method.query}"
         return Table(title, columns, lines)
 

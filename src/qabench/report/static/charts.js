@@ -2,7 +2,7 @@
 
 const LABEL = 12.5;
 const SMALL = 11.5;
-const range3 = (dot) => `${dot.mean.toFixed(3)} (95% CI ${dot.low.toFixed(3)} to ${dot.high.toFixed(3)})`;
+const range3 = (dot) => `${dot.mean.toFixed(3)} (95% CI ${bounds(dot, (value) => value.toFixed(3))})`;
 
 function canvas(width, height, colors, title) {
   const made = node("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": title });
@@ -25,7 +25,7 @@ function dotChart({ rows, title, zero = false }, width, colors) {
   const named = rows.some((row) => row.dots.some((dot) => dot.name));
   const names = named ? Math.min(width * 0.3, Math.max(...rows.flatMap((row) => row.dots.map((dot) => widthOf(dot.name || "", SMALL))))) + 12 : 0;
   const right = width - 14 - names;
-  const domain = rangeOf(rows.flatMap((row) => row.dots.flatMap((dot) => [dot.low, dot.high])), { zero });
+  const domain = rangeOf(rows.flatMap((row) => row.dots.flatMap((dot) => [dot.low, dot.mean, dot.high])), { zero });
   const scale = (value) => left + ((value - domain[0]) / (domain[1] - domain[0] || 1)) * (right - left);
   const blocks = rows.map((row) => {
     const lines = wrapped(row.label, left - 12, LABEL);
@@ -49,7 +49,7 @@ function dotChart({ rows, title, zero = false }, width, colors) {
 function whisker(dot, y, scale, colors, nameAt, names) {
   const color = dot.run === null ? colors.muted : colorOf(dot.run, colors);
   const mark = marker(dot.run, scale(dot.mean), y, 5, colors, dot.open ? { fill: colors.ground, stroke: color, "stroke-width": 0.36 } : {});
-  const group = node("g", {}, line(scale(dot.low), y, scale(dot.high), y, color, 1.75), mark);
+  const group = node("g", {}, ...(dot.low === null ? [] : [line(scale(dot.low), y, scale(dot.high), y, color, 1.75)]), mark);
   group.append(node("title", {}, shown(dot.tip)));
   if (!dot.name) return [group];
   const [text] = wrapped(dot.name, names - 4, SMALL, 1);
@@ -111,7 +111,7 @@ function lineChart({ series, title, axis }, width, colors) {
   const bottom = Math.max(230, series.length * 14 + 20);
   const all = series.flatMap((one) => one.points);
   const [first, last] = [Math.min(...all.map((point) => point.at)), Math.max(...all.map((point) => point.at))];
-  const domain = rangeOf(all.flatMap((point) => [point.low, point.high]));
+  const domain = rangeOf(all.flatMap((point) => [point.low, point.mean, point.high]));
   const x = (at) => left + ((at - first) / (last - first || 1)) * (right - left);
   const y = (value) => bottom - ((value - domain[0]) / (domain[1] - domain[0] || 1)) * (bottom - top);
   const svg = canvas(width, bottom + 38, colors, title);
@@ -120,7 +120,7 @@ function lineChart({ series, title, axis }, width, colors) {
   for (const at of ticks(first, last, Math.min(10, last - first)).values.filter(Number.isInteger)) svg.append(words(x(at), bottom + 16, String(at), colors.muted, SMALL, { "text-anchor": "middle" }));
   svg.append(words((left + right) / 2, bottom + 33, axis, colors.muted, SMALL, { "text-anchor": "middle" }));
   for (const one of series) {
-    const path = (points, edge) => points.map((point) => `${x(point.at)},${y(point[edge])}`).join(" ");
+    const path = (points, edge) => points.map((point) => `${x(point.at)},${y(point[edge] ?? point.mean)}`).join(" ");
     if (series.length <= 6) svg.append(node("polygon", { points: `${path(one.points, "low")} ${path([...one.points].reverse(), "high")}`, fill: colorOf(one.run, colors), "fill-opacity": 0.12 }));
     svg.append(node("polyline", { points: path(one.points, "mean"), fill: "none", stroke: colorOf(one.run, colors), "stroke-width": 2 }));
     for (const point of one.points) {

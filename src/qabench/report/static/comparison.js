@@ -33,7 +33,7 @@ function pairChart(section, { metric }, pairs) {
   const heading = `Differences in ${lowered(metricOf(section, metric).title)}; a filled marker is significant at 5%`;
   const rows = pairs.map((pair) => ({
     label: `${name(pair.first)} − ${name(pair.second)}`,
-    dots: [{ ...pair, run: pair.first, open: !pair.significant, tip: `${name(pair.first)} − ${name(pair.second)}: ${signed(pair.mean)} (95% CI ${signed(pair.low)} to ${signed(pair.high)}), corrected p ${pValue(pair.corrected)}` }],
+    dots: [{ ...pair, run: pair.first, open: !pair.significant, tip: `${name(pair.first)} − ${name(pair.second)}: ${signed(pair.mean)} (95% CI ${bounds(pair, signed)}), corrected p ${pValue(pair.corrected)}` }],
   }));
   const data = () => pairRows(section, pairs);
   return figure(heading, fileName(section.key, "differences", metric), (width, colors) => dotChart({ rows, title: heading, zero: true }, width, colors), data);
@@ -45,7 +45,7 @@ function pairTable(section, pairs) {
   const name = (run) => [swatch(run), el("bdi", {}, shown(section.runs[run].label))];
   const rows = pairs.map((pair) => [
     el("th", { scope: "row", "data-copy": `${section.runs[pair.first].label} − ${section.runs[pair.second].label}` }, name(pair.first), " − ", name(pair.second)),
-    el("td", { class: "number", "data-copy": `${signed(pair.mean)} [${signed(pair.low)}, ${signed(pair.high)}]` }, signed(pair.mean), el("span", { class: "interval" }, `${signed(pair.low)} to ${signed(pair.high)}`)),
+    el("td", { class: "number", "data-copy": bracketed(pair, signed) }, signed(pair.mean), el("span", { class: "interval" }, bounds(pair, signed))),
     ...[pValue(pair.p), pValue(pair.corrected), count(pair.wins), count(pair.ties), count(pair.losses), count(pair.n)].map((text) => el("td", { class: "number" }, text)),
     el("td", {}, pair.significant ? el("strong", {}, shown(section.runs[pair.first].label), " is better") : "not significant"),
   ]);
@@ -53,13 +53,15 @@ function pairTable(section, pairs) {
   return dataTable("pairs", "Pairs", heads, rows);
 }
 
+const negated = (value) => (value === null ? null : -value);
+
 /** Rows minus columns, the best run first. */
 function matrix(section, state, pairs) {
   const order = ranked(section, state).filter((run) => section.scores[state.metric][run]);
   const by = new Map();
   for (const pair of pairs) {
     by.set(`${pair.first},${pair.second}`, pair);
-    by.set(`${pair.second},${pair.first}`, { ...pair, mean: -pair.mean, low: -pair.high, high: -pair.low, wins: pair.losses, losses: pair.wins });
+    by.set(`${pair.second},${pair.first}`, { ...pair, mean: -pair.mean, low: negated(pair.high), high: negated(pair.low), wins: pair.losses, losses: pair.wins });
   }
   const largest = Math.max(...pairs.map((pair) => Math.abs(pair.mean))) || 1;
   const rows = order.map((row, place) => [
@@ -77,7 +79,7 @@ function matrixCell(section, row, column, pair, largest) {
   if (!pair) return el("td", { class: "number", "data-copy": "" }, "–");
   const name = (run) => section.runs[run].label;
   const strength = pair.significant ? 0.18 + 0.5 * (Math.abs(pair.mean) / largest) : 0;
-  const tip = `${name(row)} − ${name(column)}: ${signed(pair.mean)} (95% CI ${signed(pair.low)} to ${signed(pair.high)}), corrected p ${pValue(pair.corrected)}; wins ${count(pair.wins)}, ties ${count(pair.ties)}, losses ${count(pair.losses)}, n = ${count(pair.n)}`;
+  const tip = `${name(row)} − ${name(column)}: ${signed(pair.mean)} (95% CI ${bounds(pair, signed)}), corrected p ${pValue(pair.corrected)}; wins ${count(pair.wins)}, ties ${count(pair.ties)}, losses ${count(pair.losses)}, n = ${count(pair.n)}`;
   const text = (pair.mean < 0 ? "−" : "") + Math.abs(pair.mean).toFixed(Math.abs(pair.mean) < 0.995 ? 2 : 1).replace(/^0/, "");
   return el("td", { class: `number ${pair.significant ? (pair.mean > 0 ? "better" : "worse") : "even"}`, style: strength ? `--strength:${Math.round(strength * 100)}%` : null, title: tip, "data-copy": `${signed(pair.mean)}${pair.significant ? "*" : ""}` }, text);
 }

@@ -58,7 +58,7 @@ function groupTable(section, heading, groups, scores, runs, unit) {
       const score = scores[run][i];
       if (!score) return el("td", { class: "number", "data-copy": "" }, "–");
       const share = high > low ? (score[0] - low) / (high - low) : 0;
-      return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group.name}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": `${number(score[0])} [${number(score[1])}, ${number(score[2])}]` }, number(score[0], 2));
+      return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group.name}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": bracketed({ mean: score[0], low: score[1], high: score[2] }, (value) => number(value)) }, number(score[0], 2));
     }),
   ]);
   return dataTable("heat-table", heading, heads, rows);
@@ -105,10 +105,10 @@ function leaderboards(section, entries) {
   }
   return [...groups].map(([name, members]) => {
     const heading = `${metricOf(section, members[0].metric).title}: ${name}`;
-    const interval = ({ low, high }) => (low === null ? "–" : `${number(low)} to ${number(high)}`);
+    const interval = (entry) => (entry.n === null ? "–" : bounds(entry, (value) => number(value)));
     const rows = members.map((entry) => {
-      const [low, high] = [entry.low ?? entry.score, entry.high ?? entry.score];
-      const tip = `${entry.system}: ${entry.low === null ? `${number(entry.score)}, published` : range3({ mean: entry.score, low, high })}`;
+      const { low, high } = entry;
+      const tip = `${entry.system}: ${entry.n === null ? `${number(entry.score)}, published` : range3({ mean: entry.score, low, high })}`;
       return { label: `${entry.rank ? `${entry.rank}. ` : ""}${entry.system}`, sub: entry.rank ? null : "not ranked", dots: [{ run: entry.run, mean: entry.score, low, high, open: entry.run === null, tip }] };
     });
     const cells = members.map((entry) => [el("th", { scope: "row" }, el("bdi", {}, shown(entry.system))), ...[entry.rank ?? "–", number(entry.score), interval(entry), entry.n ?? "–"].map((cell) => el("td", { class: "number" }, String(cell)))]);

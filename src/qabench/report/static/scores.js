@@ -69,7 +69,7 @@ function startScores(section, root) {
     for (const cell of $$("[data-metric]", table)) cell.classList.toggle("chosen", cell.dataset.metric === state.metric);
     for (const head of heads) head.setAttribute("aria-sort", head.dataset.metric === state.metric ? (metricOf(section, state.metric).higher ? "descending" : "ascending") : "none");
     const scores = section.scores[state.metric];
-    const domain = rangeOf(state.runs.flatMap((run) => (scores[run] ? scores[run].slice(1, 3) : [])));
+    const domain = rangeOf(state.runs.flatMap((run) => (scores[run] ? scores[run].slice(0, 3) : [])));
     plotHead.replaceChildren(axisHead(domain));
     rows.forEach((row, i) => cells[i].replaceChildren(inlinePlot(Number(row.dataset.run), scores[row.dataset.run], domain)));
     for (const run of ranked(section, { ...state, runs: section.runs.map((_, i) => i) })) order.append(rows.find((row) => Number(row.dataset.run) === run));
@@ -113,7 +113,8 @@ function inlinePlot(run, score, [low, high]) {
   const svg = node("svg", { width, height: 22, viewBox: `0 0 ${width} 22` });
   const x = (value) => 10 + ((value - low) / (high - low || 1)) * (width - 20);
   for (const value of ticks(low, high, width < 100 ? 2 : 3).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
-  if (score) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75), marker(run, x(score[0]), 11, 5, colors));
+  if (score && score[1] !== null) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75));
+  if (score) svg.append(marker(run, x(score[0]), 11, 5, colors));
   return svg;
 }
 

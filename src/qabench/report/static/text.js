@@ -41,6 +41,9 @@ function marked(text, pattern, attributes = {}) {
 }
 
 const number = (value, digits = 3) => (value === null || value === undefined ? "–" : value.toFixed(digits));
+/** The bounds of an interval, and a value with its bounds for a clipboard. */
+const bounds = ({ low, high }, format) => (low === null ? "not enough data" : `${format(low)} to ${format(high)}`);
+const bracketed = ({ mean, low, high }, format) => (low === null ? format(mean) : `${format(mean)} [${format(low)}, ${format(high)}]`);
 const count = (value) => value.toLocaleString("en-US");
 const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
