@@ -13,6 +13,7 @@ from typing import Any
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.files import cache_dir, write_text
+from qabench.io.tables import one_line, printable
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, check_search
 
@@ -43,7 +44,7 @@ class ZimFile:
         try:
             self._archive = Archive(self.path)
         except RuntimeError as error:
-            raise InputError(f"cannot read {self.path} as a ZIM file: {error}") from None
+            raise InputError(f"cannot read {self.path} as a ZIM file: {printable(one_line(error))}") from None
         self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"  # for signatures
         self.size = int(self._archive.all_entry_count)  # articles, redirects, images and others
         self._verify()
@@ -113,7 +114,7 @@ class ZimFile:
         try:
             yield
         except (RuntimeError, ValueError, KeyError) as error:
-            raise PageUnreadable(f"{self.path} is damaged: {error}") from None
+            raise PageUnreadable(f"{self.path} is damaged: {printable(one_line(error))}") from None
 
     def _article(self, entry: Any) -> Article | None:
         """Return the article of an entry, after redirects; None for another file."""

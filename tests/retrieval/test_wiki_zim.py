@@ -65,6 +65,17 @@ def test_the_search_of_the_file(zim: Path, tmp_path: Path) -> None:
         plain.search(" ")
 
 
+def test_a_damaged_file_is_one_line(zim: Path, tmp_path: Path) -> None:
+    data = zim.read_bytes()
+    messages = []
+    for at in range(0, 80, 2):  # the header
+        (tmp_path / "x.zim").write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        with pytest.raises(InputError, match=r"x\.zim") as error:
+            ZimFile(tmp_path / "x.zim")
+        messages.append(str(error.value))
+    assert not [message for message in messages if "\n" in message]
+
+
 def test_files_that_are_not_zim_files(tmp_path: Path) -> None:
     (tmp_path / "x.zim").write_text("not a ZIM file" * 20)
     for name in ("x.zim", "none.zim"):
