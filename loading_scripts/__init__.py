@@ -1,15 +1,19 @@
 """The benchmarks as datasets, one folder per benchmark.
 
 A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the files of each config
-and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. This module reads the two tables
-and does not import ``datasets``.
+and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. A benchmark outside of this package
+has the same files in one folder with its code. This module finds the folders, reads the two tables, and does not import
+``datasets``.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 from dataclasses import dataclass
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from qabench.data.pinned import SourceTable, load_table
@@ -17,6 +21,9 @@ from qabench.data.sources import local_path
 from qabench.errors import InputError, unknown_name
 
 FOLDER = Path(__file__).parent
+TABLE = "configs.json"
+PATH_VARIABLE = "QABENCH_PATH"
+ENTRY_POINTS = "qabench.benchmarks"
 LEADERBOARD = "leaderboard"  # the name of a config with published scores
 SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
 
@@ -57,18 +64,50 @@ class DatasetTable:
             raise unknown_name(f"{self.name} has no config", name, self.configs) from None
 
 
-def benchmark_names() -> list[str]:
-    """Return the names of all benchmarks, sorted."""
-    return sorted(path.parent.name for path in FOLDER.glob("*/configs.json"))
+def custom_folders() -> dict[str, Path]:
+    """Return the folders of benchmarks outside of this package, by name.
+
+    These are the folders ``DIR/NAME`` with a ``configs.json`` for each DIR in ``QABENCH_PATH``, and the packages with
+    an entry point of the group ``qabench.benchmarks``. The names of this package's benchmarks cannot be replaced.
+    """
+    return _custom_folders(os.environ.get(PATH_VARIABLE, ""))
 
 
 @functools.cache
-def dataset_table(name: str) -> DatasetTable:
-    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa". Raises InputError that lists all."""
+def _custom_folders(path: str) -> dict[str, Path]:
+    folders = {}
+    for entry_point in entry_points(group=ENTRY_POINTS):
+        spec = find_spec(entry_point.module)
+        for location in (spec and spec.submodule_search_locations) or ():
+            folders[entry_point.name] = Path(location)
+    for directory in filter(None, path.split(os.pathsep)):
+        for table in Path(directory).absolute().glob("*/configs.json"):
+            folders[table.parent.name] = table.parent
+    return {name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()}
+
+
+def benchmark_names() -> list[str]:
+    """Return the names of all benchmarks, sorted."""
+    shipped = [path.parent.name for path in FOLDER.glob(f"*/{TABLE}")]
+    return sorted([*shipped, *custom_folders()])
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder with a benchmark's tables, card and shipped data. Raises InputError that lists all names."""
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
         raise unknown_name("unknown benchmark", name, benchmark_names())
-    table = json.loads((FOLDER / name / "configs.json").read_text(encoding="utf-8"))
+    return custom_folders().get(name, FOLDER / name)
+
+
+def dataset_table(name: str) -> DatasetTable:
+    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa". Raises InputError that lists all."""
+    return _dataset_table(name.removeprefix("qabench/"), folder_of(name))
+
+
+@functools.cache
+def _dataset_table(name: str, folder: Path) -> DatasetTable:
+    table = json.loads((folder / TABLE).read_text(encoding="utf-8"))
     configs = {
         config: Config(config, row["description"], {split: tuple(files) for split, files in row["splits"].items()})
         for config, row in table["configs"].items()
@@ -77,14 +116,15 @@ def dataset_table(name: str) -> DatasetTable:
 
 
 def citation(name: str) -> str:
-    """Return how to cite a benchmark, in BibTeX."""
-    return (FOLDER / name / "citation.bib").read_text(encoding="utf-8")
+    """Return how to cite a benchmark, in BibTeX; "" if it does not say."""
+    path = folder_of(name) / "citation.bib"
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 @functools.cache
 def source_table(name: str) -> SourceTable:
     """Return the table of a benchmark's upstream files; empty if all its files are shipped."""
-    path = FOLDER / name / "sources.json"
+    path = folder_of(name) / "sources.json"
     return load_table(path, name) if path.is_file() else SourceTable(name, ())
 
 
@@ -94,14 +134,14 @@ def open_path(name: str, path: str) -> Path:
     Raises SourceError if an upstream file is not available, or is not the pinned one.
     """
     if path.startswith(SHIPPED):
-        return FOLDER / name / path
+        return folder_of(name) / path
     return local_path(source_table(name)[path])
 
 
 def file_digest(name: str, path: str) -> str:
     """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
     if path.startswith(SHIPPED):
-        return custom_digest(FOLDER / name / path)
+        return custom_digest(folder_of(name) / path)
     source = source_table(name)[path]
     return (source.sha256 or source.git_blob_sha1 or "")[:12]
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import datasets
 
-from qabench.data.rows import Row
-from qabench.loading_scripts import FOLDER, LEADERBOARD, citation, dataset_table, file_digest, open_path
+from qabench.data.rows import Row, read_json_lines
+from qabench.loading_scripts import LEADERBOARD, citation, dataset_table, file_digest, folder_of, open_path
 from qabench.loading_scripts.published import PublishedScore, published_rows
 
 PUBLISHED = {
@@ -36,10 +36,12 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     BENCHMARK: ClassVar[str]
     DESCRIPTION: ClassVar[str]
     HOMEPAGE: ClassVar[str] = ""
-    LICENSE: ClassVar[str]
+    LICENSE: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if not hasattr(cls, "BENCHMARK"):
+            return
         table, version = dataset_table(cls.BENCHMARK), datasets.Version("1.0.0")
         cls.BUILDER_CONFIGS = [
             datasets.BuilderConfig(name=config.name, version=version, description=config.description)
@@ -110,6 +112,25 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         raise NotImplementedError
 
 
+class RowsBuilder(BenchmarkBuilder):
+    """A builder of JSON files whose objects are the rows: the columns have the types of the first row."""
+
+    def _columns(self) -> dict[str, Any]:
+        file = next(file for files in self._files().values() for file in files)
+        first = next(self._rows(self._path(file), ""))
+        return dict(datasets.Dataset.from_list([first]).features)
+
+    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+        return (dict(row.fields) for row in read_json_lines(path))
+
+
+def rows_builder(name: str) -> type[RowsBuilder]:
+    """Return the builder of a benchmark that has none of its own."""
+    table = dataset_table(name)
+    attributes = {"BENCHMARK": table.name, "DESCRIPTION": table.title, "__module__": __name__}
+    return type(table.name.title().replace("_", ""), (RowsBuilder,), attributes)
+
+
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
 
@@ -120,7 +141,7 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
-    code = sorted((FOLDER / builder.BENCHMARK).glob("*.py")) + [
+    code = sorted(folder_of(builder.BENCHMARK).glob("*.py")) + [
         Path(inspect.getfile(m)) for m in (Row, PublishedScore, BenchmarkBuilder)
     ]
     for path in code:

@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
+
+from qabench.loading_scripts import custom_folders
+
+
+def metric_folders() -> dict[str, Path]:
+    """Return the folders of all metrics by name: those here, and ``metrics/NAME`` of benchmarks outside of qabench."""
+    parents = [Path(__file__).parent, *(folder / "metrics" for folder in custom_folders().values())]
+    paths = [path for parent in reversed(parents) for path in parent.glob("*/*.py")]
+    return {path.stem: path.parent for path in paths if path.stem == path.parent.name}
 
 
 def metric_names() -> list[str]:
-    """Return the names of all metrics, sorted: the folders that hold a module of their own name."""
-    return sorted(path.stem for path in Path(__file__).parent.glob("*/*.py") if path.stem == path.parent.name)
+    """Return the names of all metrics, sorted."""
+    return sorted(metric_folders())
+
+
+def metric_folder(name: str) -> Path:
+    """Return the folder of a metric."""
+    return metric_folders()[name]
+
+
+@functools.cache
+def metric_module(name: str) -> ModuleType:
+    """Import and return the module of a metric."""
+    spec = spec_from_file_location(f"{__name__}.{name}.{name}", metric_folder(name) / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(f"the metric {name} cannot be imported")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

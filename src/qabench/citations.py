@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator
 
 from qabench.adapters.metric import MetricModule
 from qabench.errors import unknown_name
 from qabench.evaluation.signature import version
 from qabench.loading_scripts import benchmark_names, citation
-from qabench.metrics import metric_names
+from qabench.metrics import metric_module, metric_names
 
 QABENCH = """@software{{qabench,
   title = {{qabench}},
@@ -45,6 +44,6 @@ def _entries(name: str) -> Iterator[str]:
 
 def metric_class(name: str) -> type[MetricModule]:
     """Return the class of a metric, by its name."""
-    module = importlib.import_module(f"qabench.metrics.{name}.{name}")
+    module = metric_module(name)
     kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, MetricModule)]
     return next(kind for kind in kinds if kind is not MetricModule)

@@ -70,15 +70,19 @@ def builder(
 
     It prepares ``only_splits`` (None for all); ``kwargs`` are passed to ``datasets.DatasetBuilder``.
     """
-    from qabench.loading_scripts import dataset_table
+    from qabench.loading_scripts import custom_folders, dataset_table
 
     table = dataset_table(name)
     config_name = table.config(config).name
-    module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
-    from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash
+    from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash, rows_builder
 
     kind: type[BenchmarkBuilder]
-    (kind,) = (each for each in BenchmarkBuilder.__subclasses__() if each.__module__ == module)
+    if table.name in custom_folders():
+        kind = rows_builder(table.name)
+        kwargs.setdefault("dataset_name", table.name)  # by default, the name of the builder's module
+    else:
+        module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
+        (kind,) = (each for each in BenchmarkBuilder.__subclasses__() if each.__module__ == module)
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
@@ -208,13 +212,12 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
     """
     import evaluate
 
-    from qabench.metrics import metric_names
+    from qabench.metrics import metric_folder, metric_names
 
     name = path.removeprefix("qabench/")
     if name not in metric_names():
         raise unknown_name("unknown metric", path, metric_names())
-    folder = Path(str(importlib.import_module(f"qabench.metrics.{name}").__path__[0]))
-    return evaluate.load(str(folder), **kwargs)
+    return evaluate.load(str(metric_folder(name)), **kwargs)
 
 
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import anyio
-from inspect_ai import Task
+from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Target, Value, metric, scorer
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Solver, TaskState
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Question, Questions
@@ -37,6 +38,7 @@ def benchmark_task(
     asking: Asking,
     setting: str,
     solver: Solver | list[Solver] | None = None,
+    metrics: Names = None,
 ) -> Task:
     """Return the task of one setting of a benchmark.
 
@@ -47,6 +49,7 @@ def benchmark_task(
         asking: how the model is asked.
         setting: the name of the setting in the log.
         solver: by default, the model is asked once with the messages of ``asking``.
+        metrics: the groups of scores; by default, the benchmark's.
     """
     scorer_of_task = inspect_scorer(scored)
     asked_by_default = solver is None
@@ -65,13 +68,43 @@ def benchmark_task(
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
-        scorer=scorer_of_task(signed=signed, **asking.scoring),
+        scorer=scorer_of_task(signed=signed, groups=metrics, **asking.scoring),
         config=GenerateConfig(**asking.parameters),
         metadata=task_metadata(scored.name, questions.config, setting, questions.data, len(questions.rows)),
         # A failed question is unanswered: the others continue, and a retry asks it again.
         fail_on_error=False,
         score_on_error=True,
     )
+
+
+def simple_tasks(scored: Benchmark) -> dict[str, Callable[..., Task]]:
+    """Return the tasks of a benchmark whose settings ask each question once, by name."""
+    return {setting.task: _simple_task(scored, setting) for setting in scored.settings}
+
+
+def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
+    def ask_once(
+        config: str | None = None,
+        questions: str | None = None,
+        ids: Names = None,
+        groups: Names = None,
+        metrics: Names = None,
+    ) -> Task:
+        """Ask each question once.
+
+        Args:
+            config: the config; by default the dataset's.
+            questions: a file of questions in the dataset's format, instead of a config.
+            ids: only these questions.
+            groups: only the questions in these groups.
+            metrics: the groups of scores to compute.
+        """
+        loaded = scored.load(config, Path(questions) if questions else None)
+        asking = scored.asking(**setting.arguments)
+        return benchmark_task(scored, loaded, select(loaded, ids, groups), asking, setting.name, metrics=metrics)
+
+    registered: Callable[..., Task] = task(name=setting.task)(ask_once)
+    return registered
 
 
 def select(questions: Questions, ids: Names = None, groups: Names = None) -> list[Question]:

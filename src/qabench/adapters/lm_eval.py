@@ -49,7 +49,8 @@ class QabenchTask(ConfigurableTask):
     def asking(self) -> Asking:
         """Return how the model is asked."""
         prefix = f"{self.benchmark.name}_"
-        arguments = {name.removeprefix(prefix): value for name, value in self.config.metadata.items() if prefix in name}
+        named = {name: value for name, value in self.config.metadata.items() if name.startswith(prefix)}
+        arguments = {name.removeprefix(prefix): value for name, value in named.items()}
         asking: Asking = self.benchmark.asking(**arguments)
         return asking
 

@@ -15,7 +15,7 @@ from inspect import cleandoc
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
-from qabench.answers import UNANSWERED, dumps, loads
+from qabench.answers import UNANSWERED, check_pairs, dumps, loads
 from qabench.errors import InputError
 
 FORMATS = ("auto", "json", "python")
@@ -32,12 +32,14 @@ class MetricModule:
     """A mixin for metrics, placed before ``evaluate.Metric``.
 
     It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that it finds in a module.
-    A metric sets the attributes and defines ``score(predictions, references, ...)``, which gets the answers that were
-    passed to ``compute`` (``UNANSWERED`` for a prediction that is None), and adds ``provenance`` to its result. Its
-    docstring says what is measured and, from "Args:" on, documents ``compute``, except for what all metrics share.
+    A metric sets the attributes. A metric whose result has a shape of its own defines ``score(predictions, references,
+    ...)``, which gets the answers that were passed to ``compute`` (``UNANSWERED`` for a prediction that is None), and
+    adds ``provenance`` to its result. Its docstring says what is measured and, from "Args:" on, documents ``compute``,
+    except for what all metrics share.
 
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
+        GROUP: the group of its scores, if it does not define ``score``.
         STRINGS: whether the references are strings, of which "42" is JSON only by chance.
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
@@ -50,7 +52,37 @@ class MetricModule:
     INPUTS: ClassVar[str]
     URLS: ClassVar[tuple[str, ...]]
     CITATION: ClassVar[str] = ""
-    score: Callable[..., dict[str, Any]]
+    GROUP: ClassVar[str] = ""
+
+    def _scores(
+        self, predictions: list[Any], references: list[Any], per_question: bool = False, **options: Any
+    ) -> dict[str, Any]:
+        """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
+        from qabench.benchmarks import benchmark
+        from qabench.evaluation import Record
+        from qabench.evaluation.evaluation import values_of
+        from qabench.evaluation.scoring import Item
+
+        check_pairs(references, predictions)
+        scored = benchmark(self.BENCHMARK)
+        scorer = scored.scorer((self.GROUP,), **options)
+        items = [
+            Item({"answer": reference}, None if answer is UNANSWERED else {"answer": answer})
+            for answer, reference in zip(predictions, references, strict=True)
+        ]
+        outcomes = scorer.score(items)
+        records = [
+            Record(str(number), 1, "", "", (), None, outcome.status, scores=outcome.scores)
+            for number, outcome in enumerate(outcomes)
+        ]
+        metrics = [metric for metric in scored.metrics if metric.family == self.GROUP]
+        result: dict[str, Any] = dict(values_of(metrics, records))
+        result |= self.provenance(references, **scorer.fields[self.GROUP])
+        if per_question:
+            result["per_question"] = [dict(outcome.scores) for outcome in outcomes]
+        return result
+
+    score: Callable[..., dict[str, Any]] = _scores
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -7,22 +7,17 @@ A package has everything specific to its benchmark except the data (``loading_sc
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
+import importlib.util
+import sys
+from pathlib import Path
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.errors import unknown_name
+from qabench.errors import InputError
+from qabench.loading_scripts import benchmark_names, custom_folders, folder_of
 
 __all__ = ["Benchmark", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
 
 
-@functools.cache
-def benchmark_names() -> list[str]:
-    """Return the names of all benchmarks, sorted: the packages in this folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
-
-
-@functools.cache
 def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
@@ -32,8 +27,17 @@ def benchmark(name: str) -> Benchmark:
     Raises:
         InputError: the benchmark does not exist.
     """
-    name = name.removeprefix("qabench/")
-    if name not in benchmark_names():
-        raise unknown_name("unknown benchmark", name, benchmark_names())
-    instance: Benchmark = importlib.import_module(f"{__name__}.{name}").BENCHMARK
+    return _benchmark(name.removeprefix("qabench/"), folder_of(name))
+
+
+@functools.cache
+def _benchmark(name: str, folder: Path) -> Benchmark:
+    module = f"{__name__}.{name}"
+    if name in custom_folders():
+        spec = importlib.util.spec_from_file_location(module, folder / "__init__.py")
+        if spec is None or spec.loader is None:
+            raise InputError(f"the benchmark {name} has no {folder / '__init__.py'}")
+        sys.modules[module] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module])
+    instance: Benchmark = importlib.import_module(module).BENCHMARK
     return instance

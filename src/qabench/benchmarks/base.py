@@ -107,6 +107,7 @@ class Benchmark(Displayed, ABC):
         title: such as "FanOutQA".
         settings: the settings of ``qabench run``; the first is the default.
         retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if no setting has one.
+        prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
         metrics: all metrics, in display order.
         headline: names of metrics; the first one that an evaluation has is its main metric.
@@ -116,6 +117,7 @@ class Benchmark(Displayed, ABC):
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
         id_fields: the names that a prediction's id may have: "id", and the dataset's own name for it.
+        official: group of scores -> the official values of the fields that the scorer adds to its signature.
         failures_official: whether the authors' results contain questions without an answer, which then score 0.
         model_fields: the fields of signatures that name a model whose verdicts or labels are scored.
         generation_fields: fields of signatures that have an option of the generation under another name -> its name.
@@ -128,15 +130,17 @@ class Benchmark(Displayed, ABC):
     title: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]]
     retriever_setting: ClassVar[str] = ""
-    part: ClassVar[str]
+    prompt: ClassVar[str] = "{question}"
+    part: ClassVar[str] = "groups"
     metrics: ClassVar[tuple[Metric, ...]]
-    headline: ClassVar[tuple[str, ...]]
+    headline: ClassVar[tuple[str, ...]] = ()
     families: ClassVar[Mapping[str, str]]
     default_families: ClassVar[tuple[str, ...]]
-    groupings: ClassVar[Mapping[str, str]]
+    groupings: ClassVar[Mapping[str, str]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
     id_fields: ClassVar[tuple[str, ...]] = ("id",)
+    official: ClassVar[Mapping[str, Declaration]] = {}
     failures_official: ClassVar[bool] = False
     model_fields: ClassVar[tuple[str, ...]] = ()
     generation_fields: ClassVar[Mapping[str, str]] = {}
@@ -147,14 +151,29 @@ class Benchmark(Displayed, ABC):
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of each signature's fields, by the signature's name.
 
-        By default ``DECLARATIONS`` of the benchmark's module ``official``.
+        By default, the config must be the default one, its file the shipped one, the temperature 0, and the scorer's
+        fields as in ``official``. A field that nobody declares is a deviation.
         """
-        declarations: Mapping[str, Declaration] = import_module(f"{type(self).__module__}.official").DECLARATIONS
-        return declarations
+        if find_spec(f"{type(self).__module__}.official"):
+            declarations: Mapping[str, Declaration] = import_module(f"{type(self).__module__}.official").DECLARATIONS
+            return declarations
+        from qabench.evaluation.signature import IRRELEVANT, Field
+
+        loaded = self.load(None)
+        common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
+        common["config"] = Field((loaded.config,), absent=True)
+        common["data"] = Field((loaded.data,), absent=True)
+        common["temperature"] = Field(("0", "0.0"), absent=True)
+        return {f"{self.name}_{group}": common | dict(self.official.get(group, {})) for group in self.families}
 
     def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
-        """Return the rows of a config's file, which is one of the dataset's or a user's in its format."""
-        raise NotImplementedError
+        """Return the rows of a config's file, which is one of the dataset's or a user's in its format.
+
+        By default, the file is JSON Lines or a JSON list, and each object is a row.
+        """
+        from qabench.data.rows import read_json_lines
+
+        return (row.fields for row in read_json_lines(path))
 
     def question(self, row: Mapping[str, Any]) -> Question:
         """Return a row as a question."""
@@ -182,8 +201,10 @@ class Benchmark(Displayed, ABC):
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
-        """Return how a model is asked, for arguments of a task."""
-        raise NotImplementedError
+        """Return how a model is asked, for arguments of a task; by default once, with ``prompt``."""
+        from qabench.tasks.prompts import AskOnce, Prompt
+
+        return AskOnce(Prompt(self.name, self.prompt), **arguments)
 
     def tasks(self) -> Mapping[str, Callable[..., Any]]:
         """Return the functions that create the Inspect tasks of the settings, by name."""

@@ -26,6 +26,7 @@ COMMANDS = {
         "stats": (DATA, "stats", "Print a dataset's statistics next to the published ones."),
         "reproduce": (DATA, "reproduce", "Recompute published scores."),
         "register": (DATA, "register", 'Make load_dataset("qabench/...") work on this machine.'),
+        "new": ("qabench.cli.new", "new", "Write a small benchmark, as a start for a custom one."),
         "build": (HUB, "build", "Write Hub-ready dataset repositories."),
         "publish": (HUB, "publish", "Publish datasets and metrics to the Hugging Face Hub."),
     },

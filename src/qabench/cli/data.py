@@ -70,10 +70,10 @@ def list_all(
 def _summary_of_metric(name: str) -> str:
     """Return the first sentence of the docstring of a metric's module, without importing it."""
     import ast
-    from importlib.util import find_spec
 
-    spec = find_spec(f"qabench.metrics.{name}.{name}")
-    text = ast.get_docstring(ast.parse(Path(spec.origin).read_bytes())) if spec and spec.origin else None
+    from qabench.metrics import metric_folder
+
+    text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
     return (text or "").partition("\n")[0].replace("``", "").removesuffix(" as an evaluate metric.").rstrip(".")
 
 

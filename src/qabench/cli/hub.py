@@ -85,6 +85,9 @@ def _print_built(repositories: list[Built]) -> None:
 def publish(
     what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
     org: Annotated[str, typer.Option(metavar="ORG", help="The organization or user that will own the repositories.")],
+    benchmark: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this benchmark and its metrics; can be repeated.")
+    ] = None,
     private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
     accept_licenses: Annotated[
@@ -113,6 +116,7 @@ def publish(
         published = publish_all(
             what,
             org,
+            names=benchmark or (),
             private=private,
             dry_run=dry_run,
             accept_licenses=accept_licenses,

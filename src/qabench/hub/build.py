@@ -27,7 +27,7 @@ from qabench.hub.leaderboards import FRAMEWORKS
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
-from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names, dataset_table, source_table
+from qabench.loading_scripts import DatasetTable, benchmark_names, dataset_table, folder_of, source_table
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
@@ -145,8 +145,8 @@ def _write(
     card = card_text(table, infos, restriction, digests(folder))
     write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card refers to its files
-        copy_files(FOLDER / table.name / "sample", folder / "sample")
-    if (license := FOLDER / table.name / "LICENSE.md").is_file():
+        copy_files(folder_of(table.name) / "sample", folder / "sample")
+    if (license := folder_of(table.name) / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
     if tasks := eval_tasks(table, infos, framework):

@@ -11,7 +11,7 @@ from qabench.errors import InputError
 from qabench.evaluation.signature import version
 from qabench.hub.leaderboards import eval_file
 from qabench.hub.register import NAMESPACE
-from qabench.loading_scripts import FOLDER, DatasetTable, benchmark_names
+from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folders, folder_of
 from qabench.metrics import metric_names
 
 SAMPLE_LICENSE = "apache-2.0"
@@ -28,6 +28,7 @@ class License:
 
 _ATTRIBUTION = "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
 _SHARE_ALIKE = "publish adaptations under the same license"
+_TERMS = "comply with the terms of this license"
 # By the identifiers that the Hub uses in cards.
 LICENSES = {
     "cc-by-sa-4.0": License(
@@ -50,8 +51,10 @@ def license_of(name: str) -> License:
     """Return the license of a benchmark's data according to its card."""
     from huggingface_hub import metadata_load
 
-    folder = FOLDER / name
+    folder = folder_of(name)
     identifier = (metadata_load(folder / "README.md") or {}).get("license")
+    if identifier and name in custom_folders() and identifier not in LICENSES:
+        return License(identifier, f"https://huggingface.co/datasets?license=license:{identifier}", (_TERMS,))
     if identifier not in LICENSES or not (folder / "LICENSE.md").is_file():
         raise InputError(
             f"{name} cannot be published: its card has the license {identifier!r}; allowed: {', '.join(LICENSES)}, "
@@ -94,7 +97,7 @@ def card_text(
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCard, DatasetCardData
 
-    card = DatasetCard((FOLDER / table.name / "README.md").read_text(encoding="utf-8"))
+    card = DatasetCard((folder_of(table.name) / "README.md").read_text(encoding="utf-8"))
     default = table.default if table.default in infos else next(iter(infos), None)
     card.data["configs"], card.data["dataset_info"] = [], []
     for name, info in infos.items():
@@ -104,7 +107,7 @@ def card_text(
         data = DatasetCardData()
         DatasetInfosDict({name: info}).to_dataset_card_data(data)
         card.data["dataset_info"].append(dict(data["dataset_info"]))
-    if not any(table.configs[name].files for name in infos):
+    if table.name not in custom_folders() and not any(table.configs[name].files for name in infos):
         card.data["license"] = SAMPLE_LICENSE
         for key in ("license_name", "license_link"):
             card.data.pop(key, None)

@@ -17,6 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from qabench.citations import metric_class
 from qabench.data.predictions import some
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
@@ -67,6 +68,7 @@ def publish(
     what: Literal["datasets", "metrics", "all"],
     org: str,
     *,
+    names: Sequence[str] = (),
     private: bool = False,
     dry_run: bool = False,
     accept_licenses: bool = False,
@@ -82,6 +84,7 @@ def publish(
     Args:
         what: the kinds of repositories.
         org: an organization or a user.
+        names: only these benchmarks and their metrics; () for all.
         private: make new repositories and the collection private; an existing public repository is rejected.
         dry_run: build, check and compare with the Hub if it can be reached; send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
@@ -90,8 +93,9 @@ def publish(
     """
     from huggingface_hub import HfApi
 
-    datasets = benchmark_names() if what != "metrics" else []
-    spaces = metric_names() if what != "datasets" else []
+    chosen = [dataset_table(name).name for name in names] or benchmark_names()
+    datasets = chosen if what != "metrics" else []
+    spaces = [name for name in metric_names() if metric_class(name).BENCHMARK in chosen] if what != "datasets" else []
     check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():

@@ -17,12 +17,12 @@ from typing import Any, Literal
 
 from filelock import FileLock
 
-from qabench import metrics
 from qabench.errors import SourceError
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.loading import builder
 from qabench.loading_scripts import dataset_table
+from qabench.metrics import metric_folder
 
 MARKER = "qabench-registered.json"
 NAMESPACE = "qabench"
@@ -76,7 +76,7 @@ def register_metric(name: str) -> Registration:
     """Write a metric's module where the stock ``evaluate.load`` finds it. See ``Registration``."""
     from evaluate.loading import init_dynamic_modules
 
-    source = (Path(metrics.__file__).parent / name / f"{name}.py").read_text(encoding="utf-8")
+    source = (metric_folder(name) / f"{name}.py").read_text(encoding="utf-8")
     root = Path(init_dynamic_modules()) / "metrics" / f"{NAMESPACE}--{name}"
     # The module's text, and the version of the code that it imports.
     folder = root / hashlib.sha256(f"{version()}\n{source}".encode()).hexdigest()

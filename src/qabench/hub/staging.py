@@ -15,7 +15,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from qabench import metrics
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
@@ -24,6 +23,7 @@ from qabench.hub.requirements import check_resolvable
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table
+from qabench.metrics import metric_folder
 
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"
@@ -105,7 +105,7 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     card has the versions of Python and gradio. Without them, the Hub takes Python 3.10 and any gradio. The Hub names
     in the card have the owner ``namespace``. The page is ``app.py``.
     """
-    copy_files(Path(metrics.__file__).parent / name, folder)
+    copy_files(metric_folder(name), folder)
     write_text(folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n')
     card, requirements = folder / "README.md", folder / "requirements.txt"
     versions = f"sdk: gradio\nsdk_version: {GRADIO}\npython_version: '{PYTHON}'\n"
@@ -116,7 +116,8 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
         shutil.copyfile(wheel, folder / wheel.name)
         # By URL: the Hub installs the requirements before the other files of a Space are there.
         pin = f" @ {_url(namespace, name)}/{wheel.name}"
-    write_text(requirements, _REQUIREMENT.sub(rf"\g<0>{pin}", requirements.read_text(encoding="utf-8")))
+    needed = requirements.read_text(encoding="utf-8") if requirements.is_file() else "qabench\n"
+    write_text(requirements, _REQUIREMENT.sub(rf"\g<0>{pin}", needed))
 
 
 def sign_space(name: str, folder: Path, signature: str) -> None:

@@ -64,6 +64,31 @@ class Prompt:
         return tuple((role, FIELD.sub(lambda match: values[match[1]], text)) for role, text in templates if text)
 
 
+@dataclass(frozen=True)
+class AskOnce:
+    """Asks once with a prompt, whose fields are columns of the row, at temperature 0."""
+
+    prompt: Prompt
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the generation options."""
+        return {"temperature": 0}
+
+    @property
+    def scoring(self) -> Mapping[str, Any]:
+        """Return the options of the scorer."""
+        return {}
+
+    def messages(self, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """Return the messages for a row."""
+        return self.prompt.messages(**{name: str(row[name]) for name in self.prompt.fields()})
+
+    def fields(self) -> Mapping[str, object]:
+        """Return the field of signatures for the prompt."""
+        return {"prompt": self.prompt.label}
+
+
 def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
     """Return the prompt, if its fields are exactly those needed.
 
