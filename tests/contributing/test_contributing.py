@@ -1,137 +1,128 @@
-"""Follows CONTRIBUTING.md: adds a fifth benchmark and its metric to a copy of the checkout."""
+"""Every command takes a benchmark outside of the package, as ``qabench new`` writes it."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
-import venv
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from hub_server import TOKEN, Hub
+from openai_server import OpenAIServer
 
-pytestmark = pytest.mark.slow  # a dozen processes
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLE = Path(__file__).parent / "example"
-IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info")
-ANSWERS = {"r1": "It is the Seine.", "r2": "The Nile", "r3": "I do not know.", "r4": "the Amazon"}
-# A provider of Inspect AI that answers from a table, registered as in a user's package.
-SCRIPTED = """
-import json, re, sys
-from inspect_ai.model import ModelAPI, ModelOutput, ModelUsage, modelapi
-ANSWERS = json.loads(sys.argv.pop(1))
-
-@modelapi("table")
-class Table(ModelAPI):
-    async def generate(self, input, tools, tool_choice, config):
-        city = re.search(r"through (\\w+)", input[-1].text)
-        output = ModelOutput.from_content("table", ANSWERS.get(city[1] if city else "", "the Negro"))
-        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-        return output
-
-from qabench.cli import main
-main()
-"""
+pytestmark = pytest.mark.slow  # two dozen processes
+for package in ("inspect_ai", "jinja2", "lm_eval.api.model"):
+    pytest.importorskip(package, reason="needs the extras run, report and lm-eval")
+REPLIES = {"Paris": "It is the Seine.", "Cairo": "THE NILE", "Vienna": "the Danube", "Manaus": "I do not know."}
 
 
-@pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The Python of a new environment with a copy of the checkout to which only the example's folders are added."""
-    folder = tmp_path_factory.mktemp("contributing")
-    checkout = folder / "checkout"
-    for name in ("src", "loading_scripts", "metrics", "retrieval"):
-        shutil.copytree(ROOT / name, checkout / name, ignore=IGNORED)
-    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, checkout)
-    files = {path.relative_to(EXAMPLE) for path in EXAMPLE.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-    assert not [path for path in files if (checkout / path).exists()], "only files are added"
-    shutil.copytree(EXAMPLE, checkout, dirs_exist_ok=True, ignore=IGNORED)
-    venv.create(folder / "env", symlinks=True)
-    (site,) = folder.glob("env/lib/python*/site-packages")
-    packages = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
-    (site / "packages.pth").write_text("\n".join(packages))
-    executable = folder / "env" / "bin" / "python"
-    install = [sys.executable, "-m", "pip", "--python", executable, "install", "--no-deps", "--no-build-isolation"]
-    done = subprocess.run([*install, checkout], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return executable
+def run(folder: Path, *arguments: str, fails: bool = False, **variables: str) -> str:
+    """Run Python in a folder with the benchmark on the path; return what it prints."""
+    caches = {"HF_HOME": f"{folder}/huggingface", "QABENCH_CACHE": f"{folder}/cache", "HF_HUB_OFFLINE": "1"}
+    environment = {name: value for name, value in os.environ.items() if name != "QABENCH_MIRROR"} | caches
+    environment |= {"QABENCH_PATH": str(folder), "COLUMNS": "200", "INSPECT_LOG_LEVEL": "error"} | variables
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr * fails
 
 
-def run(python: Path, *arguments: str, fails: bool = False) -> subprocess.CompletedProcess[str]:
-    """Run Python in the folder of the environment, where only the installed copy can be imported."""
-    environment = os.environ | {"COLUMNS": "200", "INSPECT_LOG_LEVEL": "error"}
-    done = subprocess.run(
-        [python, *arguments], env=environment, cwd=folder_of(python), capture_output=True, text=True, check=False
-    )
-    assert (done.returncode != 0) == fails, done.stderr
-    return done
-
-
-def folder_of(python: Path) -> Path:
-    return python.parents[2]
-
-
-def qabench(python: Path, *arguments: str) -> str:
-    return run(python, "-m", "qabench", *arguments).stdout
+def qabench(folder: Path, *arguments: str, **variables: str) -> str:
+    return run(folder, "-m", "qabench", *arguments, **variables)
 
 
 @pytest.fixture(scope="module")
-def predictions(python: Path) -> Path:
-    path = folder_of(python) / "answers.jsonl"
-    path.write_text("".join(json.dumps({"id": id, "answer": text}) + "\n" for id, text in ANSWERS.items()))
+def rivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rivers")
+    qabench(folder, "new", "rivers", "--output", str(folder))
+    answers = {"r1": "It is the Seine.", "r2": "the Nile", "r3": "x", "r4": "y"}
+    lines = [{"id": id, "answer": answer} for id, answer in answers.items()]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer() as server:
+        server.reply = lambda body: next((REPLIES[city] for city in REPLIES if city in str(body["messages"])), "ready")
+        yield server
+
+
+@pytest.fixture(scope="module")
+def log(rivers: Path, server: OpenAIServer) -> Path:
+    where = ("--model", "m", "--base-url", server.base_url, "--log-dir", "logs", "--quiet", "--json")
+    report = json.loads(qabench(rivers, "run", "rivers", *where))
+    assert (report["scores"], report["n"], report["deviations"]) == ({"match": 0.75}, {"match": 4}, {"match": []})
+    (path,) = (rivers / "logs").glob("*.eval")
     return path
 
 
-def test_the_example_is_small() -> None:
-    files = [path for path in EXAMPLE.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    assert len(files) <= 8
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= 250
+def test_the_template_is_small(rivers: Path) -> None:
+    files = [path for path in [*rivers.glob("*.*"), *(rivers / "rivers").rglob("*")] if path.is_file()]
+    files.remove(rivers / "answers.jsonl")
+    assert len(files) <= 10
+    assert sum(len(path.read_text().splitlines()) for path in files if path.suffix == ".py") <= 120
+    assert "choose another" in run(rivers, "-m", "qabench", "new", "rivers", fails=True)
 
 
-def test_load_and_metric(python: Path) -> None:
-    code = """if True:
-        import json, qabench
-        rows = qabench.load_dataset("rivers", split="test")
-        metric = qabench.load_metric("river_match")
-        pairs = {"predictions": ["THE SEINE", None, "x", "x"], "references": rows["answer"]}
-        print(json.dumps([rows[0], metric.compute(**pairs), metric.compute(**pairs, ignore_case=False)]))
-    """
-    row, official, deviating = json.loads(run(python, "-c", code).stdout)
-    assert row["question"] == "Which river flows through Paris?"
-    assert (official["match"], official["deviations"]) == (0.25, [])
-    assert (deviating["match"], deviating["deviations"]) == (0.0, ["case: kept instead of ignored"])
+def test_its_own_test_passes(rivers: Path) -> None:
+    assert "2 passed" in run(rivers, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_rivers.py")
 
 
-def test_list_and_stats(python: Path) -> None:
-    assert re.search(r"rivers\W+sample", qabench(python, "list"))
-    assert re.search(r"test\W+4", qabench(python, "stats", "rivers"))
+def test_data(rivers: Path) -> None:
+    assert "rivers_match" in qabench(rivers, "list")
+    assert json.loads(qabench(rivers, "stats", "rivers", "--json"))
+    qabench(rivers, "register", "rivers")
+    stock = "import datasets, evaluate; row = datasets.load_dataset('qabench/rivers', split='test')[0]; "
+    stock += "metric = evaluate.load('qabench/rivers_match'); "
+    stock += "print(metric.compute(predictions=['x ' + row['answer']], references=[row['answer']])['match'])"
+    assert run(rivers, "-c", stock).strip().endswith("1.0")
+    qabench(rivers, "build", "out", "rivers")
+    card = (rivers / "out/rivers/README.md").read_text()
+    assert "license: cc-by-4.0" in card and "name: continent" in card
 
 
-def test_score_and_results(python: Path, predictions: Path) -> None:
-    report = folder_of(python) / "report.json"
-    shown = qabench(python, "score", "rivers", str(predictions), "--by", "continent", "--output", str(report))
-    assert "0.5000" in shown and "South America" in shown
-    scored = json.loads(report.read_text(encoding="utf-8"))
-    assert (scored["scores"], scored["n"], scored["deviations"]) == ({"match": 0.5}, {"match": 4}, {"match": []})
-    entries = qabench(python, "results", str(report), "--setting", "closed-book")
-    assert "n 4 questions" in entries and "UNOFFICIAL" not in entries
+def test_scores(rivers: Path) -> None:
+    report = rivers / "report.json"
+    shown = qabench(rivers, "score", "rivers", "answers.jsonl", "--by", "continent", "--output", str(report))
+    scored = json.loads(report.read_text())
+    assert "South America" in shown and (scored["scores"], scored["deviations"]) == ({"match": 0.5}, {"match": []})
+    assert "0.5" in qabench(rivers, "results", "report.json", "--setting", "closed-book")
+    assert "answers" in qabench(rivers, "leaderboard", "rivers", "answers.jsonl")
 
 
-def test_run_compare_and_report(python: Path, predictions: Path) -> None:
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
-    pytest.importorskip("jinja2", reason="needs the extra report")
-    cities = {"Paris": "the Seine", "Cairo": "the Nile", "Vienna": "the Danube"}
-    options = ("--model", "table/x", "--log-dir", "logs", "--json")
-    ran = run(python, "-c", SCRIPTED, json.dumps(cities), "run", "rivers", *options)
-    scored: Any = json.loads(ran.stdout)
-    assert (scored["scores"], scored["n"]) == ({"match": 1.0}, {"match": 4})
-    (log,) = (folder_of(python) / "logs").glob("*.eval")
-    compared = qabench(python, "compare", "rivers", str(log), str(predictions))
-    assert "0.5000" in compared
-    qabench(python, "report", str(log), "--output", "page")
-    page = "".join(path.read_text(encoding="utf-8") for path in (folder_of(python) / "page").rglob("*.html"))
-    assert "Rivers" in page and "Which river flows through Manaus?" in page
+def test_runs(rivers: Path, log: Path) -> None:
+    compared = qabench(rivers, "compare", "rivers", str(log), "answers.jsonl")
+    assert "0.7500" in compared and "0.5000" in compared
+    qabench(rivers, "report", str(log), "--output", "page")
+    assert "Which river flows through Manaus?" in (rivers / "page/index.html").read_text()
+
+
+def test_inspect_and_the_harness(rivers: Path, server: OpenAIServer) -> None:
+    there = {"STUB_API_KEY": "k", "STUB_BASE_URL": server.base_url}
+    options = ("--model", "openai-api/stub/m", "--log-dir", "inspect", "--display", "plain")
+    assert "0.75" in run(rivers, "-m", "inspect_ai", "eval", "qabench/rivers", *options, **there)
+    model = f"model=m,base_url={server.base_url}/chat/completions"
+    arguments = ("--model", "local-chat-completions", "--model_args", model, "--apply_chat_template")
+    shown = run(rivers, "-m", "lm_eval", "run", *arguments, "--include_path", str(rivers), "--tasks", "rivers")
+    assert "0.75" in shown
+
+
+def test_publish(rivers: Path) -> None:
+    with Hub(("me",)) as hub:
+        there = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+        options = ("--org", "me", "--benchmark", "rivers", "--accept-licenses", "--json")
+        sent = json.loads(qabench(rivers, "publish", "all", *options, **there))
+        states = {each["repo_id"]: (each["state"], each.get("reason")) for each in sent["repositories"]}
+        assert states == dict.fromkeys(("me/rivers", "me/rivers_match"), ("published", None))
+
+
+def test_an_installed_package(rivers: Path) -> None:
+    pip = ("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", "site", ".")
+    run(rivers, *pip)
+    code = "import qabench; print(qabench.evaluate_predictions('rivers', None, 'answers.jsonl').scores()['match'].n)"
+    shown = run(rivers, "-c", code, QABENCH_PATH="", PYTHONPATH=str(rivers / "site"))
+    assert shown.strip() == "4"

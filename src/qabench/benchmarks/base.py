@@ -291,8 +291,10 @@ class Benchmark(Displayed, ABC):
 
     def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
         """Return the tables for the rows of a config's splits; by default, the number of rows."""
-        module = f"qabench.loading_scripts.{self.name}.stats"
-        if find_spec(module):
+        from qabench.loading_scripts import folder_of
+
+        if (folder_of(self.name) / "stats.py").is_file():
+            module = f"qabench.loading_scripts.{self.name}.stats"
             tables: list[Table] = import_module(module).tables(config, splits)
             return tables
         counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]

@@ -40,6 +40,7 @@ ENVIRONMENT = (
     Variable("QABENCH_CACHE", "Folder of downloads, model replies and other caches.", "in the user's cache folder"),
     Variable(
         "QABENCH_MIRROR",
+        "QABENCH_PATH",
         "Folders with source files laid out as OWNER/REPO/PATH, separated as in PATH. They are read before the cache.",
         "no mirror",
     ),
