@@ -40,10 +40,10 @@ ENVIRONMENT = (
     Variable("QABENCH_CACHE", "Folder of downloads, model replies and other caches.", "in the user's cache folder"),
     Variable(
         "QABENCH_MIRROR",
-        "QABENCH_PATH",
         "Folders with source files laid out as OWNER/REPO/PATH, separated as in PATH. They are read before the cache.",
         "no mirror",
     ),
+    Variable("QABENCH_PATH", "Folders with benchmarks of your own, separated as in PATH.", "none"),
     Variable("QABENCH_OFFLINE", "1: never use the network for source files and models.", "the network is used"),
     Variable("QABENCH_SOURCE_URL", "Web server with source files laid out as OWNER/REPO/PATH.", "the original hosts"),
     Variable(
