@@ -41,7 +41,7 @@ QUESTIONS = {
     "How do I evaluate my own retriever?": ("guides/retrieve.md", "your own retriever"),
     "How do I publish a result?": ("guides/publish.md", "--push"),
     "How do I serve a model on several GPUs?": ("guides/scale.md", "tensor-parallel"),
-    "How do I add a benchmark?": ("guides/add-a-benchmark.md", "loading_scripts/NAME"),
+    "How do I add a benchmark?": ("guides/add-a-benchmark.md", "qabench new"),
     "When is a score official?": ("reference/official.md", "signature"),
     "What does exit code 2 mean?": ("reference/exit-codes.md", "Wrong usage"),
     "Why do my numbers differ from the paper?": ("faq.md", "differs from the paper"),
