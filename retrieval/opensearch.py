@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.addresses import origin
+from qabench.io.http_error import MOST_SHOWN
 from qabench.io.tables import keep_secret, printable, quoted
 from qabench.retrieval.bm25.index import checked_k, checked_queries
 from qabench.retrieval.documents import Document, DocumentHits, document_of
@@ -22,7 +23,6 @@ PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the c
 # Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
 MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LARGEST_SCORE = 1e300  # also of an integer, which JSON does not limit
-MOST_SHOWN = 200  # characters of a reply in an error
 SAME_COPIES = "qabench"  # a fixed ``preference``: the same copies of the shards answer, with the same scores
 NOT_FOUND, REFUSED = 404, (401, 403)
 TEXT, ID = "text", "_id"  # the default fields of texts and ids

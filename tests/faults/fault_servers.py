@@ -34,7 +34,8 @@ MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
 
 
 def head(status: str = "200 OK", length: int | None = None, **headers: str) -> bytes:
-    lines = [f"HTTP/1.1 {status}", "Connection: close", "Content-Type: application/json"]
+    lines = [f"HTTP/1.1 {status}", "Connection: close"]
+    lines += [] if "Content_type" in headers else ["Content-Type: application/json"]
     lines += [] if length is None else [f"Content-Length: {length}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
@@ -60,6 +61,12 @@ def behaviors(chance: random.Random, good: bytes) -> dict[str, Callable[[bytes],
         for i in range(0, len(good), size):
             yield good[i : i + size]
             yield TIMEOUT / 4
+
+    def slow_headers(_: bytes) -> Bytes:
+        yield b"HTTP/1.1 200 OK\r\n"
+        for number in range(100):
+            yield b"X-%d: y\r\n" % number
+            yield TIMEOUT / 20
 
     def echo(request: bytes) -> Bytes:
         body = json.dumps({"error": {"message": request.decode("latin-1")}}).encode()
@@ -88,6 +95,10 @@ def behaviors(chance: random.Random, good: bytes) -> dict[str, Callable[[bytes],
         "redirect elsewhere": redirect("http://127.0.0.2:9/x"),
         "redirect to a file": redirect("file:///etc/passwd"),
         "key in the error": echo,
+        "malformed redirect": redirect("http://[::1"),
+        "no content": just(head("204 No Content")),
+        "odd charset": just(head("400 Bad", 2, Content_type="text/html; charset=idna") + b"\xe4x"),
+        "slow headers": slow_headers,
         "reset": just(RESET),
         "reset in the reply": just(head(length=len(good)), good[:cut], RESET),
         "good": just(head(length=len(good)), good),

@@ -264,6 +264,13 @@ def test_too_long_content_is_cut_off(server: FaultServer) -> None:
     assert not part_path().exists() and not sources.cache_path(SOURCE).exists()
 
 
+def test_large_files_are_limited_by_their_own_size(server: FaultServer) -> None:
+    content = bytes(65 << 20)
+    server.always = Fault(content=content)
+    digest = hashlib.sha256(content).hexdigest()
+    assert sources.local_path(replace(SOURCE, sha256=digest, size=len(content))).stat().st_size == len(content)
+
+
 def test_an_unreachable_host_is_tried_once_per_file(
     server: FaultServer, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

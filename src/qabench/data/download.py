@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
@@ -76,9 +76,23 @@ class _Transfer:
         self.most = self._size()
         self.resumed = self.most == size  # an earlier process left the complete file, which is not yet verified
         if not self.most or not self.resumed:
+            most = _LARGEST_PLAIN_FILE if size is None else size
             headers = {"Accept-Encoding": "identity"}
-            with closing(HttpClient(retry=RETRY, seconds=SECONDS, headers=headers, redirects="any")) as client:
-                client.retrying(lambda: self._try_once(client), self._has_grown)
+            options: dict[str, Any] = {
+                "retry": RETRY,
+                "seconds": SECONDS,
+                "headers": headers,
+                "redirects": "any",
+                "max_bytes": most,
+            }
+            try:
+                with closing(HttpClient(**options)) as client:
+                    client.retrying(lambda: self._try_once(client), self._has_grown)
+            except HttpError as error:
+                if error.reason != "too large":
+                    raise
+                message = f"{self.source}: {self.url} sends more than the expected {most} bytes."
+                raise DigestMismatch(message) from error
 
     def _try_once(self, client: HttpClient) -> None:
         size = self._size()
@@ -103,12 +117,9 @@ class _Transfer:
 
     def _write(self, response: httpx2.Response, done: int) -> None:
         size = self.source.size
-        limit = _LARGEST_PLAIN_FILE if size is None else size
         with self.part.open("ab" if done else "wb") as file:
             for chunk in response.iter_bytes():  # no chunk size: a dropped connection would lose an incomplete chunk
                 done += len(chunk)
-                if done > limit:
-                    raise DigestMismatch(f"{self.source}: {self.url} sends more than the expected {limit} bytes.")
                 file.write(chunk)
                 if self.progress is not None:
                     self.progress(self.source, done, size)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import InputError, MissingExtra
-from qabench.io.http_error import HttpError, retry_after
+from qabench.io.http_error import MOST_SHOWN, HttpError, retry_after
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
@@ -36,7 +36,6 @@ RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowe
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
 NO_LOOP = "no running event loop"  # the context of every error in Inspect, which starts a loop when there is none
-LONGEST = 300  # characters of a server's message
 TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
@@ -497,7 +496,7 @@ def _message(error: BaseException) -> str:
 
 
 def _line(text: str) -> str:
-    return printable(" ".join(text.split()), LONGEST)
+    return printable(" ".join(text.split()), MOST_SHOWN)
 
 
 def _url(error: BaseException) -> str | None:
