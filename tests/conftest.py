@@ -71,6 +71,7 @@ SLOW_FILES = {
     "test_wiki_faults.py",
     "test_retrieve_cli.py",
     "test_paths.py",
+    "test_portability.py",
     "test_felm_same_scores.py",
     "test_tasks_fanoutqa.py",
     "test_tasks_expertqa.py",

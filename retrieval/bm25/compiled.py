@@ -9,7 +9,6 @@ Arrays are passed as addresses: numba takes about 1 microsecond to unpack an arr
 from __future__ import annotations
 
 import array
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import numpy as np
 from numba import carray, types
 from numba.extending import intrinsic
 
+from qabench.io.workers import processors
 from qabench.retrieval.bm25.search import (
     MISSING,
     MOST_TOTAL,
@@ -336,13 +336,13 @@ class CompiledSearch(Search):
             _search_all(self._address, *queries, _address(mask), k, _address(positions), _address(scores))
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
-        processors = len(os.sched_getaffinity(0))
+        threads = processors()
         fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
-        step = max(fewest, min(most, -(-size // processors)))
-        if size <= step or processors == 1:
+        step = max(fewest, min(most, -(-size // threads)))
+        if size <= step or threads == 1:
             return list(chain.from_iterable(map(run, range(0, size, step))))
-        with ThreadPoolExecutor(processors) as threads:
-            return list(chain.from_iterable(threads.map(run, range(0, size, step))))
+        with ThreadPoolExecutor(threads) as executor:
+            return list(chain.from_iterable(executor.map(run, range(0, size, step))))
 
     def _fill_row(self, term: int, row: int) -> None:
         super()._fill_row(term, row)

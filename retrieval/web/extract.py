@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
-import signal
 import subprocess
 import sys
 import threading
@@ -81,9 +81,10 @@ def serve(seconds: float) -> None:
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         for line in requests:
             html, charset = json.loads(line)
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            # Unlike a timer of Python, this ends the process also while C code holds the interpreter's lock.
+            faulthandler.dump_traceback_later(seconds, exit=True)
             text = main_text(html.encode("latin-1"), charset)
-            signal.setitimer(signal.ITIMER_REAL, 0)
+            faulthandler.cancel_dump_traceback_later()
             answers.write(json.dumps(text) + "\n")
             answers.flush()
 

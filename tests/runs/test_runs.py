@@ -414,11 +414,10 @@ def test_a_broken_benchmark_does_not_break_the_others() -> None:
 def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) -> None:
     task = felm("sample", prompt="qabench")
     log = Path(run(task, lambda messages: "ALL_CORRECT", tmp_path).location)
-    path = log.with_name(f".{log.name}.lock")
-    with FileLock(path):
-        path.write_text("process 4711 on here")
-        with pytest.raises(InputError, match=r"being resumed by another process \(process 4711 on here\)"):
-            resume(log, "scripted/model")
+    log.with_name(f".{log.name}.owner").write_text("process 4711 on here")
+    lock = FileLock(log.with_name(f".{log.name}.lock"))
+    with lock, pytest.raises(InputError, match=r"being resumed by another process \(process 4711 on here\)"):
+        resume(log, "scripted/model")
 
 
 def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:

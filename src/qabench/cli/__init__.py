@@ -7,9 +7,10 @@ is imported when the command runs: ``qabench --help`` must not wait for ``datase
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -94,6 +95,7 @@ def main() -> None:
             if other is not None:
                 write_line(f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null", other)
             sys.exit(1)
+        _encode_all_characters(stream)
     try:
         app()
     except InputError as error:
@@ -105,6 +107,14 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output
         _stop(_with_variables(error), 1)
+
+
+def _encode_all_characters(stream: TextIO) -> None:
+    """Write UTF-8 into files and pipes on Windows too, where Python uses an encoding with 256 characters."""
+    if isinstance(stream, io.TextIOWrapper):
+        if sys.platform == "win32" and not stream.isatty():
+            stream.reconfigure(encoding="utf-8")
+        stream.reconfigure(errors="backslashreplace")
 
 
 def _with_variables(error: OSError) -> OSError:

@@ -209,7 +209,7 @@ def run_card(card: str, folder: Path) -> list[str]:
         command = [sys.executable, "-P", "-W", "ignore", "-c", code]
         try:
             process = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=CARD_SECONDS
+                command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=CARD_SECONDS
             )
         except subprocess.TimeoutExpired:
             raise QabenchError(f"the card's code did not finish within {CARD_SECONDS} seconds") from None

@@ -19,9 +19,16 @@ Out = TypeVar("Out")
 PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
+def processors() -> int:
+    """Return the number of processors that this process may use. macOS and Windows do not restrict processes."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def most_workers() -> int:
     """Return the number of processes to use: 1 if forking is not safe, else one per processor."""
-    return len(os.sched_getaffinity(0)) if _can_fork() else 1
+    return processors() if _can_fork() else 1
 
 
 def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:

@@ -98,7 +98,7 @@ def stored_replies() -> list[StoredReplies]:
     """Return all stored replies by model, of judges, then of runs; [] if there are none that can be read."""
     query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
     try:
-        with closing(sqlite3.connect(f"file:{replies_path()}?mode=ro", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{replies_path().as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"{query} ORDER BY model").fetchall()
     except sqlite3.Error:  # missing, damaged, or of an older version
         rows = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import platform
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -93,7 +94,7 @@ class Watch:
         """End the run, once: Inspect ends on the signal, with the log written."""
         if self.stopped is None and self.done < self.total:
             self.stopped = why
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
 
     def terminate(self, *_: object) -> None:
         """Handle SIGTERM as Ctrl-C: Inspect writes the log and ends."""
@@ -290,18 +291,20 @@ def _locked(log: Path) -> Iterator[None]:
     """Keep other processes from resuming the same log. Raises InputError that names the process that resumes it."""
     from filelock import FileLock, Timeout
 
-    path = log.with_name(f".{log.name}.lock")
+    path, owner_path = (log.with_name(f".{log.name}.{suffix}") for suffix in ("lock", "owner"))
     lock = FileLock(path)
     try:
         lock.acquire(timeout=0)
-    except Timeout:
-        owner = path.read_text(encoding="utf-8").strip() or "unknown"
+    except Timeout:  # on Windows, others cannot read the locked file itself
+        owner = owner_path.read_text(encoding="utf-8").strip() if owner_path.exists() else "unknown"
         raise InputError(f"{log} is being resumed by another process ({owner}); wait for it, or end it") from None
     try:
-        path.write_text(f"process {os.getpid()} on {os.uname().nodename}", encoding="utf-8")
+        owner_path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield
     finally:
-        path.unlink(missing_ok=True)
+        owner_path.unlink(missing_ok=True)
+        with suppress(PermissionError):  # Windows deletes it when it is released
+            path.unlink(missing_ok=True)
         lock.release()
 
 
