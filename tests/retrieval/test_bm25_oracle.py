@@ -75,6 +75,15 @@ def test_scores_are_bm25s_s(method: str, documents: list[list[str]], query: list
     np.testing.assert_allclose(index.scores(" ".join(query)), scores, rtol=1e-12, atol=1e-12)
 
 
+def test_more_terms_than_16_bits() -> None:
+    drawn = np.random.default_rng(0).permutation(140_000).reshape(700, -1) % 70_000
+    documents = [[f"t{term}" for term in row] for row in drawn.tolist()]
+    theirs = rank_bm25.BM25Okapi(documents)
+    index = indexed(documents, "okapi")
+    for document in documents[::70]:
+        assert index.scores(" ".join(document)).tolist() == theirs.get_scores(document).tolist()
+
+
 K = 10
 
 
