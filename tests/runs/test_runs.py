@@ -280,6 +280,16 @@ def test_an_answer_changed_in_a_log_is_noticed(tmp_path: Path, log: Path) -> Non
         read_run(damaged)
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_log_with_a_sample_twice_is_read(tmp_path: Path, log: Path, done: Evaluation) -> None:
+    """Inspect writes a sample again if a run was killed and resumed."""
+    path = Path(shutil.copy(log, tmp_path / "twice.eval"))
+    with zipfile.ZipFile(path, "a") as archive:
+        name = next(name for name in archive.namelist() if name.startswith("samples/"))
+        archive.writestr(name, archive.read(name))
+    assert read_run(path).counts() == done.counts()
+
+
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     arguments = ["--base-url", "http://127.0.0.1:9/v1", "--config", "sample", "--log-dir", tmp_path]
     ran = qabench("run", "felm", "--model", "m", *arguments)
