@@ -65,6 +65,8 @@ def qabench(*arguments, code=0):
     assert done.exit_code == code, (arguments, done.output, done.exception)
     return done.output
 
+# With "win32" on Linux, Inspect writes a sample of a stopped run twice. The names stay removed.
+sys.platform = "darwin"
 with OpenAIServer() as server:
     server.reply = lambda body: "Mars, 1998 and Lima."
     model = ["--model", "m", "--base-url", server.base_url]
@@ -73,6 +75,7 @@ with OpenAIServer() as server:
     assert stopped.exit_code, stopped.output
     (log,) = Path("logs").glob("*.eval")
     qabench("run", "--resume", log, *model)
+    sys.platform = platform
 logs = sorted(Path("logs").glob("*.eval"))
 print(qabench("score", "fanoutqa", logs[-1]))
 qabench("report", "logs", "--output", "report")
