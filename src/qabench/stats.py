@@ -212,7 +212,8 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
     share = max(share, (share * (len(own) - 1) + 1) / len(own))
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     size = len(own) / share * (z / t) ** 2
-    if function is mean and share <= 1:
+    equal_weights = share * (len(own) - 1) <= len(own) * (1 + ROUNDING)
+    if function is mean and equal_weights:
         size = max(size, len(own))  # no mean of fractions varies more than one of 0/1 scores
     return clopper_pearson(observed * size, size, confidence)
 

@@ -161,6 +161,12 @@ def test_scores_that_are_not_fractions_have_students_interval() -> None:
     assert (interval.low, interval.high) == pytest.approx((14 - 2.7764 * 2**0.5, 14 + 2.7764 * 2**0.5), abs=1e-3)
 
 
+def test_fractions_are_not_wider_than_exact_intervals() -> None:
+    interval = bootstrap_mean([0.0, 0.7, *[1.0] * 10])
+    exact = stats.clopper_pearson(10.7, 12)
+    assert exact[0] <= interval.low + 1e-9 and interval.high - 1e-9 <= exact[1]  # type: ignore[operator]
+
+
 @pytest.mark.parametrize("values", [[0.5], [0.4, 0.4, 0.4], [7.0, 7.0]])
 def test_equal_items_have_no_interval(values: list[float]) -> None:
     interval = bootstrap_mean(values)
