@@ -13,12 +13,16 @@ from qabench.retrieval.bm25.tokenizers import tokenize, words
 
 
 class Engine:
-    """One engine. ``package`` is what it needs; ``has_batch`` says whether it has a function for many queries."""
+    """One engine. ``package`` is what it needs; ``has_batch`` and ``can_add`` say which functions it has."""
 
     package: str | None = None
     has_batch = False
+    can_add = False
 
     def index(self, texts: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    def add(self, texts: Sequence[str]) -> None:
         raise NotImplementedError
 
     def query(self, text: str) -> Any:
@@ -35,10 +39,14 @@ class Engine:
 class Ours(Engine):
     package = "numba"
     has_batch = True
+    can_add = True
     method = "okapi"
 
     def index(self, texts: Sequence[str]) -> None:
         self.engine = BM25Index(texts, self.method)
+
+    def add(self, texts: Sequence[str]) -> None:
+        self.engine.add(texts)
 
     def query(self, text: str) -> Any:
         import numba  # noqa: F401 - small collections use it if it is imported
