@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.index import hits_tables
+from qabench.retrieval.bm25.index import hits_frame, hits_tables
 
 TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
 SOURCES = ("url", "title")  # fields with its source
@@ -56,6 +56,10 @@ class DocumentHits(Displayed):
     def tables(self) -> list[Table]:
         """Return the best documents, as ``print`` and notebooks show them."""
         return hits_tables("id", self.ids, self.scores)
+
+    def to_pandas(self) -> Any:
+        """Return all documents as a pandas DataFrame: rank, id, score."""
+        return hits_frame("id", self.ids, self.scores)
 
 
 def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:

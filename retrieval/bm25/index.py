@@ -52,6 +52,10 @@ class Hits(Displayed):
         """Return the best documents, as ``print`` and notebooks show them."""
         return hits_tables("position", self.positions, self.scores)
 
+    def to_pandas(self) -> Any:
+        """Return all documents as a pandas DataFrame: rank, position, score."""
+        return hits_frame("position", self.positions, self.scores)
+
 
 def hits_tables(column: str, documents: Sequence[Any], scores: Sequence[float]) -> list[Table]:
     """Return the table of the best documents."""
@@ -59,6 +63,13 @@ def hits_tables(column: str, documents: Sequence[Any], scores: Sequence[float]) 
     rows: list[list[Any]] = [[rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(first, 1)]
     more = [f"and {len(scores) - HITS_SHOWN:,} more"] if len(scores) > HITS_SHOWN else []
     return [Table(f"{len(scores):,} hits", ["rank", column, "score"], rows, more)]
+
+
+def hits_frame(column: str, documents: Sequence[Any], scores: Sequence[float]) -> Any:
+    """Return all documents of a ranking as a pandas DataFrame."""
+    import pandas as pd
+
+    return pd.DataFrame({"rank": range(1, len(scores) + 1), column: documents, "score": scores})
 
 
 class BM25Index(Displayed):

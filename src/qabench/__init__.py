@@ -4,6 +4,7 @@
     dev = qabench.load_dataset("fanoutqa", "dev", split="validation")
     accuracy = qabench.load_metric("fanout_acc")
     evaluation = qabench.evaluate_predictions("fanoutqa", "dev", "answers.jsonl")
+    print(evaluation["acc.loose"].value)
 
 Submodules: ``answers``, ``benchmarks``, ``evaluation``, ``official``, ``retrieval``, ``scoring``, ``stats``, ``text``.
 """
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from qabench.metrics import metric_names
     from qabench.retrieval.bm25.attach import add_bm25_index
     from qabench.retrieval.bm25.index import BM25Index
+    from qabench.runs.comparing import compare
     from qabench.runs.functions import run
     from qabench.runs.sources import evaluate_predictions
     from qabench.text import normalize
@@ -33,6 +35,7 @@ _MODULES = {
     "add_bm25_index": "qabench.retrieval.bm25.attach",
     "benchmark": "qabench.benchmarks",
     "benchmark_names": "qabench.benchmarks",
+    "compare": "qabench.runs.comparing",
     "evaluate_predictions": "qabench.runs.sources",
     "load_dataset": "qabench.loading",
     "load_metric": "qabench.loading",
@@ -47,6 +50,7 @@ __all__ = [
     "add_bm25_index",
     "benchmark",
     "benchmark_names",
+    "compare",
     "evaluate_predictions",
     "load_dataset",
     "load_metric",

@@ -93,38 +93,48 @@ def builder(
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[False] = ..., **options: Unpack[Options]
+    name: str,
+    config: str | None = ...,
+    *,
+    split: None = ...,
+    streaming: Literal[False] = ...,
+    **options: Unpack[Options],
 ) -> DatasetDict: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **options: Unpack[Options]
+    name: str, config: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **options: Unpack[Options]
 ) -> Dataset: ...
 
 
 @overload  # type checkers do not accept a list of strings as a list of ``OneSplit``
 def load_dataset(
-    path: str, name: str | None = ..., *, split: list[Any], streaming: Literal[False] = ..., **options: Unpack[Options]
+    name: str,
+    config: str | None = ...,
+    *,
+    split: list[Any],
+    streaming: Literal[False] = ...,
+    **options: Unpack[Options],
 ) -> list[Dataset]: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: None = ..., streaming: Literal[True], **options: Unpack[Options]
+    name: str, config: str | None = ..., *, split: None = ..., streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDatasetDict: ...
 
 
 @overload
 def load_dataset(
-    path: str, name: str | None = ..., *, split: OneSplit, streaming: Literal[True], **options: Unpack[Options]
+    name: str, config: str | None = ..., *, split: OneSplit, streaming: Literal[True], **options: Unpack[Options]
 ) -> IterableDataset: ...
 
 
 @overload
 def load_dataset(
-    path: str,
-    name: str | None = ...,
+    name: str,
+    config: str | None = ...,
     *,
     split: OneSplit | list[Any] | None = ...,
     streaming: bool,
@@ -134,8 +144,8 @@ def load_dataset(
 
 @_cache_errors()
 def load_dataset(
-    path: str,
-    name: str | None = None,
+    name: str,
+    config: str | None = None,
     *,
     split: Any = None,
     streaming: bool = False,
@@ -146,11 +156,11 @@ def load_dataset(
     verification_mode: VerificationMode | str | None = None,
     keep_in_memory: bool = False,
 ) -> Any:
-    """Load a benchmark from verified source files, with the arguments of ``datasets.load_dataset``.
+    """Load a benchmark from verified source files, with the arguments of ``datasets.load_dataset`` in its order.
 
     Args:
-        path: the benchmark, "fanoutqa" or "qabench/fanoutqa".
-        name: the config, such as "dev"; None for the default config.
+        name: the benchmark, "fanoutqa" or "qabench/fanoutqa".
+        config: the config, such as "dev"; None for the default config.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of these; None
             for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
@@ -177,10 +187,10 @@ def load_dataset(
     from datasets.exceptions import DatasetGenerationError
 
     folder = None if cache_dir is None else str(cache_dir)
-    dataset_builder = builder(path, name, data_files=data_files, cache_dir=folder)
+    dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
     names = _split_names(dataset_builder, split)
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
-        dataset_builder = builder(path, name, only_splits=names, cache_dir=folder)
+        dataset_builder = builder(name, config, only_splits=names, cache_dir=folder)
     if streaming:
         return dataset_builder.as_streaming_dataset(split=_whole_split(dataset_builder, split))
     try:
@@ -195,15 +205,15 @@ def load_dataset(
     try:
         return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
-        raise InputError(f"split {split!r} of {path} {dataset_builder.config.name}: {error}") from None
+        raise InputError(f"split {split!r} of {name} {dataset_builder.config.name}: {error}") from None
 
 
 @_cache_errors()
-def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
+def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
     """Load a metric of this package as an ``evaluate`` module, without network access.
 
     Args:
-        path: the metric, "fanout_acc" or "qabench/fanout_acc".
+        name: the metric, "fanout_acc" or "qabench/fanout_acc".
         **kwargs: passed to ``evaluate.load``, such as ``keep_in_memory``.
 
     Raises:
@@ -214,10 +224,10 @@ def load_metric(path: str, **kwargs: Any) -> EvaluationModule:
 
     from qabench.metrics import metric_folder, metric_names
 
-    name = path.removeprefix("qabench/")
-    if name not in metric_names():
-        raise unknown_name("unknown metric", path, metric_names())
-    return evaluate.load(str(metric_folder(name)), **kwargs)
+    metric = name.removeprefix("qabench/")
+    if metric not in metric_names():
+        raise unknown_name("unknown metric", name, metric_names())
+    return evaluate.load(str(metric_folder(metric)), **kwargs)
 
 
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:

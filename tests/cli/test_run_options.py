@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +129,14 @@ def test_a_suite_whose_calls_are_rejected_names_the_cause(tmp_path: Path, monkey
     )
     with pytest.raises(QabenchError, match=r"the run was stopped: every call is rejected: .*; .*repeat the command"):
         running.run_suite(running.read_suite(file), tmp_path / "logs", max_retries=0)
+
+
+@pytest.mark.parametrize("command", ["score", "run", "compare", "export", "retrieve", "register", "publish", "env"])
+def test_the_help_has_no_types_of_python(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
+    text = CliRunner().invoke(app, [command, "--help"], prog_name="qabench").stdout
+    assert not re.search(r"<\w|range>|TEXT\b(?<!\|TEXT)|INTEGER|\{[A-Z]", text)
+    if command == "compare":
+        assert "Usage: qabench compare [OPTIONS] BENCHMARK FILE..." in text
+        assert "--seed N " in text and "--judge-base-url URL" in text
+    assert COMMAND.make_context("qabench", ["env"]).make_formatter().width == 148

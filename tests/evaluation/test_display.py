@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+import qabench
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
@@ -53,12 +54,33 @@ def compared(one: Evaluation) -> Comparison:
 def test_an_evaluation(one: Evaluation) -> None:
     everywhere(one, "m on fanoutqa sample (closed-book)", "acc.loose", "0.5000", "3 questions", "signature is missing")
     text = one.to_markdown()
-    assert "| acc.loose | 0.5000  | 0.0000 to 1.0000 | 3 questions | no         |" in text
+    assert "| acc.loose | 0.5000  | 0.0387 to 0.9613 | 3 questions | no         |" in text
     assert "not official (acc): the signature is missing" in text
     assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
     table = one.to_pandas()
     assert list(table["acc.loose"]) == [0, 0.5, 1] and list(table["category"]) == [["x"]] * 3
     assert "no scores: none of the 3 questions was answered" in repr(replace(one, records=[]))
+
+
+def test_a_score_by_its_name(one: Evaluation) -> None:
+    score = one["acc.loose"]
+    assert (score.value, float(score), f"{score:.2f}", score.n) == (0.5, 0.5, "0.50", 3)
+    assert (score.low, score.high) == (score.interval.low, score.interval.high)
+    assert "acc.loose" in one and list(one) == list(one.scores())
+    with pytest.raises(InputError, match=r"no score 'acc': the scores are acc\.loose"):
+        one["acc"]
+
+
+def test_compare_takes_evaluations_by_label(one: Evaluation, compared: Comparison) -> None:
+    systems = {"m": one, "n": replace(evaluation("n", 0, 0, 0), path="other")}
+    comparison = qabench.compare("fanoutqa", "sample", systems, "acc.loose", resamples=100)
+    assert list(comparison.systems) == ["m", "n"] and comparison.evaluations == systems
+    assert comparison.pairs[0].difference == compared.pairs[0].difference
+    assert list(comparison.to_pandas()["difference"]) == [0.5]
+    with pytest.raises(InputError, match="the file was given twice: log"):
+        qabench.compare("fanoutqa", "sample", [one, one])
+    with pytest.raises(InputError, match="log is the log of a run of fanoutqa, not of felm"):
+        qabench.compare("felm", None, systems)
 
 
 def test_a_comparison(compared: Comparison) -> None:
@@ -73,6 +95,8 @@ def test_a_benchmark_an_index_and_hits() -> None:
     everywhere(index, "documents", "bm25+", "kind", "delta", "tokenizer")
     hits = index.search("c", k=2)
     everywhere(hits, "2 hits", "rank", f"{hits.scores[0]:.4f}")
+    assert list(hits.to_pandas()["score"]) == hits.scores
+    assert list(felm.to_pandas()["score"]) == [metric.name for metric in felm.metrics]
     assert "and 90 more" in repr(Hits(list(range(100)), [0.0] * 100))
 
 

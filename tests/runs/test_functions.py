@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +66,7 @@ def test_a_function_answers_every_benchmark(name: str) -> None:
         rows.append((question, row))
         return "Answer: 1"
 
-    evaluation = qabench.run(name, answer, config="sample", limit=3)
+    evaluation = qabench.run(name, "sample", answer, limit=3)
     assert [record.status for record in evaluation.records] == [ANSWERED] * 3
     assert all(question in row.values() for question, row in rows)
     assert evaluation.available == len(qabench.benchmark(name).questions("sample"))
@@ -79,7 +80,7 @@ def test_the_scores_are_those_of_a_file_with_the_answers(tmp_path: Path) -> None
     async def answer(question: str, row: Any) -> dict[str, str]:
         return {"answer": text_of(loads(row["answer"]))}
 
-    evaluation = qabench.run("fanoutqa", answer, config="sample", output=path)
+    evaluation = qabench.run("fanoutqa", "sample", answer, output=path)
     scores = {name: score.interval for name, score in evaluation.scores().items()}
     of_file = qabench.evaluate_predictions("fanoutqa", "sample", path)
     assert scores == {name: score.interval for name, score in of_file.scores().items()}
@@ -96,8 +97,8 @@ def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
             raise RuntimeError("no luck")
         return None if len(asked) == 3 else "42"
 
-    options: dict[str, Any] = {"config": "sample", "output": path, "concurrency": 1}
-    first = qabench.run("fanoutqa", answer, limit=4, **options)
+    options: dict[str, Any] = {"output": path, "concurrency": 1}
+    first = qabench.run("fanoutqa", "sample", answer, limit=4, **options)
     assert [record.status for record in first.records] == [ANSWERED, FAILED, FAILED, ANSWERED]
     assert first.records[1].problem == "RuntimeError: no luck"
     assert first.records[2].problem == "InputError: the function returned None; expected a string or a dict"
@@ -105,14 +106,14 @@ def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
     assert [record.status for record in of_file.records[:4]] == [ANSWERED, MISSING, MISSING, ANSWERED]
     with path.open("a", encoding="utf-8") as file:
         file.write('{"id": "cut')  # killed while writing
-    second = qabench.run("fanoutqa", answer, limit=5, **options)
+    second = qabench.run("fanoutqa", "sample", answer, limit=5, **options)
     assert asked[4:] == [second.records[i].id for i in (1, 2, 4)]
     assert [record.status for record in second.records] == [ANSWERED] * 5
     assert len(path.read_text().splitlines()) == 5 and all(map(json.loads, path.read_text().splitlines()))
     with pytest.raises(InputError, match="another benchmark or config"):
-        qabench.run("felm", answer, **options)
+        qabench.run("felm", "sample", answer, **options)
     with pytest.raises(QabenchError, match="no question was answered: ZeroDivisionError"):
-        qabench.run("fanoutqa", lambda question, row: str(1 / 0), config="sample", limit=1)
+        qabench.run("fanoutqa", "sample", lambda question, row: str(1 / 0), limit=1)
 
 
 def with_default(question: str, row: Any, text: str = "one") -> str:
@@ -183,20 +184,41 @@ def test_a_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
 
 def test_the_answers_of_another_function_are_not_counted(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
-    options: dict[str, Any] = {"config": "sample", "output": path}
-    first = qabench.run("fanoutqa", of_closure("one"), limit=1, **options)
+    options: dict[str, Any] = {"output": path}
+    first = qabench.run("fanoutqa", "sample", of_closure("one"), limit=1, **options)
     assert json.loads(path.read_text())["function"] == first.model
     with pytest.raises(
         InputError, match=rf"has answers of {first.model}, not of <lambda>-.*delete the file.*keep_answers"
     ):
-        qabench.run("fanoutqa", of_closure("two"), limit=2, **options)
+        qabench.run("fanoutqa", "sample", of_closure("two"), limit=2, **options)
     assert len(path.read_text().splitlines()) == 1
-    both = qabench.run("fanoutqa", of_closure("two"), limit=2, keep_answers=True, **options)
+    both = qabench.run("fanoutqa", "sample", of_closure("two"), limit=2, keep_answers=True, **options)
     assert [record.answer for record in both.records] == ["one", "two"]
     assert both.model == "+".join(sorted([first.model, name_with_digest(of_closure("two"))]))
     path.write_text(json.dumps({"id": first.records[0].id, "answer": "three"}) + "\n")
     with pytest.raises(InputError, match="has answers of an unknown function"):
-        qabench.run("fanoutqa", of_closure("two"), **options)
+        qabench.run("fanoutqa", "sample", of_closure("two"), **options)
+
+
+def test_ctrl_c_keeps_the_answers_and_says_how_to_go_on(tmp_path: Path, capsys: Any) -> None:
+    path, asked = tmp_path / "answers.jsonl", []
+
+    def answer(question: str, row: Any) -> str:
+        asked.append(question)
+        if len(asked) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return "42"
+
+    options: dict[str, Any] = {"output": path, "concurrency": 1, "limit": 5}
+    first = qabench.run("fanoutqa", "sample", answer, **options)
+    done = len(path.read_text().splitlines())
+    assert (first.status, first.counts()[ANSWERED], first.counts()[MISSING]) == ("cancelled", done, 5 - done)
+    said = capsys.readouterr().err
+    assert f"interrupted after {done} of 5 questions; repeat the call to ask the others; {path} has" in said
+    second = qabench.run("fanoutqa", "sample", answer, **options)
+    assert (second.status, second.counts()[ANSWERED]) == ("success", 5)
+    with pytest.raises(InputError, match=r"qabench\.run\(NAME, CONFIG, answer\)"):
+        qabench.run("fanoutqa", answer)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reply", [{"anser": "42"}, {"answer": {1, 2}}, {}, object()])
@@ -210,7 +232,7 @@ def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"the function's answer to the question \w+ is .*; allowed: a string, or a dict"
     ):
-        qabench.run("fanoutqa", answer, config="sample", output=path, concurrency=1)
+        qabench.run("fanoutqa", "sample", answer, output=path, concurrency=1)
     assert len(asked) == 2 and [json.loads(line)["answer"] for line in path.read_text().splitlines()] == ["42"]
 
 
@@ -224,7 +246,7 @@ def test_a_model_in_python(tmp_path: Path) -> None:
     assert [record.status for record in evaluation.records] == [ANSWERED] * 2 and done[-1] == (2, 2)
     assert evaluation.setting == "raw" and Path(evaluation.path).parent == tmp_path
     with pytest.raises(InputError, match="log_dir"):
-        qabench.run("felm", model="m", output=tmp_path / "answers.jsonl")
+        qabench.run("felm", "sample", model="m", output=tmp_path / "answers.jsonl")
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def test_a_part_has_another_signature_than_the_whole(plain: Path, tmp_path: Path
     two, whole = read_run(plain), read_run(log_of(tmp_path, limit=None))
     answers = [{"id": record.id, "answer": record.answer} for record in whole.records]
     file = qabench.evaluate_predictions("fanoutqa", "sample", answers, lemmatizer="simplemma")
-    function = qabench.run("fanoutqa", lambda question, row: "Mars", config="sample", limit=2, metrics=["rouge"])
+    function = qabench.run("fanoutqa", "sample", lambda question, row: "Mars", limit=2, metrics=["rouge"])
     asked = [parse(each.signatures["rouge"])[1]["asked"] for each in (two, whole, file, function)]
     assert asked[0] == asked[3] != asked[1] == asked[2] and asked[1].startswith("12-")
     assert parse(two.signatures["run"])[1]["asked"] != parse(whole.signatures["run"])[1]["asked"]

@@ -59,6 +59,7 @@ class Option:
         default: the value if it is not passed.
         choices: the allowed values; () if any value is allowed.
         for_reading: whether it is an argument of ``Benchmark.read`` instead of ``Benchmark.evaluate``.
+        metavar: what the help calls its value, such as "URL"; "" means by its type.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Option:
     default: Any = None
     choices: tuple[str, ...] = ()
     for_reading: bool = False
+    metavar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

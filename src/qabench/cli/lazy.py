@@ -18,6 +18,8 @@ from qabench.errors import InputError, unknown_name
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
 ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
+# Typer's type of a value -> what the help calls the value; all others are names.
+VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<directory>": "DIR"}
 
 
 class Command(TyperCommand):
@@ -35,20 +37,36 @@ class Command(TyperCommand):
                 error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
             raise
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: [OPTIONS] and the names of the arguments."""
+        parameters: list[Any] = self.get_params(ctx)
+        arguments = [param for param in parameters if param.param_type_name == "argument"]
+        names = [(param.display_name_raw.strip("[]"), param.required) for param in arguments]
+        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in names)]
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""
         named: Mapping[str, Sequence[str]] = getattr(self.callback, "sections", {})
         titles = {name: title for title, names in named.items() for name in names}
         sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], **{title: [] for title in titles.values()}}
-        for param in self.get_params(ctx):
+        parameters: list[Any] = self.get_params(ctx)
+        for param in parameters:
+            argument = param.param_type_name == "argument"
+            if param.metavar is None:
+                param.metavar = _value_name(param.display_type(ctx))
             if record := param.get_help_record(ctx):
-                argument = param.param_type_name == "argument"
+                record = (param.display_name_raw, record[1]) if argument else record
                 title = ARGUMENTS if argument else titles.get(param.name, OPTIONS)
                 sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _value_name(type_name: str) -> str:
+    """Return what the help calls a value of one of Typer's types, such as "<int range>"."""
+    return next((name for start, name in VALUES.items() if type_name.startswith(start)), "NAME")
 
 
 _TEXTS = (str, str | None, list[str], list[str] | None)

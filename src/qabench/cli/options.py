@@ -125,7 +125,7 @@ RayAddress = Annotated[
 BenchmarkNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="BENCHMARK", help="Which benchmarks; all of them by default.", autocompletion=complete_benchmarks
+        metavar="BENCHMARK...", help="Which benchmarks; all of them by default.", autocompletion=complete_benchmarks
     ),
 ]
 ConfigNames = Annotated[

@@ -32,7 +32,7 @@ from qabench.cli.options import (
     Verbose,
     on_ray,
 )
-from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
+from qabench.cli.output import hint, plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr, warn
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.io.tables import Table, bounds_text, write_document
 
@@ -59,7 +59,7 @@ def parameters() -> list[inspect.Parameter]:
         default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
         flag = f"--{name.replace('_', '-')}"
-        annotation = Annotated[option.type | None, typer.Option(flag, help=text)]  # type: ignore[name-defined]
+        annotation = Annotated[option.type | None, typer.Option(flag, help=text, metavar=option.metavar or None)]  # type: ignore[name-defined]
         parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     return parameters
 
@@ -160,44 +160,33 @@ def _compare(
 
     All questions of the config count, unanswered ones as in the official score.
     """
-    from qabench.cli.evaluations import print_notes, scored
-    from qabench.evaluation.comparison import compare as compare_evaluations
-    from qabench.evaluation.tables import labels
+    from qabench.cli.evaluations import print_notes
     from qabench.io.files import check_writable, write_json
+    from qabench.runs.comparing import compare as compare_systems
 
     if output:
         check_writable(output)
-    scorer = benchmark_of(benchmark)
-    chosen = scorer.metric(metric) if metric else None
-    families = [family for family in scorer.families if chosen and family in (chosen.family, chosen.name)]
-    values = scorer.checked_options(options)
-    sources = scored(files, scorer.name, config, metrics=families or None, questions=questions, **values)
-    evaluations = sources.evaluations
-    paths = [evaluation.path for evaluation in evaluations]
-    if len(paths) < 2:
-        raise InputError(
-            "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+        comparison = compare_systems(
+            benchmark,
+            config,
+            files,
+            metric,
+            test=test,
+            correction=correction,
+            resamples=resamples,
+            seed=seed,
+            questions=questions,
+            progress=progress,
+            **options,
         )
-    if repeated := [path for path in paths if paths.count(path) > 1]:
-        raise InputError(f"the file was given twice: {repeated[0]}")
-    chosen = chosen or scorer.headline_metric(evaluations)
-    if chosen is None:
-        raise InputError(f"none of the files has a score of {scorer.title}")
-    systems = dict(zip(labels(evaluations), evaluations, strict=True))
-    comparison = compare_evaluations(systems, chosen, test=test, correction=correction, resamples=resamples, seed=seed)
-    if not comparison.systems:
-        available = {name: None for evaluation in evaluations for name in evaluation.scores()}
-        raise InputError(
-            f"no system has the score {chosen.name}, which is undefined for these answers; choose another with "
-            f"--metric: {', '.join(available)}"
-        )
-    unscored = [label for label in systems if label not in comparison.systems]
-    notes = [*sources.notes, *(f"{label} has no score {chosen.name}" for label in unscored)]
-    document = {"benchmark": scorer.name, "config": evaluations[0].config, **comparison.as_dict(), "notes": notes}
+    evaluations = list(comparison.evaluations.values())
+    about = {"benchmark": evaluations[0].benchmark, "config": evaluations[0].config}
+    document = {**about, **comparison.as_dict(), "notes": list(comparison.notes)}
     if output:
         write_json(output, document)
     print_tables(comparison.tables(), format, document)
-    print_notes(evaluations, notes, format, verbose)
+    print_notes(evaluations, comparison.notes, format, verbose)
     if track:
         from qabench.runs.export import send
 
@@ -323,8 +312,10 @@ def export(
     format: Annotated[
         str,
         typer.Option(
+            autocompletion=lambda incomplete: [name for name in SUFFIXES if name.startswith(incomplete)],
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
-            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, below the folder --output."
+            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
+            "below the folder --output.",
         ),
     ] = "predictions",
     benchmark: Annotated[

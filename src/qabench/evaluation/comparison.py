@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -79,6 +79,8 @@ class Comparison(Displayed):
         correction: of p-values over the pairs.
         resamples: of intervals and tests.
         seed: of intervals and tests.
+        evaluations: label -> what was compared, also systems without the metric.
+        notes: sentences about systems that are left out.
     """
 
     metric: Metric
@@ -88,6 +90,14 @@ class Comparison(Displayed):
     correction: str = CORRECTION
     resamples: int = RESAMPLES
     seed: int = SEED
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_pandas(self) -> Any:
+        """Return the pairs as a pandas DataFrame, with unrounded numbers."""
+        import pandas as pd
+
+        return pd.DataFrame([pair.as_dict() for pair in self.pairs])
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
@@ -188,7 +198,7 @@ def compare(
     tested = _tested_pairs(tables, metric, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
-    return Comparison(metric, systems, pairs, test, correction, resamples, seed)
+    return Comparison(metric, systems, pairs, test, correction, resamples, seed, dict(evaluations))
 
 
 def _score(evaluation: Evaluation, metric: Metric) -> Score | None:

@@ -6,7 +6,7 @@ A record is one answer to one question. Logs of runs and files of predictions ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -126,7 +126,7 @@ class ExtraSection:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The value of a metric with its 95% bootstrap interval over questions.
+    """The value of a metric with its 95% interval over questions. ``float(score)`` is the value.
 
     Attributes:
         metric: what was computed.
@@ -139,6 +139,27 @@ class Score:
     interval: Interval
     n: int
     left_out: int
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else str(self)
+
+    @property
+    def value(self) -> float:
+        """Return the value."""
+        return self.interval.mean
+
+    @property
+    def low(self) -> float | None:
+        """Return the lower bound of the interval; None if the items do not allow one."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float | None:
+        """Return the upper bound of the interval; None if the items do not allow one."""
+        return self.interval.high
 
     @property
     def size(self) -> str:
@@ -277,6 +298,19 @@ class Evaluation(Displayed):
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     failures_official: bool = False
     _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+
+    def __getitem__(self, name: str) -> Score:
+        """Return a score, such as ``evaluation["acc.loose"]``. Raises InputError if there is none of this name."""
+        scores = self.scores()
+        if name not in scores:
+            from qabench.evaluation.tables import unscored
+
+            reason = unscored(self, scores) or f"the scores are {', '.join(scores)}"
+            raise InputError(f"no score {name!r}: {reason}")
+        return scores[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.scores())
 
     @property
     def answered(self) -> bool:

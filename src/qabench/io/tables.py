@@ -181,6 +181,12 @@ class Table:
         """Return the table as JSON data."""
         return asdict(self)
 
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=self.columns)
+
     def formatted(self, format: str) -> str:
         """Return the table as "csv", "markdown" or "latex", everything escaped; numbers are never rounded."""
         if format == "csv":
@@ -285,6 +291,10 @@ class Displayed:
     def tables(self) -> list[Table]:
         """Return the object as tables."""
         raise NotImplementedError
+
+    def to_pandas(self) -> Any:
+        """Return the first table as a pandas DataFrame."""
+        return self.tables()[0].to_pandas()
 
     def __repr__(self) -> str:
         return "\n\n".join(table.text() for table in self.tables())

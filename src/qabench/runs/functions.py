@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import sys
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,6 +19,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.signature import asked_field, with_fields
 from qabench.io.files import check_writable, write_text
+from qabench.io.tables import write_line
 from qabench.llm.client import run_sync
 from qabench.runs.facts import with_solver
 from qabench.runs.function_digest import name_with_digest
@@ -33,10 +35,10 @@ FUNCTION = "function"  # the field with the name and the digest of the function 
 
 def run(
     name: str,
+    config: str | None = None,
     answer: Answer | None = None,
     *,
     model: str | None = None,
-    config: str | None = None,
     output: str | Path | None = None,
     keep_answers: bool = False,
     concurrency: int = 8,
@@ -46,13 +48,15 @@ def run(
 ) -> Evaluation:
     """Answer the questions of a benchmark with a Python function or with a model, and score the answers.
 
+    Ctrl-C ends the run of a function early: the result has the answers until then, and its status is "cancelled".
+
     Args:
         name: the benchmark; ``qabench.benchmark_names()`` returns all.
+        config: such as "dev"; None for the default.
         answer: a function of a question's text and its row in the dataset. It returns the answer, or the fields of a
             prediction as in a file of predictions. It may be ``async``; otherwise it runs in threads. An exception is
             recorded as the failure of its question.
         model: a model to run instead, as in ``qabench run --model``.
-        config: such as "dev"; None for the default.
         output: a JSONL file for the answers of the function; questions with an answer in it are not asked again. Its
             lines name the function by a digest of its code, defaults, closure and file.
         keep_answers: also count the answers of another function in this file. Signatures then name both functions.
@@ -69,8 +73,10 @@ def run(
         MissingExtra: running a model needs the extra ``run``.
         SourceError: the data of the benchmark is not available.
     """
-    if (answer is None) == (model is None):
-        raise InputError("give a function, qabench.run(NAME, answer), or a model, qabench.run(NAME, model=...)")
+    if callable(config) or (answer is None) == (model is None):
+        raise InputError(
+            "give a function, qabench.run(NAME, CONFIG, answer), or a model, qabench.run(NAME, CONFIG, model=...)"
+        )
     show = progress or (lambda done, total: None)
     if answer is None:
         if output is not None:
@@ -90,12 +96,17 @@ def run(
     before = _answered_before(path, questions, None if keep_answers else function) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
     prediction_of = partial(_prediction, scorer, function)
-    run_sync(_ask(answer, prediction_of, asked, predictions, path, concurrency, show))
+    interrupted = False
+    try:
+        run_sync(_ask(answer, prediction_of, asked, predictions, path, concurrency, show))
+    except KeyboardInterrupt:
+        interrupted = True
+        write_line(f"qabench: {_how_to_continue(len(predictions), len(asked), path)}", sys.stderr)
     errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
-    if len(errors) == len(asked):
-        raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'no question was asked')}")
+    if len(errors) == len(predictions):
+        raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'there is no answer yet')}")
     # A failed question has no prediction: null can be an answer.
-    answers = [predictions[id] for id in asked if id not in errors]
+    answers = [predictions[id] for id in asked if id in predictions and id not in errors]
     evaluation = evaluate_predictions(name, config, answers, **options)
     functions = {fields.get(FUNCTION, "unknown") for id, fields in predictions.items() if id not in errors}
     solver = "+".join(sorted(functions))
@@ -111,7 +122,8 @@ def run(
         path=str(path or solver),
         model=solver,
         records=records,
-        expected=len(records),
+        expected=len(asked),
+        status="cancelled" if interrupted else evaluation.status,
         available=len(questions),
         problems=[problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)],
     )
@@ -159,8 +171,18 @@ async def _ask(
         progress(len(predictions), len(questions))
 
     progress(len(predictions), len(questions))
-    with ThreadPoolExecutor(concurrency, "qabench-answer") as threads:
+    threads = ThreadPoolExecutor(concurrency, "qabench-answer")
+    try:
         await asyncio.gather(*(ask(id, *item) for id, item in questions.items() if id not in predictions))
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _how_to_continue(done: int, questions: int, path: Path | None) -> str:
+    again = f"repeat the call to ask the others; {path} has the answers"
+    if path is None:
+        again = "set output=FILE to be able to continue"
+    return f"interrupted after {done} of {questions} questions; {again}"
 
 
 def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def evaluate_predictions(
 
 
 def read_evaluations(
-    paths: Sequence[str | Path],
+    paths: Sequence[str | Path | Evaluation],
     benchmark: str | None = None,
     config: str | None = None,
     *,
@@ -85,13 +85,18 @@ def read_evaluations(
 ) -> Found:
     """Return the evaluations of logs, folders of logs and files of predictions ("-" is standard input).
 
+    Evaluations among the paths are returned as they are.
+
     Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``; the logs must be of
     this benchmark and config, too. The other arguments are those of ``evaluate_predictions``. Raises InputError.
     """
     evaluations, notes = [], []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
-        if Path(path).is_dir():
+        if isinstance(path, Evaluation):
+            _check(path, benchmark, config)
+            evaluations.append(path)
+        elif Path(path).is_dir():
             logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
             notes += folder_notes
             for log in logs:

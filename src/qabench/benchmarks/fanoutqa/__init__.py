@@ -101,14 +101,21 @@ class FanOutQA(Benchmark):
         Option("ignore_unknown", "With only_score_answered, ignore answers to unknown questions.", bool, False),
         Option("bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."),
         Option("judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
-        Option("judge_base_url", "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI."),
+        Option(
+            "judge_base_url",
+            "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI.",
+            metavar="URL",
+        ),
         Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
         Option("judge_max_calls", "The maximum number of calls to the judge; 0 only estimates them.", int),
-        Option("judge_prices", "The judge's prices per million prompt and reply tokens, such as 2.5,10."),
+        Option(
+            "judge_prices", "The judge's prices per million prompt and reply tokens, such as 2.5,10.", metavar="IN,OUT"
+        ),
         Option(
             "judge",
             'More options of the judge, as JSON: {"timeout": 60, "concurrency": 4, "retries": 2, "llm_cache_key": "x", '
             '"parameters": {...}}.',
+            metavar="JSON",
         ),
         Option("evidence_k", "Count only the first pages of each question, this many. Default: all.", int),
     )

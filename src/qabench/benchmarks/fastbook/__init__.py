@@ -64,7 +64,7 @@ class Fastbook(Benchmark):
         Need("the questions", "qabench fetch fastbook", files=("fastbook-benchmark.json",)),
     )
     options = (
-        Option("k", "The cutoffs, separated by commas.", default="10"),
+        Option("k", "The cutoffs, separated by commas.", default="10", metavar="N,N"),
         Option(
             "corpus",
             'The texts of the documents of a TREC run: JSONL, one {"docno", "text"} per line.',
