@@ -21,11 +21,18 @@ from cards import card_parts
 from code_blocks import BLOCK, run_blocks, scripted_model
 
 from qabench.errors import SourceError
+from qabench.tasks.facts import CLASSES, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED
 
 ROOT = Path(__file__).parents[1]
 CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*/README.md")])
-PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if BLOCK.search(path.read_text(encoding="utf-8")))
+SIGNATURES = ROOT / "docs/reference/signatures.md"
+PAGES = sorted(
+    path
+    for path in (ROOT / "docs").rglob("*.md")
+    if path == SIGNATURES or BLOCK.search(path.read_text(encoding="utf-8"))
+)
 OUTPUT = "output"
+IN_SIGNATURES = {SIGNED: "yes, official values only", SYSTEM: "yes, any value", UNSIGNED: "no"}
 # What differs between machines and moments.
 UNSTEADY = {
     r"http://127\.0\.0\.1:\d+": "http://localhost:8000",
@@ -47,6 +54,8 @@ def generated(text: str, parts: Mapping[str, Callable[..., str]]) -> str:
 
     def written(found: re.Match[str]) -> str:
         name, *arguments = found[1].split()
+        if name not in parts:
+            return found[0]
         try:
             return f"{found[1]}{found[2]}\n{parts[name](*arguments)}\n\n"
         except SourceError:  # the files are not on this machine
@@ -58,7 +67,24 @@ def generated(text: str, parts: Mapping[str, Callable[..., str]]) -> str:
 def current(path: Path) -> str:
     """A card or page as it should be."""
     text = path.read_text(encoding="utf-8")
-    return generated(text, card_parts(path)) if path in CARDS else page_with_outputs(text, outputs_of(text))
+    if path in CARDS:
+        return generated(text, card_parts(path))
+    return page_with_outputs(generated(text, {"facts": facts}), outputs_of(text))
+
+
+def facts() -> str:
+    """The tables of what each field of Inspect's log and each argument of a provider means for signatures."""
+    lines = []
+    tables = [(f"{title} (`{name}`)", table) for name, (title, table) in CLASSES.items()]
+    for title, table in [*tables, ("Arguments of providers (`-M`)", MODEL_ARGS)]:
+        lines += [f"### {title}", "", "| field | in signatures | why |", "|---|---|---|"]
+        fields: dict[tuple[str, str], list[str]] = {}
+        for name, treatment in table.items():
+            fields.setdefault(treatment, []).append(f"`{name}`")
+        for (treatment, reason), names in fields.items():
+            lines.append(f"| {', '.join(names)} | {IN_SIGNATURES[treatment]} | {reason} |")
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def outputs_of(page: str) -> list[str]:

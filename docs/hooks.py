@@ -20,7 +20,6 @@ from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli import app
 from qabench.evaluation.signature import Field
 from qabench.io.environment import ENVIRONMENT
-from qabench.tasks.facts import CLASSES, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED
 
 sys.path.append(str(Path(__file__).parent))
 from notebook_pages import page_of
@@ -29,7 +28,6 @@ ROOT = Path(__file__).parents[1]
 PUBLIC = ("qabench", "qabench.evaluation", "qabench.retrieval", "qabench.stats", "qabench.text")
 RESULTS = re.compile(r"<!-- results of (\w+) -->")
 REFERENCE = "reference/python/index.html"
-IN_SIGNATURES = {SIGNED: "yes, official values only", SYSTEM: "yes, any value", UNSIGNED: "no"}
 LOG = logging.getLogger("mkdocs.hooks")
 
 GENERATED = {
@@ -37,7 +35,6 @@ GENERATED = {
     "<!-- environment -->": lambda: "\n".join(_environment()),
     "<!-- official -->": lambda: "\n".join(_official()),
     "<!-- metrics -->": lambda: "\n".join(_metrics()),
-    "<!-- facts -->": lambda: "\n".join(_facts()),
 }
 
 
@@ -122,19 +119,6 @@ def _official() -> Iterator[str]:
             yield "| field of the signature | official value |\n|---|---|"
             for field_name, field in declaration.items():
                 yield f"| `{field_name}` | {_values(field)} |"
-
-
-def _facts() -> Iterator[str]:
-    """What each field of Inspect's log and each argument of a provider means for a run's signatures."""
-    tables = [(f"{title} (`{name}`)", table) for name, (title, table) in CLASSES.items()]
-    for title, table in [*tables, ("Arguments of providers (`-M`)", MODEL_ARGS)]:
-        yield f"\n### {title}\n"
-        yield "| field | in signatures | why |\n|---|---|---|"
-        fields: dict[tuple[str, str], list[str]] = {}
-        for name, treatment in table.items():
-            fields.setdefault(treatment, []).append(f"`{name}`")
-        for (treatment, reason), names in fields.items():
-            yield f"| {', '.join(names)} | {IN_SIGNATURES[treatment]} | {reason} |"
 
 
 def _values(field: Field) -> str:
