@@ -110,7 +110,7 @@ def test_plots(one: Evaluation, compared: Comparison) -> None:
     grouped = one.plot(by="category", axes=Figure().subplots())
     assert [label.get_text() for label in grouped.get_yticklabels()] == ["x (3)"]
     pairs = compared.plot(Figure().subplots())
-    assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN}"]
+    assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN} (no interval)"]
     with pytest.raises(InputError, match="unknown grouping 'x'; allowed: category"):
         one.plot(by="x")
 

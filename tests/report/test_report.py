@@ -87,15 +87,17 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     second = list(compared.systems)[1]
     (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
     test = f"0.300 (95% CI {interval.bounds('.3f')}, paired test, corrected p < 0.001, n = 200)"
-    ahead = f"a has the best loose accuracy, {test}"
-    assert finding(compared) == f"{ahead} ahead of {second}; it is significantly better than all other systems."
+    score = compared.systems["a"]
+    best = f"a has the best loose accuracy: {score:.3f} (95% CI {score.interval.bounds('.3f')}, n = 200 questions)"
+    significant = "it is significantly better than all other systems."
+    assert finding(compared) == f"{best}. It is {test} ahead of {second}; {significant}"
     two = {name: scored(name, list(runs[name])) for name in "bc"}
     assert "; it is not significantly better than " in finding(compare(two, metric))
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
-    assert finding(compare(equal, metric)) == "a and b have the same loose accuracy (n = 2)."
+    same = "loose accuracy: 0.500 (95% CI 0.013 to 0.987, n = 2 questions)"
+    assert finding(compare(equal, metric)) == f"a and b have the same {same}."
     equal["c"] = scored("c", [0.0, 0.5])
-    ahead = "a and b have the best loose accuracy (n = 2)"
-    assert finding(compare(equal, metric)) == f"{ahead}; a is not significantly better than c."
+    assert finding(compare(equal, metric)) == f"a and b have the best {same}; a is not significantly better than c."
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from browser import chromium, watched_page
 from report_runs import everything as all_four
-from report_runs import hostile_run, many_systems, three_systems, written
+from report_runs import felm_run, hostile_run, many_systems, three_systems, written
 
 from qabench.evaluation import Evaluation
 from qabench.report import build_report
@@ -91,6 +91,21 @@ def test_scores_that_are_not_numbers(three: list[Evaluation], browser: Browser, 
         page.locator("#question .values").filter(has_text="–").first.wait_for()
     outcomes = written(tmp_path / "index.html")["sections"][0]["outcomes"]
     assert {"run": "large", "outcome": "unscored", "n": 1} in outcomes
+
+
+def test_undefined_scores_and_missing_intervals_are_named(browser: Browser, tmp_path: Path) -> None:
+    """No segment is judged wrong in the first run, and one domain of the sample is too small for an interval."""
+    run = felm_run()
+    records = [replace(each, scores=each.scores | {"tn": 0.0, "fn": 0.0}) for each in run.records]
+    with watched_page(browser) as page:
+        opened(page, build_report([replace(run, records=records), felm_run("org/other")], tmp_path).as_uri())
+        reason = "no segments are wrong, or none were judged wrong"
+        cells = page.locator("table.scores td[data-metric]").filter(has_text="undefined")
+        assert cells.first.locator(".interval").get_attribute("title") == reason
+        assert reason in (page.locator(".note.warning").first.text_content() or "")
+        chart = page.locator("figure.chart").filter(has_text="by domain")
+        point = chart.locator("svg g").filter(has_text="no interval").first
+        assert point.locator("path").get_attribute("stroke") and point.locator("line").count() == 0
 
 
 def test_every_chart_is_drawn(page: Page) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -173,3 +174,16 @@ def test_f1_of_resamples_is_f1_or_its_limit() -> None:
     assert resampled[judged_and_wrong] == pytest.approx(official[judged_and_wrong], rel=1e-15)
     assert not resampled[some & ~judged_and_wrong].any()
     assert not np.isfinite(resampled[~some]).any()
+
+
+def test_undefined_scores_are_shown_with_the_reason() -> None:
+    rows = qabench.load_dataset("felm", "sample", split="test")
+    evaluation = qabench.evaluate_predictions(
+        "felm", "sample", [{"id": row["index"], "labels": [True] * len(row["labels"])} for row in rows]
+    )
+    reason = "no segments were judged wrong"
+    assert evaluation.undefined()["precision"] == reason and "precision" not in evaluation.scores()
+    assert evaluation.as_dict()["undefined"] == evaluation.undefined()
+    assert re.search(r"precision +undefined", repr(evaluation)) and f"precision): {reason}" in repr(evaluation)
+    with pytest.raises(InputError, match=f"precision is undefined: {reason}"):
+        evaluation["precision"]

@@ -20,6 +20,7 @@ from qabench.evaluation.tables import (
     score_table,
     systems_table,
     undefined_note,
+    undefined_sentences,
     unscored,
 )
 
@@ -140,6 +141,7 @@ def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     undefined = undefined_note({name: score.interval for name, score in scores.items()})
     notes = [(sentence, "yellow") for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])]
     notes += [(note, "") for note in evaluation.notes]
+    notes += [(sentence, "yellow") for sentence in undefined_sentences(evaluation)]
     if reason := unscored(evaluation, scores):
         return [(f"no scores: {reason}", "bold red"), *notes]
     for sentence, names in deviations_by_sentence(evaluation).items():

@@ -305,6 +305,9 @@ class Evaluation(Displayed):
         if name not in scores:
             from qabench.evaluation.tables import unscored
 
+            undefined = self.undefined()
+            if name in undefined:
+                raise InputError(f"{name} is undefined: {undefined[name]}")
             reason = unscored(self, scores) or f"the scores are {', '.join(scores)}"
             raise InputError(f"no score {name!r}: {reason}")
         return scores[name]
@@ -322,6 +325,19 @@ class Evaluation(Displayed):
         if "scores" not in self._computed:
             self._computed["scores"] = scores_of(self.metrics, self.records) if self.answered else {}
         return dict(self._computed["scores"])
+
+    def undefined(self) -> dict[str, str]:
+        """Return why scores are undefined, by metric name, such as the recall of errors without any errors."""
+        if "undefined" not in self._computed:
+            columns = list(dict.fromkeys(name for record in self.records for name in record.scores))
+            computable = present(self.metrics, columns) if self.answered else []
+            scores = self.scores()
+            self._computed["undefined"] = {
+                metric.name: metric.undefined
+                for metric in computable
+                if metric.name not in scores and any(columns_of(metric, record) for record in self.records)
+            }
+        return dict(self._computed["undefined"])
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
         """Return the scores of each group of a grouping; see ``by_group``. Computed once."""
@@ -409,13 +425,19 @@ class Evaluation(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
-        from qabench.evaluation.tables import deviations_by_sentence, score_table, undefined_note
+        from qabench.evaluation.tables import (
+            deviations_by_sentence,
+            score_table,
+            undefined_note,
+            undefined_sentences,
+        )
 
         table = score_table(self)
         for sentence, names in deviations_by_sentence(self).items():
             table.notes.append(f"not official ({', '.join(names)}): {sentence}")
         undefined = undefined_note({name: score.interval for name, score in self.scores().items()})
         table.notes.extend(filter(None, [undefined]))
+        table.notes.extend(undefined_sentences(self))
         return [table]
 
     def counts(self) -> dict[str, int]:

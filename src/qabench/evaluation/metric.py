@@ -32,6 +32,7 @@ class Metric:
         size: from the values of a record's columns to the number of units of the record; None means 1.
         mean: the official function for the mean if its last digit depends on the order of additions; None means the
             default.
+        undefined: when the score is undefined, for readers, such as "no segments are wrong".
         item: from the values of a record's columns to the score of the record; None means the first column.
         item_title: the name of the score of a record; "" means ``title``.
         graded: whether a record's score of 1 means right, 0 wrong, and values between them partly right.
@@ -54,6 +55,7 @@ class Metric:
     resampled: Callable[..., Any] | None = None
     size: Callable[..., float] | None = None
     mean: Callable[[Sequence[float]], float] | None = None
+    undefined: str = "it would be a division by 0"
     item: Callable[..., float] | None = None
     item_title: str = ""
     graded: bool = False

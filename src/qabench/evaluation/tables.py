@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from qabench.stats import Interval
 
 
+UNDEFINED = "undefined"
 MAX_LENGTH = 80  # of a label
 
 
@@ -50,9 +51,11 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     for name, score in _shown(scores, all_metrics).items():
         official = "no" if evaluation.deviations(score) else "yes"
         rows.append([name, *value_cells(score.interval), score.size, official])
+    main = {metric.name for metric in evaluation.metrics if metric.main or all_metrics}
+    rows += [[name, UNDEFINED, None, None, None] for name in evaluation.undefined() if name in main]
     counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
     notes = [counts] if counts else []
-    if hidden := len(scores) - len(rows):
+    if hidden := len(scores) - len(_shown(scores, all_metrics)):
         notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-metrics")
     if reason := unscored(evaluation, scores):
         notes = [f"no scores: {reason}"]
@@ -65,14 +68,15 @@ def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_
     names = [name for metric in columns for name in ([metric, f"{metric} low", f"{metric} high"] if wide else [metric])]
     rows: list[list[Any]] = []
     for label, evaluation in zip(labels, evaluations, strict=True):
-        scores = evaluation.scores()
+        scores, undefined = evaluation.scores(), evaluation.undefined()
         row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
         for name in columns:
             interval = scores[name].interval if name in scores else None
             if wide:
                 row += [interval.mean, interval.low, interval.high] if interval else [None] * 3
             else:
-                row.append(_with_half_width(interval) if interval else None)
+                missing = UNDEFINED if name in undefined else None
+                row.append(_with_half_width(interval) if interval else missing)
         rows.append(row)
     config = f"{evaluations[0].benchmark} {evaluations[0].config}"
     return Table(f"{config}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows)
@@ -156,7 +160,8 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``, ``left_out`` and ``deviations``
         (sentences; [] for an official score); ``counts`` (records by status, missing ones and all records),
         ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from the cache) of a run whose
-        replies are cached; ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any; with
+        replies are cached; ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any, as
+        ``undefined`` (why a score is undefined, by metric name); with
         ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = evaluation.scores()
@@ -170,6 +175,8 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         "problems": problems(evaluation),
         "signatures": dict(evaluation.signatures),
     }
+    if undefined := evaluation.undefined():
+        document["undefined"] = undefined
     if replies := evaluation.replies():
         document["replies"] = replies
     if evaluation.notes:
@@ -206,6 +213,14 @@ def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
     """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
     shares = [f"{name} {interval.undefined:.1%}" for name, interval in intervals.items() if interval.undefined]
     return f"undefined in some resamples, which are left out: {', '.join(shares)}" if shares else None
+
+
+def undefined_sentences(evaluation: Evaluation) -> list[str]:
+    """Return why scores are undefined, one sentence per reason."""
+    names_by_reason: dict[str, list[str]] = {}
+    for name, reason in evaluation.undefined().items():
+        names_by_reason.setdefault(reason, []).append(name)
+    return [f"undefined ({', '.join(names)}): {reason}" for reason, names in names_by_reason.items()]
 
 
 def cached_note(evaluation: Evaluation) -> str | None:
@@ -271,8 +286,12 @@ def plot_intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
     # A value without bounds has no error bar.
     below = [0.0 if low is None else max(0.0, mean - low) for mean, low, _ in bounds]
     above = [0.0 if high is None else max(0.0, high - mean) for mean, _, high in bounds]
+    unbounded = [place for place, (_, low, _) in enumerate(bounds) if low is None]
     axes.errorbar([mean for mean, *_ in bounds], places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
-    axes.set_yticks(places, labels=list(rows))
+    # A hollow point does not look certain.
+    axes.plot([bounds[place][0] for place in unbounded], unbounded, "o", color=BLUE, markerfacecolor="white")
+    named = [f"{name} (no interval)" if i in unbounded else name for i, name in enumerate(rows)]
+    axes.set_yticks(places, labels=named)
     axes.invert_yaxis()
     axes.set_xlabel("value with 95% interval")
     axes.set_title(heading, loc="left", fontsize="medium")

@@ -314,19 +314,21 @@ def finding(comparison: Comparison) -> str:
         if leader in (pair.first, pair.second)
     }
     title = _lowered(comparison.metric.title)
+    score = _value(comparison.systems[leader])
+    best = f"{leader} has the best {title}: {score}"
     rivals = [label for label in others if label in pairs]
     if not rivals:
-        return f"{leader} has the best {title}; it shares no questions with the other systems."
+        return f"{best}. It shares no questions with the other systems."
     second = pairs[rivals[0]]
     equal = list(takewhile(lambda label: abs(pairs[label].difference.interval.mean) < 1e-9, rivals))
     behind = rivals[len(equal) :]
     if not behind:
-        return f"{_named([leader, *equal])} have the same {title} (n = {second.n:,})."
+        return f"{_named([leader, *equal])} have the same {title}: {score}."
     tied = [label for label in behind if not (pairs[label].significant and pairs[label].first == leader)]
     if equal:
-        best = f"{_named([leader, *equal])} have the best {title} (n = {second.n:,})"
+        best = f"{_named([leader, *equal])} have the best {title}: {score}"
         return f"{best}; {leader} is {'not ' if tied else ''}significantly better than {_named(tied or behind)}."
-    ahead = f"{leader} has the best {title}, {_test(second, comparison)} ahead of {rivals[0]}"
+    ahead = f"{best}. It is {_test(second, comparison)} ahead of {rivals[0]}"
     if tied:
         return f"{ahead}; it is not significantly better than {_named(tied)}."
     return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."
@@ -334,8 +336,11 @@ def finding(comparison: Comparison) -> str:
 
 def single(label: str, score: Score) -> str:
     """Return the finding for one system."""
-    interval = score.interval
-    return f"{label}: {_lowered(score.metric.title)} {interval.mean:.3f} ({_bounds(interval)}, n = {score.size})."
+    return f"{label}: {_lowered(score.metric.title)} {_value(score)}."
+
+
+def _value(score: Score) -> str:
+    return f"{score.value:.3f} ({_bounds(score.interval)}, n = {score.size})"
 
 
 def _bounds(interval: Interval) -> str:

@@ -12,7 +12,7 @@ from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.evaluation import Score, item_score
 from qabench.evaluation.signature import Field, parse, signature_name
-from qabench.evaluation.tables import cached_note, problems, undefined_note, unscored
+from qabench.evaluation.tables import cached_note, problems, undefined_note, undefined_sentences, unscored
 from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
 
 Row = dict[str, Any]
@@ -122,8 +122,14 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
     gains = {name: _gains(section, analysis, name) for name in scored_metrics(section, analysis)}
     rows = []
     for place, (label, run) in enumerate(section.runs.items()):
+        undefined = run.undefined()
         cells = [
-            {"metric": name, "score": analysis.scores[label].get(name), "best": _is_best(label, gains[name])}
+            {
+                "metric": name,
+                "score": analysis.scores[label].get(name),
+                "best": _is_best(label, gains[name]),
+                "undefined": undefined.get(name),
+            }
             for name in gains
         ]
         rows.append({"place": place, "label": label, "run": run, "cells": cells})
@@ -229,6 +235,7 @@ def _run_problems(run: Evaluation) -> list[str]:
             f"{missing:,} of {run.expected:,} answers are missing; continue with "
             f"`qabench run --resume {run.path} --model {run.model}`."
         )
+    sentences += undefined_sentences(run)
     if run.unscored:
         sentences.append(f"Nothing is scored: {run.unscored}.")
     return sentences
@@ -289,6 +296,7 @@ def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dic
     gains = _gains(section, analysis, name) if name else {}
     return [
         {"setting": run.setting, "score": analysis.scores[label].get(name), "best": _is_best(label, gains)}
+        | {"undefined": run.undefined().get(name)}
         for label, run in section.runs.items()
         if run.model == model
     ]

@@ -28,6 +28,12 @@ _METHODS = {
     "link": "Same as raw, with the links of the references.",
     "content": "Same as raw, with the text of the references.",
 }
+_UNDEFINED = {
+    "f1": "no {unit} are wrong, or none were judged wrong",
+    "precision": "no {unit} were judged wrong",
+    "recall": "no {unit} are wrong",
+    "balanced_accuracy": "no {unit} are wrong, or all are",
+}
 _SHOWN = {
     "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
     "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
@@ -56,6 +62,7 @@ def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official
             function=FUNCTIONS[name],
             resampled=f1_of_counts if name == "f1" else None,
             size=_size,
+            undefined=_UNDEFINED[name].format(unit=unit),
             item=_judged_right,
             item_title=f"{unit} judged right",
             readable=READABLE + name if official else "",

@@ -48,12 +48,21 @@ function dotChart({ rows, title, zero = false }, width, colors) {
 
 function whisker(dot, y, scale, colors, nameAt, names) {
   const color = dot.run === null ? colors.muted : colorOf(dot.run, colors);
-  const mark = marker(dot.run, scale(dot.mean), y, 5, colors, dot.open ? { fill: colors.ground, stroke: color, "stroke-width": 0.36 } : {});
+  const unsure = dot.low === null && dot.run !== null; // no interval: hollow, and said next to it
+  const mark = marker(dot.run, scale(dot.mean), y, 5, colors, dot.open || unsure ? { fill: colors.ground, stroke: color, "stroke-width": 0.36 } : {});
   const group = node("g", {}, ...(dot.low === null ? [] : [line(scale(dot.low), y, scale(dot.high), y, color, 1.75)]), mark);
   group.append(node("title", {}, shown(dot.tip)));
+  if (unsure) group.append(noInterval(scale(dot.mean), y, nameAt - 8, colors));
   if (!dot.name) return [group];
   const [text] = wrapped(dot.name, names - 4, SMALL, 1);
   return [group, words(nameAt, y + 4, text === shown(dot.name) ? text : `${text.slice(0, -1)}…`, color, SMALL)];
+}
+
+/** The words next to a point without an interval, on its left if there is no room on its right. */
+function noInterval(x, y, right, colors) {
+  const text = "no interval";
+  const fits = x + 10 + widthOf(text, SMALL) <= right;
+  return words(fits ? x + 10 : x - 10, y + 4, text, colors.muted, SMALL, { "text-anchor": fits ? "start" : "end" });
 }
 
 /** Stacked bars of shares. rows: [{ label, parts: [{ key, name, n }] }]. */
@@ -104,6 +113,16 @@ function legend(keys, width, colors) {
   return { nodes, height: y + 10 };
 }
 
+/** The points with intervals, as lists of neighbors. */
+function bounded(points) {
+  const lists = [[]];
+  for (const point of points) {
+    if (point.low === null) lists.push([]);
+    else lists.at(-1).push(point);
+  }
+  return lists.filter((list) => list.length > 1);
+}
+
 /** Lines with bands. series: [{ run, name, points: [{ at, mean, low, high, n }] }]; names are at the ends of their lines. */
 function lineChart({ series, title, axis }, width, colors) {
   const names = Math.min(width * 0.34, Math.max(...series.map((one) => widthOf(one.name, SMALL)))) + 14;
@@ -120,11 +139,12 @@ function lineChart({ series, title, axis }, width, colors) {
   for (const at of ticks(first, last, Math.min(10, last - first)).values.filter(Number.isInteger)) svg.append(words(x(at), bottom + 16, String(at), colors.muted, SMALL, { "text-anchor": "middle" }));
   svg.append(words((left + right) / 2, bottom + 33, axis, colors.muted, SMALL, { "text-anchor": "middle" }));
   for (const one of series) {
-    const path = (points, edge) => points.map((point) => `${x(point.at)},${y(point[edge] ?? point.mean)}`).join(" ");
-    if (series.length <= 6) svg.append(node("polygon", { points: `${path(one.points, "low")} ${path([...one.points].reverse(), "high")}`, fill: colorOf(one.run, colors), "fill-opacity": 0.12 }));
+    const path = (points, edge) => points.map((point) => `${x(point.at)},${y(point[edge])}`).join(" ");
+    for (const points of series.length <= 6 ? bounded(one.points) : []) svg.append(node("polygon", { points: `${path(points, "low")} ${path([...points].reverse(), "high")}`, fill: colorOf(one.run, colors), "fill-opacity": 0.12 }));
     svg.append(node("polyline", { points: path(one.points, "mean"), fill: "none", stroke: colorOf(one.run, colors), "stroke-width": 2 }));
     for (const point of one.points) {
-      const mark = marker(one.run, x(point.at), y(point.mean), 3.6, colors);
+      const hollow = point.low === null ? { fill: colors.ground, stroke: colorOf(one.run, colors), "stroke-width": 0.36 } : {};
+      const mark = marker(one.run, x(point.at), y(point.mean), 3.6, colors, hollow);
       mark.append(node("title", {}, shown(`${one.name}, ${axis} = ${point.at}: ${range3(point)}, n = ${count(point.n)}`)));
       svg.append(mark);
     }

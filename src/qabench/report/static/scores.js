@@ -114,7 +114,8 @@ function inlinePlot(run, score, [low, high]) {
   const x = (value) => 10 + ((value - low) / (high - low || 1)) * (width - 20);
   for (const value of ticks(low, high, width < 100 ? 2 : 3).values) svg.append(line(x(value), 0, x(value), 22, colors.line));
   if (score && score[1] !== null) svg.append(line(x(score[1]), 11, x(score[2]), 11, colorOf(run, colors), 1.75));
-  if (score) svg.append(marker(run, x(score[0]), 11, 5, colors));
+  const hollow = score?.[1] === null ? { fill: colors.ground, stroke: colorOf(run, colors), "stroke-width": 0.36 } : {};
+  if (score) svg.append(marker(run, x(score[0]), 11, 5, colors, hollow));
   return svg;
 }
 
