@@ -9,24 +9,42 @@ from __future__ import annotations
 import functools
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.errors import InputError
+from qabench.evaluation.metric import Metric
 from qabench.loading_scripts import benchmark_names, custom_folders, folder_of
 
 __all__ = ["Benchmark", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
+
+
+class OtherTask(Benchmark):
+    """Any task in a log of another harness: it has no official scores, and its name is the config."""
+
+    name = ""
+    title = "Task"
+    settings = ()
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+    families: ClassVar[Mapping[str, str]] = {}
+
+
+_OTHER = OtherTask()
 
 
 def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa".
+        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa"; "" for a task that is not a benchmark's.
 
     Raises:
         InputError: the benchmark does not exist.
     """
+    if not name:
+        return _OTHER
     return _benchmark(name.removeprefix("qabench/"), folder_of(name))
 
 

@@ -377,7 +377,8 @@ class Benchmark(Displayed, ABC):
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
         """Return the main metric of these evaluations; None if nothing is scored."""
         columns = [name for evaluation in evaluations for record in evaluation.records for name in record.scores]
-        metrics = {metric.name: metric for metric in present(self.metrics, columns)}
+        declared = self.metrics or list({m.name: m for each in evaluations for m in each.metrics}.values())
+        metrics = {metric.name: metric for metric in present(declared, columns)}
         stems = {name: (name, name.partition("@")[0]) for name in metrics}
         main = [metrics[name] for headline in self.headline for name in metrics if headline in stems[name]]
         return next(iter([*main, *metrics.values()]), None)

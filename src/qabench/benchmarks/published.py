@@ -59,7 +59,7 @@ def published(name: str) -> list[PublishedScore]:
 
 def is_local(name: str) -> bool:
     """Return whether the published scores can be read without a download, which a report must not start."""
-    config = dataset_table(name).configs.get(LEADERBOARD)
+    config = dataset_table(name).configs.get(LEADERBOARD) if name else None
     return config is not None and all(available(source_table(name)[file]) for file in config.files)
 
 

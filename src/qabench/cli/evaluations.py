@@ -120,7 +120,7 @@ def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format:
             for line in _notes_of(evaluation, verbose):
                 systems_by_line.setdefault(line, []).append(label)
         for (text, style), systems in systems_by_line.items():
-            prefix = [f"{group[0].benchmark} {group[0].config}"] if len(configs) > 1 else []
+            prefix = [f"{group[0].benchmark} {group[0].config}".strip()] if len(configs) > 1 else []
             prefix += [", ".join(systems)] if len(systems) < len(group) else []
             write(": ".join([*prefix, text]), style)
     for note in notes:

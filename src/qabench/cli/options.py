@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
 from pathlib import Path
@@ -21,7 +21,9 @@ def complete_benchmarks(incomplete: str) -> list[str]:
     return [name for name in benchmark_names() if name.startswith(incomplete)]
 
 
-def _names(flag: str, help: str, names_of: Callable[[Benchmark], Iterable[str]], metavar: str = "NAME") -> Any:
+def _names(
+    flags: str | tuple[str, ...], help: str, names_of: Callable[[Benchmark], Iterable[str]], metavar: str = "NAME"
+) -> Any:
     """Return an option whose values are names of the benchmark that was typed, with their completion."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -31,7 +33,8 @@ def _names(flag: str, help: str, names_of: Callable[[Benchmark], Iterable[str]],
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
-    return typer.Option(flag, metavar=metavar, help=help, autocompletion=complete)
+    flags = (flags,) if isinstance(flags, str) else flags
+    return typer.Option(*flags, metavar=metavar, help=help, autocompletion=complete)
 
 
 def _task_options(benchmark: Benchmark) -> list[str]:
@@ -75,6 +78,14 @@ BenchmarkName = Annotated[
         metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.", autocompletion=complete_benchmarks
     ),
 ]
+BenchmarkOrLog = Annotated[
+    str,
+    typer.Argument(
+        metavar="BENCHMARK",
+        help=f"The benchmark: {', '.join(benchmark_names())}. Logs name theirs, so that it can be left out.",
+        autocompletion=complete_benchmarks,
+    ),
+]
 
 _families, _groupings = attrgetter("families"), attrgetter("groupings")
 _FAMILIES = f"The scores to compute, separated by commas: {_by_benchmark(_families)}."
@@ -82,9 +93,11 @@ _GROUPINGS = f"Also print scores by group: {_by_benchmark(_groupings)}. May be r
 _SETTINGS = f"What the model is given: {_by_benchmark(_settings)}. Default: the first."
 _TASK_OPTION = "An option of the setting; see --list-options. May be repeated."
 
+_METRIC = "The score. Default: the benchmark's main one; for logs of other tasks, every common one."
+
 ConfigName = Annotated[str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)]
 Families = Annotated[str | None, _names("--metrics", _FAMILIES, _families, "NAMES")]
-MetricName = Annotated[str | None, _names("--metric", "The metric. Default: the benchmark's main metric.", _metrics)]
+MetricName = Annotated[str | None, _names(("--metric", "--score"), _METRIC, _metrics)]
 Groupings = Annotated[list[str] | None, _names("--by", _GROUPINGS, _groupings, "GROUPING")]
 SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
 TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
@@ -139,6 +152,23 @@ SkipMissing = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
 JsonOnly = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+
+
+def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:
+    """Return the benchmark and the files of the arguments BENCHMARK FILE...
+
+    If the first argument is a file, it is the first log, and the benchmark is that of any other task.
+
+    Raises:
+        InputError: an unknown benchmark, or no file.
+    """
+    is_name = first.removeprefix("qabench/") in benchmark_names()
+    if not is_name and Path(first).exists():
+        return benchmark(""), [first, *(files or ())]
+    scorer = benchmark(first)
+    if not files:
+        raise InputError(f"no file is given; use it as: qabench score {scorer.name} FILE")
+    return scorer, list(files)
 
 
 def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:

@@ -18,6 +18,7 @@ from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
     AllMetrics,
     BenchmarkName,
+    BenchmarkOrLog,
     ConfigName,
     Families,
     Format,
@@ -30,6 +31,7 @@ from qabench.cli.options import (
     RayAddress,
     Track,
     Verbose,
+    benchmark_and_files,
     on_ray,
 )
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr, warn
@@ -65,15 +67,16 @@ def parameters() -> list[inspect.Parameter]:
 
 
 def _score(
-    benchmark: BenchmarkName,
+    benchmark: BenchmarkOrLog,
     files: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="FILE...",
             help='Predictions as JSONL or a JSON list, also .gz: {"id", "answer"}, or the benchmark\'s own fields; '
-            "- for standard input; logs of `qabench run`, or folders of logs.",
+            "- for standard input; logs of `qabench run`, or folders of logs. "
+            "Logs of any task, as for `qabench compare`, need no benchmark.",
         ),
-    ],
+    ] = None,
     config: ConfigName = None,
     metrics: Families = None,
     by: Groupings = None,
@@ -93,7 +96,7 @@ def _score(
     ray_address: RayAddress = None,
     **options: Any,
 ) -> None:
-    """Score predictions with the official metrics of a benchmark.
+    """Score predictions with the official metrics of a benchmark, or show the scores in logs of any task.
 
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
     predictions are scored. With several files, the table has one row per file.
@@ -101,20 +104,21 @@ def _score(
     from qabench.cli.evaluations import is_official, scored, show
     from qabench.io.files import check_writable, write_text
 
-    scorer = benchmark_of(benchmark)
+    scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
     families = scorer.checked_families(metrics)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
-        sources = scored(files, scorer.name, config, metrics=families, questions=questions, **values)
+        sources = scored(paths, scorer.name or None, config, metrics=families, questions=questions, **values)
     reports = show(sources, format, by or (), output, track, all_metrics, verbose)
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
         raise typer.Exit(1)
     problems = any(report["problems"] for report in reports)
-    if strict and (problems or not all(map(is_official, sources.evaluations))):
+    with_claim = [evaluation for evaluation in sources.evaluations if evaluation.benchmark]
+    if strict and (problems or not all(map(is_official, with_claim))):
         raise typer.Exit(2)
 
 
@@ -134,11 +138,16 @@ def per_item_lines(evaluations: list[Evaluation]) -> str:
 
 
 def _compare(
-    benchmark: BenchmarkName,
+    benchmark: BenchmarkOrLog,
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="Predictions, logs of runs, or folders of logs; at least two systems."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="Predictions, logs of runs, or folders of logs; at least two systems. Logs of any task of Inspect AI, "
+            "lm-evaluation-harness (samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever need no "
+            "benchmark.",
+        ),
+    ] = None,
     config: ConfigName = None,
     metric: MetricName = None,
     questions: Questions = None,
@@ -158,35 +167,36 @@ def _compare(
 ) -> None:
     """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
 
-    All questions of the config count, unanswered ones as in the official score.
+    All questions of the config count, unanswered ones as in the official score. Logs of any task are compared by each
+    score that all of them have, on the questions that both systems of a pair have.
     """
     from qabench.cli.evaluations import print_notes
     from qabench.io.files import check_writable, write_json
     from qabench.runs.comparing import compare as compare_systems
+    from qabench.runs.comparing import compare_logs
 
     if output:
         check_writable(output)
+    scorer, paths = benchmark_and_files(benchmark, files)
+    testing: dict[str, Any] = {"test": test, "correction": correction, "resamples": resamples, "seed": seed}
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        comparison = compare_systems(
-            benchmark,
-            config,
-            files,
-            metric,
-            test=test,
-            correction=correction,
-            resamples=resamples,
-            seed=seed,
-            questions=questions,
-            progress=progress,
-            **options,
-        )
-    evaluations = list(comparison.evaluations.values())
-    about = {"benchmark": evaluations[0].benchmark, "config": evaluations[0].config}
-    document = {**about, **comparison.as_dict(), "notes": list(comparison.notes)}
+        if scorer.name:
+            testing |= {"questions": questions, "progress": progress, **options}
+            comparisons = [compare_systems(scorer.name, config, paths, metric, **testing)]
+        else:
+            scorer.checked_options(options)
+            comparisons = compare_logs(paths, metric, **testing)
+    evaluations, notes = list(comparisons[0].evaluations.values()), list(comparisons[0].notes)
+    document: dict[str, Any] = {"benchmark": evaluations[0].benchmark, "config": evaluations[0].config}
+    if evaluations[0].benchmark:
+        document |= comparisons[0].as_dict()
+    else:
+        document |= {"comparisons": [comparison.as_dict() for comparison in comparisons]}
+    document |= {"notes": notes}
     if output:
         write_json(output, document)
-    print_tables(comparison.tables(), format, document)
-    print_notes(evaluations, comparison.notes, format, verbose)
+    print_tables([table for comparison in comparisons for table in comparison.tables()], format, document)
+    print_notes(evaluations, notes, format, verbose)
     if track:
         from qabench.runs.export import send
 

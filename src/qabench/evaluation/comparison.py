@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import combinations
+from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,24 @@ from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation, Score, columns_of, scores_of
 from qabench.evaluation.metric import Metric
 from qabench.io.tables import Displayed, Table
-from qabench.stats import RESAMPLES, ROUNDING, Array, Difference, adjust, paired_tests
+from qabench.stats import (
+    CONFIDENCE,
+    FEWEST_DIFFERING,
+    RESAMPLES,
+    ROUNDING,
+    Array,
+    Difference,
+    Function,
+    adjust,
+    paired_tests,
+)
 from qabench.stats import scores as sums_to_scores
 
 TESTS = ("randomization", "bootstrap")
 TEST = TESTS[0]
 CORRECTION = "holm"
 SEED = 0
+POWER = 0.8  # of the smallest detectable difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,8 @@ class Pair:
         ties: the number of questions on which both have the same score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
+        detectable: the smallest difference that these questions would show with a power of 80 %; None if too few of
+            them differ. See ``detectable_difference``.
     """
 
     first: str
@@ -46,6 +61,7 @@ class Pair:
     ties: int
     losses: int
     n: int
+    detectable: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -63,7 +79,7 @@ class Pair:
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
-            **{name: getattr(self, name) for name in ("wins", "ties", "losses", "n")},
+            **{name: getattr(self, name) for name in ("wins", "ties", "losses", "n", "detectable")},
         }
 
 
@@ -113,8 +129,21 @@ class Comparison(Displayed):
             verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
             numbers = [f"{interval.mean:+.4f}", interval.bounds("+.4f")]
             numbers += [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
-            pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, pair.wins, pair.ties, pair.losses])
-        names = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "wins", "ties", "losses"]
+            detectable = "not enough data" if pair.detectable is None else f"{pair.detectable:.4f}"
+            counts = [pair.wins, pair.ties, pair.losses]
+            pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, detectable, *counts])
+        names = [
+            "pair",
+            "at 5%",
+            "difference",
+            "95% interval",
+            "p",
+            "corrected p",
+            "detectable",
+            "wins",
+            "ties",
+            "losses",
+        ]
         undefined = undefined_note({label: score.interval for label, score in self.systems.items()})
         differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
         notes = [self.about(), *filter(None, [undefined_note(differences)])]
@@ -140,7 +169,8 @@ class Comparison(Displayed):
         corrected = f", corrected over all pairs ({words[self.correction]})" if self.correction in words else ""
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}{corrected}; "
-            "intervals: 95%, from the same test, not corrected"
+            "intervals: 95%, from the same test, not corrected; "
+            "detectable: the smallest difference that these questions would show with a power of 80%"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -230,6 +260,7 @@ def _tested_pairs(
     tested: list[Pair] = []
     for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))
+        one_less = metric.resampled or metric.function or partial(_mean, len(ids) - 1)
         rows = {label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair}
         gains = {
             label: sign * sums_to_scores(function, table.sum(axis=0, keepdims=True)) for label, table in rows.items()
@@ -242,7 +273,8 @@ def _tested_pairs(
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
             counts = _wins_ties_losses(metric, items[first], items[second])
-            tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids)))
+            detectable = detectable_difference(rows[first], rows[second], one_less)
+            tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids), detectable))
     return sorted(tested, key=lambda pair: sorted((labels.index(pair.first), labels.index(pair.second))))
 
 
@@ -256,6 +288,30 @@ def _items(metric: Metric, rows: Array) -> Array:
         return rows[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.array([metric.item(*row) for row in rows], dtype=np.float64)
+
+
+def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
+    """Return the smallest difference that a two-sided test of this size would find with the power ``POWER``.
+
+    It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard error of the paired
+    difference, by the jackknife: for means, the standard deviation of the differences divided by the root of their
+    number. None if so few units differ that the variance says little.
+
+    Args:
+        first: the statistics of the first system, one row per unit.
+        second: the statistics of the second system, aligned.
+        function: of the sums of the statistics of all units but one.
+    """
+    if np.count_nonzero((first != second).any(axis=1)) < FEWEST_DIFFERING:
+        return None
+    left_out = [sums_to_scores(function, rows.sum(axis=0) - rows) for rows in (first, second)]
+    differences = left_out[0] - left_out[1]
+    if not np.isfinite(differences).all():
+        return None
+    n = len(differences)
+    error = sqrt(float(((differences - differences.mean()) ** 2).sum()) * (n - 1) / n)
+    normal = NormalDist()
+    return (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)) * error
 
 
 def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int, int, int]:

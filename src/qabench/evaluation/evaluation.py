@@ -255,7 +255,7 @@ class Evaluation(Displayed):
     Attributes:
         path: the log or the file of predictions.
         task: the name of the Inspect task; "predictions" for a file.
-        benchmark: such as "fanoutqa".
+        benchmark: such as "fanoutqa"; "" for any other task, whose name is the config.
         config: such as "dev".
         setting: such as "closed-book"; "predictions" for a file.
         model: Inspect's name of the model, such as "openai/gpt-4o"; for a file, its name.
@@ -350,7 +350,12 @@ class Evaluation(Displayed):
         return dict(self._computed[key])
 
     def deviations(self, score: Score) -> list[str]:
-        """Return what distinguishes a score from the official one, in sentences; [] if it is official."""
+        """Return what distinguishes a score from the official one, in sentences; [] if it is official.
+
+        The scores of a task without a benchmark are neither official nor unofficial: [].
+        """
+        if not self.benchmark:
+            return []
         sentences = [] if score.metric.official else ["not a score of the benchmark's authors"]
         sentences += self._signature_deviations(score.metric)
         if score.metric.family in self.recorded:

@@ -22,8 +22,12 @@ MAX_LENGTH = 80  # of a label
 
 def title(evaluation: Evaluation) -> str:
     """Return model, benchmark, config and setting, such as "gpt-4o on fanoutqa dev (closed-book)"."""
-    setting = "" if evaluation.setting == "predictions" else f" ({evaluation.setting})"
-    return f"{evaluation.model} on {evaluation.benchmark} {evaluation.config}{setting}"
+    setting = "" if evaluation.setting in ("", "predictions") else f" ({evaluation.setting})"
+    return f"{evaluation.model} on {_questions(evaluation)}{setting}"
+
+
+def _questions(evaluation: Evaluation) -> str:
+    return f"{evaluation.benchmark} {evaluation.config}".strip()
 
 
 def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
@@ -49,17 +53,19 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     scores = evaluation.scores()
     rows: list[list[Any]] = []
     for name, score in _shown(scores, all_metrics).items():
-        official = "no" if evaluation.deviations(score) else "yes"
-        rows.append([name, *value_cells(score.interval), score.size, official])
+        official = ["no" if evaluation.deviations(score) else "yes"] if evaluation.benchmark else []
+        rows.append([name, *value_cells(score.interval), score.size, *official])
     main = {metric.name for metric in evaluation.metrics if metric.main or all_metrics}
-    rows += [[name, UNDEFINED, None, None, None] for name in evaluation.undefined() if name in main]
+    columns = ["metric", "score", "95% interval", "n", *(["official"] if evaluation.benchmark else [])]
+    empty = [None] * (len(columns) - 2)
+    rows += [[name, UNDEFINED, *empty] for name in evaluation.undefined() if name in main]
     counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
     notes = [counts] if counts else []
     if hidden := len(scores) - len(_shown(scores, all_metrics)):
         notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-metrics")
     if reason := unscored(evaluation, scores):
         notes = [f"no scores: {reason}"]
-    return Table(title(evaluation), ["metric", "score", "95% interval", "n", "official"], rows, notes)
+    return Table(title(evaluation), columns, rows, notes)
 
 
 def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool) -> Table:
@@ -78,8 +84,9 @@ def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_
                 missing = UNDEFINED if name in undefined else None
                 row.append(_with_half_width(interval) if interval else missing)
         rows.append(row)
-    config = f"{evaluations[0].benchmark} {evaluations[0].config}"
-    return Table(f"{config}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows)
+    return Table(
+        f"{_questions(evaluations[0])}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows
+    )
 
 
 def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics: bool) -> Table:

@@ -15,6 +15,7 @@ from qabench.errors import InputError, SourceError
 from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
+from qabench.evaluation.matching import matched
 from qabench.evaluation.metric import present
 from qabench.evaluation.tables import distinct, labels
 from qabench.stats import Interval
@@ -67,6 +68,10 @@ class Section:
         declared = [name for name in self.benchmark.groupings if name in names]
         return list(dict.fromkeys([*declared, *names]))
 
+    def metric(self, name: str) -> Metric:
+        """Return the metric with this name, which a run has a score of."""
+        return next(metric for metric in self.metrics if metric.name == name)
+
     def grouping_title(self, grouping: str) -> str:
         """Return the grouping in words, such as "type of answer"."""
         return self.benchmark.groupings.get(grouping, grouping.replace("_", " "))
@@ -88,17 +93,21 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
         if not run.records:
             raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
         runs_by_config.setdefault((run.benchmark, run.config), []).append(run)
-    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b}-{c}".lower()) for b, c in runs_by_config])
+    for (name, _), members in runs_by_config.items():
+        if not name:
+            members[:] = matched(members)
+    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b or 'task'}-{c}".lower()) for b, c in runs_by_config])
     sections = []
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
         columns = dict.fromkeys(column for run in members for record in run.records for column in record.scores)
+        declared = {metric.name: metric for run in members for metric in run.metrics}
         sections.append(
             Section(
                 key,
                 benchmark(name),
                 config,
                 runs=dict(zip(labels(members), members, strict=True)),
-                metrics=present(benchmark(name).metrics, list(columns)),
+                metrics=present(list(declared.values()) or benchmark(name).metrics, list(columns)),
                 headline=benchmark(name).headline_metric(members),
                 superseded=[run.path for run in superseded if (run.benchmark, run.config) == (name, config)],
             )

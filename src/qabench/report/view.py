@@ -93,7 +93,7 @@ def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
 
 def metric_data(section: Section, name: str) -> Row:
     """Return a metric for display."""
-    metric = section.benchmark.metric(name)
+    metric = section.metric(name)
     return {
         "key": name,
         **{field: getattr(metric, field) for field in ("title", "about", "unit", "official", "graded")},
@@ -139,7 +139,7 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 
 def _gains(section: Section, analysis: Analysis, name: str) -> dict[str, float]:
     """Return the runs' scores by a metric, negative if lower ones are better."""
-    sign = 1 if section.benchmark.metric(name).higher_is_better else -1
+    sign = 1 if section.metric(name).higher_is_better else -1
     return {label: sign * scores[name].interval.mean for label, scores in analysis.scores.items() if name in scores}
 
 
@@ -182,7 +182,7 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     scored = set(scored_metrics(section, analysis))
     for sentence, runs in runs_by_sentence.items():
         names = dict.fromkeys(name for metrics in runs.values() for name in metrics)
-        titles = [section.benchmark.metric(name).title for name in names]
+        titles = [section.metric(name).title for name in names]
         titles = titles if len(titles) == 1 or set(names) < scored else ["all metrics"]
         rows.append({"sentence": sentence, "metrics": titles, "runs": _some(list(runs), section)})
     return rows

@@ -12,6 +12,7 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
+from qabench.evaluation.matching import common_scores, matched, unmatched
 from qabench.evaluation.tables import labels
 from qabench.runs.sources import Progress, read_evaluations
 from qabench.stats import RESAMPLES
@@ -81,11 +82,43 @@ def compare(
     return replace(comparison, notes=(*found.notes, *unscored))
 
 
+def compare_logs(paths: Sequence[str | Path], score: str | None = None, **testing: Any) -> list[Comparison]:
+    """Compare the systems in logs of one task by a score, or by each score that all of them have.
+
+    Logs of a benchmark are compared as by ``compare``.
+
+    Args:
+        paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or folders of them.
+        score: its name; None for all common ones, or for the main score of a benchmark.
+        **testing: test, correction, resamples and seed, as in ``compare``.
+
+    Raises:
+        InputError: fewer than two systems, one of them twice, no common score, or logs of several tasks.
+    """
+    found = read_evaluations(paths)
+    evaluations = found.evaluations
+    _check(evaluations)
+    names = {evaluation.benchmark for evaluation in evaluations}
+    if len(names) > 1:
+        tasks = ", ".join(sorted(evaluation.benchmark or evaluation.config for evaluation in evaluations))
+        raise InputError(f"systems must be compared on the same questions; these are on {tasks}")
+    if name := names.pop():
+        return [compare(name, None, evaluations, score, **testing)]
+    same = matched(evaluations)
+    by_label = dict(zip(labels(evaluations), same, strict=True))
+    notes = [*found.notes, *unmatched(list(by_label), same)]
+    tasks_named = dict.fromkeys(evaluation.config for evaluation in evaluations)
+    if len(tasks_named) > 1:
+        notes.append(f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}")
+    comparisons = [compare_evaluations(by_label, each, **testing) for each in common_scores(same, score)]
+    return [replace(comparison, notes=tuple(notes)) for comparison in comparisons]
+
+
 def _check(evaluations: Sequence[Evaluation]) -> None:
     if len(evaluations) < 2:
         raise InputError(
             "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         )
-    paths = [evaluation.path for evaluation in evaluations]
-    if repeated := [path for path in paths if path and paths.count(path) > 1]:
-        raise InputError(f"the file was given twice: {repeated[0]}")
+    systems = [(each.path, each.model, each.config) for each in evaluations]  # a file can have several systems
+    if repeated := [system for system in systems if system[0] and systems.count(system) > 1]:
+        raise InputError(f"the file was given twice: {repeated[0][0]}")

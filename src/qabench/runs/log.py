@@ -7,12 +7,12 @@ import sys
 import tempfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from math import isclose, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
@@ -32,6 +32,7 @@ _READ_AT_ONCE = 1 << 20
 _LARGEST_MEMBER = 4 << 30  # bytes, unpacked
 STOPPED = "the run was stopped before the answer"
 UNSTATED, NONE = "unstated", "none"
+T = TypeVar("T")
 TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
 
@@ -45,10 +46,10 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     check_archive(Path(path))
     try:
         recorded = _evaluation(path, log)
-    except (QabenchError, ImportError):  # a version of Inspect without the reader that ``_records`` uses
+    except (QabenchError, ImportError):  # a version of Inspect without the reader that ``samples_of`` uses
         raise
     except Exception as error:  # content in another format can cause any exception, in the reader or here
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     return rescored(with_facts(recorded, log), questions, **options)
 
 
@@ -57,12 +58,12 @@ def read_header(path: str | Path) -> Any:
     file = str(path)
     if not Path(file).is_file():
         raise InputError(f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end")
-    inspect_log = _inspect_log()
+    reader = inspect_log()
     try:
-        log = inspect_log.read_eval_log(file, header_only=True)
+        log = reader.read_eval_log(file, header_only=True)
         lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
     except Exception as error:  # a file that is not a log can cause any exception in the reader
-        raise _damaged(file, error) from error
+        raise damaged(file, error) from error
     if lacking:
         raise InputError(
             f"{file} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
@@ -76,10 +77,10 @@ def whole_log(path: str | Path) -> Any:
     status = read_header(path).status
     check_archive(Path(path))
     try:
-        with _with_buffer(path, status) as file:
-            log = _inspect_log().read_eval_log(file)
+        with with_buffer(path, status) as file:
+            log = inspect_log().read_eval_log(file)
     except Exception as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     log.location = str(path)
     return log
 
@@ -106,7 +107,7 @@ def check_archive(path: Path) -> None:
                     while content.read(_READ_AT_ONCE):  # compares the checksum at the end
                         pass
     except Exception as error:  # also the decompressor's own
-        raise _damaged(path, f"{name}: {error}") from None
+        raise damaged(path, f"{name}: {error}") from None
 
 
 def failure(error: Any) -> str:
@@ -121,12 +122,14 @@ def failure(error: Any) -> str:
     return printable(" ".join((own[2] if own else error.message).split()))
 
 
-def _damaged(path: str | Path, reason: Exception | str) -> InputError:
+def damaged(path: str | Path, reason: Exception | str) -> InputError:
+    """Return the error for a file that is not a log, or is damaged."""
     detail = reason if isinstance(reason, str) else printable(f"{type(reason).__name__}: {reason}", 300)
     return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
 
 
-def _inspect_log() -> Any:
+def inspect_log() -> Any:
+    """Return Inspect's module of logs. Raises MissingExtra if Inspect is not installed."""
     try:
         import inspect_ai.log
     except ImportError:
@@ -135,7 +138,7 @@ def _inspect_log() -> Any:
 
 
 @contextmanager
-def _with_buffer(path: str | Path, status: str) -> Iterator[str]:
+def with_buffer(path: str | Path, status: str) -> Iterator[str]:
     """Yield the path of a log; for a killed run, of a copy that also has the samples in Inspect's buffer."""
     from inspect_ai.log import recover_eval_log
 
@@ -156,12 +159,12 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     ids = log.eval.dataset.sample_ids or []
     local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
     if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
-        raise _damaged(path, f"the question {repeated[0]!r} is listed several times")
+        raise damaged(path, f"the question {repeated[0]!r} is listed several times")
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
     from qabench.llm.client import run_sync
 
-    with _with_buffer(path, log.status) as file:
-        samples = run_sync(_records(file, keys))
+    with with_buffer(path, log.status) as file:
+        samples = run_sync(samples_of(file, keys, lambda sample: (record_of(sample), _metadata(sample))))
     for record, score_metadata in samples:
         if log.status == "started" and record.problem == STOPPED:
             continue  # it was being answered, or still is
@@ -190,15 +193,15 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
 
 
-async def _records(path: str, keys: Sequence[tuple[int | str, int]]) -> list[tuple[Record, list[Any]]]:
-    """Return the records of the samples with these ids and epochs, and the metadata of their scores."""
+async def samples_of(path: str, keys: Sequence[tuple[int | str, int]], convert: Callable[[Any], T]) -> list[T]:
+    """Return the converted samples with these ids and epochs, read one at a time."""
     # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes for 10,000 of them.
     from inspect_ai._util.async_zip import AsyncZipReader
     from inspect_ai._util.asyncfiles import AsyncFilesystem
 
-    read = _inspect_log().read_eval_log_sample_async
+    read = inspect_log().read_eval_log_sample_async
     options = {"resolve_attachments": "core", "exclude_fields": _LEFT_OUT}
-    records = []
+    samples: list[T] = []
     async with AsyncFilesystem() as files:
         reader = AsyncZipReader(files, path)
         for id, epoch in keys:
@@ -207,12 +210,13 @@ async def _records(path: str, keys: Sequence[tuple[int | str, int]]) -> list[tup
             except IndexError:  # not in the log: the run did not get that far
                 continue
             if (str(sample.id), sample.epoch) != (str(id), epoch):
-                raise _damaged(path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}")
-            records.append((_record(sample), _metadata(sample)))
-    return records
+                raise damaged(path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}")
+            samples.append(convert(sample))
+    return samples
 
 
-def _record(sample: Any) -> Record:
+def record_of(sample: Any) -> Record:
+    """Return a sample of a task of qabench as a record."""
     metadata: Mapping[str, Any] = sample.metadata
     status, problem = _status(sample)
     scores = list((sample.scores or {}).values())

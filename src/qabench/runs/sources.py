@@ -14,8 +14,11 @@ from qabench.data.predictions import STDIN, Predictions
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
+from qabench.runs.foreign import Log, evaluation_of
+from qabench.runs.foreign_files import first_row, is_lm_eval, is_shared, read_lighteval, read_lm_eval, read_shared
 
-LOG = ".eval"
+LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
+FOREIGN = (LOG, DETAILS, LINES, ".json")
 Progress = Callable[[int, int], None]
 
 
@@ -90,12 +93,15 @@ def read_evaluations(
     Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``; the logs must be of
     this benchmark and config, too. The other arguments are those of ``evaluate_predictions``. Raises InputError.
     """
-    evaluations, notes = [], []
+    evaluations: list[Evaluation] = []
+    notes: list[str] = []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
         if isinstance(path, Evaluation):
             _check(path, benchmark, config)
             evaluations.append(path)
+        elif benchmark is None and (foreign := read_foreign(Path(path))):
+            evaluations += map(evaluation_of, foreign)
         elif Path(path).is_dir():
             logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
             notes += folder_notes
@@ -114,7 +120,8 @@ def read_evaluations(
                 raise InputError(f"cannot read {path}: No such file or directory")
             if benchmark is None:
                 raise InputError(
-                    f"{path} is not a log of a run ({LOG}); a file of predictions needs a benchmark: --benchmark NAME"
+                    f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "
+                    "needs a benchmark: --benchmark NAME"
                 )
             evaluations.append(
                 evaluate_predictions(
@@ -127,6 +134,25 @@ def read_evaluations(
     notes += filter(None, map(incomplete, latest))
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
     return Found([replace(each, model=each.path) if names[each.model] > 1 else each for each in latest], notes)
+
+
+def read_foreign(path: Path) -> list[Log]:
+    """Return the logs of other harnesses in a file or a folder; [] if there are none, such as a log of qabench."""
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.suffix in FOREIGN)
+        return [log for file in files for log in read_foreign(file)]
+    if not path.is_file() or path.suffix not in FOREIGN:
+        return []
+    if path.suffix == DETAILS:
+        return [read_lighteval(path)]
+    if path.suffix == LINES:
+        row = first_row(path)
+        if is_shared(row):
+            return read_shared(path)
+        return [read_lm_eval(path)] if is_lm_eval(row) else []
+    from qabench.runs.foreign_inspect import read  # imports the model client
+
+    return read(path)
 
 
 def _read_run(path: str | Path, questions: Path | None, **options: Any) -> Evaluation:
@@ -142,7 +168,7 @@ def is_log(path: str | Path) -> bool:
 
 def incomplete(evaluation: Evaluation) -> str | None:
     """Return a note about a run without all answers, with the command to resume it; None for a complete run."""
-    if evaluation.setting == PREDICTIONS:
+    if evaluation.setting == PREDICTIONS or not evaluation.benchmark:
         return None
     counts = evaluation.counts()
     lacking = counts[FAILED] + counts["missing"]

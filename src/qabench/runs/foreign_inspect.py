@@ -1,0 +1,84 @@
+"""Logs of any task of Inspect AI (.eval, or .json)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from qabench.data.predictions import some
+from qabench.errors import QabenchError
+from qabench.evaluation import Record
+from qabench.runs.foreign import Log, groups_of, numbers_of
+from qabench.runs.log import check_archive, damaged, inspect_log, record_of, samples_of, with_buffer
+
+FIRST_BYTES = 4096
+
+
+def read(path: Path) -> list[Log]:
+    """Return the log of a task that is not of qabench; [] for other files. Raises InputError if it is damaged."""
+    if path.suffix == ".json" and b'"eval"' not in path.open("rb").read(FIRST_BYTES):
+        return []
+    try:
+        header = inspect_log().read_eval_log(str(path), header_only=True)
+        if isinstance((header.eval.metadata or {}).get("benchmark"), str):
+            return []
+        if path.suffix != ".json":
+            check_archive(path)
+        records = _records(path, header)
+    except QabenchError:
+        raise
+    except Exception as error:  # a file that is not a log can cause any exception in the reader
+        raise damaged(path, error) from error
+    ids = header.eval.dataset.sample_ids or []
+    epochs = header.eval.config.epochs or 1
+    keys = {(str(id), epoch) for id in ids for epoch in range(1, epochs + 1)}
+    present = {(record.id, record.epoch) for record in records}
+    missing = [id for id, epoch in sorted(keys - present) if epoch == 1]
+    log = Log(
+        path=str(path),
+        task=header.eval.task,
+        model=header.eval.model,
+        created=header.eval.created,
+        records=records,
+        status=header.status,
+        expected=max(len(keys), len(records)),
+        arguments=header.eval.task_args | header.plan.config.model_dump(exclude_none=True),
+        problems=[f"questions without a sample: {len(missing)} ({some(missing)})"] if missing else [],
+        origin=header.eval.task_id,
+    )
+    return [log]
+
+
+def _records(path: Path, header: Any) -> list[Record]:
+    if path.suffix == ".json":
+        return list(map(_record, inspect_log().read_eval_log(str(path), resolve_attachments="core").samples or ()))
+    ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
+    keys = [(id, epoch) for id in ids for epoch in range(1, (header.eval.config.epochs or 1) + 1)]
+    from qabench.llm.client import run_sync
+
+    with with_buffer(path, header.status) as file:
+        return run_sync(samples_of(file, keys, _record))
+
+
+def _record(sample: Any) -> Record:
+    values = {name: score.value for name, score in (sample.scores or {}).items()}
+    explanations = {name: score.explanation for name, score in (sample.scores or {}).items() if score.explanation}
+    # Metadata has another meaning in logs of qabench.
+    scores = {name: score.model_copy(update={"metadata": None}) for name, score in (sample.scores or {}).items()}
+    return replace(
+        record_of(sample.model_copy(update={"metadata": {}, "scores": scores})),
+        question=_text(sample.input),
+        reference=_text(sample.target),
+        scores=numbers_of(values),
+        groups=groups_of(sample.metadata),
+        detail=explanations,
+    )
+
+
+def _text(value: str | Sequence[Any]) -> str:
+    """Return an input (a text or messages) or a target (a text or several) as one text."""
+    if isinstance(value, str):
+        return value
+    return "\n".join(part if isinstance(part, str) else part.text for part in value)
