@@ -66,6 +66,40 @@ def test_scores_and_records_are_complete(run: Evaluation, tmp_path: Path) -> Non
     assert {row["error"] for row in rows if row["sample_id"] == run.records[1].id} == {"status 500"}
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "expected"),
+    [
+        ("qabench/gpt", {}, ("gpt", None, "unknown/gpt")),
+        ("hf//home/me/models/small", {}, ("small", None, "unknown/small")),
+        ("hf/org/small", {}, ("small", "org", "org/small")),
+        ("openai/gpt", {}, ("gpt", "openai", "openai/gpt")),
+        ("qabench/gpt", {"developer": "Us"}, ("gpt", "Us", "Us/gpt")),
+        ("qabench/gpt", {"developer": "Us", "model_id": "org/small"}, ("small", "Us", "org/small")),
+        ("qabench/gpt", {"model_id": "org/small"}, ("small", "org", "org/small")),
+    ],
+)
+def test_the_developer_is_stated_or_left_out(
+    run: Evaluation, model: str, options: dict[str, str], expected: tuple[str, str | None, str], tmp_path: Path
+) -> None:
+    arguments = {"model_path": "/home/me/models/small", "base_url": "http://host/v1", "stop": ["/home/me/x y"]}
+    failed = replace(run.records[1], problem="cannot read /home/me/keys.txt: refused")
+    changed = replace(run, model=model, path="/home/me/a.eval", arguments=arguments, records=[failed, *run.records[2:]])
+    path = write_shared(changed, tmp_path, **options)
+    about = json.loads(path.read_text())["model_info"]
+    assert (path.parent.name, about.get("developer"), about["id"]) == expected
+    text = "".join(file.read_text() for file in tmp_path.rglob("*.json*"))
+    assert "/home" not in text and "http://host/v1" in text
+
+
+def test_the_method_of_the_interval_fits_the_score(run: Evaluation, tmp_path: Path) -> None:
+    results = json.loads(write_shared(run, tmp_path).read_text())["evaluation_results"]
+    methods = {
+        result["evaluation_result_id"]: result["score_details"]["uncertainty"]["confidence_interval"]["method"]
+        for result in results
+    }
+    assert methods["acc.strict"] == "Clopper-Pearson" and "effective number" in methods["rouge1.fscore"]
+
+
 @pytest.mark.skipif(not VALIDATOR, reason="every_eval_ever is not installed, and EVERY_EVAL_EVER does not name it")
 def test_the_validator_accepts_it(run: Evaluation, tmp_path: Path) -> None:
     write_shared(run, tmp_path)

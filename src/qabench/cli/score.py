@@ -332,6 +332,13 @@ def export(
         str | None, typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions.")
     ] = None,
     config: ConfigName = None,
+    developer: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="[eee] Who made the model. Default: the organization in the model's name."),
+    ] = None,
+    model_id: Annotated[
+        str | None, typer.Option("--model-id", metavar="ORG/NAME", help="[eee] The model's id, for a single run.")
+    ] = None,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
     from qabench.io.files import check_writable, write_text
@@ -344,9 +351,13 @@ def export(
     several = len(sources.evaluations) > 1
     if output is None and (several or format == "eee"):
         raise InputError("--output is required for several runs and for the format eee")
+    if (developer or model_id) and format != "eee":
+        raise InputError("--developer and --model-id are for --format eee")
+    if model_id and several:
+        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
     for run in sources.evaluations:
         if format == "eee" and output:
-            say(f"wrote {runs_export.write_shared(run, output)}")
+            say(f"wrote {runs_export.write_shared(run, output, developer, model_id)}")
             continue
         path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
         if path:

@@ -27,6 +27,7 @@ _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")  # also an interval, such as "-0.2 to 0.1"
 # C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
+_PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:[/\\]|/|~[/\\])(?:[^\s'\",:;/\\]+[/\\]+)*([^\s'\",:;/\\]+)[/\\]*")
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
 _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
@@ -119,6 +120,11 @@ def _forms(secrets: frozenset[str]) -> list[str]:
 @lru_cache(maxsize=4)
 def _secret_names(names: tuple[str, ...]) -> list[str]:
     return [name for name in names if _SECRET_NAME.search(name.upper())]
+
+
+def without_folders(text: str) -> str:
+    """Return the text with absolute paths cut to the names of their files or folders, for what is shared."""
+    return _PATH.sub(r"\1", text)
 
 
 def one_line(value: object) -> str:

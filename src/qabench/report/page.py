@@ -15,6 +15,7 @@ from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
+from qabench.io.tables import without_folders
 from qabench.report import view
 from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sections_of
 from qabench.report.view import bounded, records_of
@@ -172,5 +173,6 @@ def _template() -> Any:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["score"] = lambda value: f"{value:.3f}"
+    environment.filters["shared"] = without_folders
     environment.filters["count"] = lambda value: "–" if value is None else f"{value:,}"
     return environment.get_template("page.html")

@@ -16,22 +16,26 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score
+from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score, sample_of
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.stats import RESAMPLES, Interval
+from qabench.io.tables import without_folders
+from qabench.stats import RESAMPLES, ROUNDING
+from qabench.stats import scores as scores_of_sums
 
 SCHEMA = "0.3.0"
 UNBOUNDED = ("bleurt", "kappa", "correlation")  # in the names of metrics that are not between 0 and 1
 TRACKERS = ("trackio", "wandb", "mlflow")
 PROJECT = "qabench"
+DEVELOPERS = ("anthropic", "google", "mistral", "openai")  # providers whose models are their own
 GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -73,17 +77,27 @@ def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def write_shared(run: Evaluation, folder: Path) -> Path:
+def write_shared(run: Evaluation, folder: Path, developer: str | None = None, model_id: str | None = None) -> Path:
     """Write the scores and the records of an evaluation below ``folder``/data, and return the file of the scores.
 
-    The path and all values but the time of the export are the same each time.
+    The path and all values but the time of the export are the same each time. No text has a path of this machine.
+
+    Args:
+        run: the evaluation.
+        folder: the output.
+        developer: who made the model; by default the organization in the model's id. Left out if there is none.
+        model_id: such as "org/name"; by default from the model's name in the run.
     """
-    names = ["unknown", *run.model.split("/")][-2:]
-    developer, name = (re.sub(r"[^\w.-]+", "-", part).strip(".") or "unknown" for part in names)
-    model = f"{developer}/{name}"
+    run = _without_paths(run)
+    model_id = model_id or _model_id(run.model)
+    organization = model_id.rpartition("/")[0].rpartition("/")[2]
+    developer = developer or organization
+    parts = (organization or developer or "unknown", model_id.rpartition("/")[2])
+    in_path, name = (re.sub(r"[^\w.-]+", "-", part).strip(".") or "unknown" for part in parts)
+    model = f"{in_path}/{name}"
     identity = f"{run.benchmark}_{run.config}_{run.setting}/{model}/{run.created or run.path}"
     unique = uuid.UUID(bytes=hashlib.sha256(identity.encode()).digest()[:16], version=4)
-    place = Path("data", run.benchmark, developer, name)
+    place = Path("data", run.benchmark, in_path, name)
     samples = place / f"{unique}_samples.jsonl"
     scores = run.scores()
     rows = list(_samples(run, list(scores.values()), identity, model))
@@ -103,7 +117,7 @@ def write_shared(run: Evaluation, folder: Path) -> Path:
         "model_info": {
             "name": run.model,
             "id": model,
-            "developer": developer,
+            **({"developer": developer} if developer else {}),
             "additional_details": {"deployment_type": "unknown", "model_availability": "unknown"},
         },
         "evaluation_results": [_result(run, score) for score in scores.values()],
@@ -120,6 +134,29 @@ def write_shared(run: Evaluation, folder: Path) -> Path:
     path = folder / place / f"{unique}.json"
     write_json(path, document)
     return path
+
+
+def _model_id(model: str) -> str:
+    """Return the organization, if a model's name has one, and the name: a server or a provider made no model."""
+    provider, *parts = model.split("/")
+    if provider in DEVELOPERS or not parts:
+        return model
+    return "/".join(parts[-2:])
+
+
+def _without_paths(run: Evaluation) -> Evaluation:
+    """Return the evaluation without folders of this machine in its texts, except in questions and answers."""
+    records = [replace(each, problem=each.problem and without_folders(each.problem)) for each in run.records]
+    arguments = {name: _shared(value) for name, value in run.arguments.items()}
+    folder = hashlib.sha256(run.path.encode("utf-8", "replace")).hexdigest()[:8]
+    path = f"{Path(run.path).name}-{folder}"  # files of the same name in several folders differ
+    model = f"hf/{Path(run.model).name}" if run.model.startswith("hf//") else without_folders(run.model)
+    signatures = {name: without_folders(line) for name, line in run.signatures.items()}
+    return replace(run, records=records, arguments=arguments, path=path, model=model, signatures=signatures)
+
+
+def _shared(value: Any) -> Any:
+    return without_folders(str(value)) if isinstance(value, str | Path | list | dict) else value
 
 
 def _result(run: Evaluation, score: Score) -> dict[str, Any]:
@@ -160,7 +197,7 @@ def _result(run: Evaluation, score: Score) -> dict[str, Any]:
             },
             "uncertainty": {
                 "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
-                **_confidence_interval(interval),
+                **_confidence_interval(run, score),
                 "num_samples": score.n,
                 "num_bootstrap_samples": RESAMPLES,
             },
@@ -175,11 +212,22 @@ def _result(run: Evaluation, score: Score) -> dict[str, Any]:
     }
 
 
-def _confidence_interval(interval: Interval) -> dict[str, Any]:
+def _confidence_interval(run: Evaluation, score: Score) -> dict[str, Any]:
+    interval = score.interval
     if interval.low is None:
         return {}
     bounds = {"lower": interval.low, "upper": interval.high, "confidence_level": interval.confidence}
-    return {"confidence_interval": bounds | {"method": "Clopper-Pearson at the effective number of questions"}}
+    return {"confidence_interval": bounds | {"method": _method(run, score)}}
+
+
+def _method(run: Evaluation, score: Score) -> str:
+    """Return the method of the interval, see ``qabench.stats.score_bounds``."""
+    rows, function = sample_of(score.metric, run.records)
+    own = [value for value in scores_of_sums(function, rows) if isfinite(value)]
+    if not all(0 <= value <= 1 for value in own):
+        return "Student's t with the variance of the jackknife"
+    exact = all(value in (0, 1) for value in own) and isclose(sum(own) / len(own), score.value, abs_tol=ROUNDING)
+    return "Clopper-Pearson" if exact else "Clopper-Pearson at the effective number of questions (Korn and Graubard)"
 
 
 def _name(run: Evaluation) -> str:
