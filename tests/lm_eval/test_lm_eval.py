@@ -25,6 +25,7 @@ from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
 from qabench.lm_eval import generations
 from qabench.loading import load_dataset
+from qabench.runs.sources import evaluate_predictions
 
 pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
 
@@ -82,6 +83,25 @@ def figures(results: dict[str, Any], task: str) -> dict[str, Any]:
 def answering(answers: Predictions) -> Scripted:
     by_id = {row.id: row.fields["answer"] for row in answers.rows}
     return Scripted(lambda doc: by_id.get(doc["id"]))
+
+
+def test_samples_are_scored_as_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lm_eval.loggers import EvaluationTracker
+
+    monkeypatch.setattr(Scripted, "chat_template", lambda self, name: "a template")
+
+    task = "qabench_fanoutqa_closed_book_sample"
+    tracker = EvaluationTracker(output_path=str(tmp_path))
+    options: dict[str, Any] = {"limit": 3, "apply_chat_template": True, "evaluation_tracker": tracker}
+    results = run(Scripted(lambda doc: "1998"), task, log_samples=True, **options)
+    samples = results.pop("samples")
+    tracker.save_results_aggregated(results=results, samples=samples)
+    tracker.save_results_samples(task_name=task, samples=samples[task])
+    (path,) = tmp_path.rglob("samples_*.jsonl")
+    evaluation = evaluate_predictions("fanoutqa", "sample", path, lemmatizer="simplemma")
+    sentences = "; ".join(evaluation.deviations(evaluation.scores()["acc.loose"]))
+    assert "lm-evaluation-harness ran with limit: 3" in sentences and "ran with chat template: " in sentences
+    assert "few shot" not in sentences and sum(record.answer == "1998" for record in evaluation.records) == 3
 
 
 def found_by(doc: dict[str, Any]) -> str | None:

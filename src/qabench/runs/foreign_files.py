@@ -80,6 +80,21 @@ def lm_eval_results(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def harness_facts(path: Path) -> dict[str, str]:
+    """Return what changes the prompts or the questions of a file of samples, by its results; {} for the defaults."""
+    results = lm_eval_results(path)
+    if not results:
+        return {"harness_options": "not recorded, because the file has no results_*.json next to it"}
+    config = _object(results.get("config"))
+    facts = {
+        "limit": config.get("limit"),
+        "few_shot": max(_object(results.get("n-shot")).values(), default=0),
+        "chat_template": results.get("chat_template_sha"),
+        "system_instruction": results.get("system_instruction_sha"),
+    }
+    return {name: str(value)[:12] for name, value in facts.items() if value}
+
+
 def _lm_eval_record(id: str, rows: Sequence[Row], several: bool) -> Record:
     row, doc = rows[0], _object(rows[0]["doc"])
     scores: dict[str, float] = {}

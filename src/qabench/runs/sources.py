@@ -10,12 +10,22 @@ from typing import Any
 
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
-from qabench.data.predictions import STDIN, Predictions
+from qabench.data.predictions import STDIN, Predictions, parse_predictions
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
+from qabench.evaluation.signature import Field, with_fields
+from qabench.lm_eval import generations
 from qabench.runs.foreign import Log, evaluation_of
-from qabench.runs.foreign_files import first_row, is_lm_eval, is_shared, read_lighteval, read_lm_eval, read_shared
+from qabench.runs.foreign_files import (
+    first_row,
+    harness_facts,
+    is_lm_eval,
+    is_shared,
+    read_lighteval,
+    read_lm_eval,
+    read_shared,
+)
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
@@ -71,9 +81,27 @@ def evaluate_predictions(
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
+    facts = None
+    if isinstance(predictions, str | Path) and Path(predictions).suffix == LINES:
+        path = Path(predictions)
+        if path.is_file() and is_lm_eval(first_row(path)):
+            facts = harness_facts(path)
+            answers = generations(path).encode()
+            predictions = parse_predictions(answers, str(path), scorer.prediction_fields, scorer.id_fields)
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
-    return evaluate(scorer, config, predictions, families=families, questions=questions, progress=progress, **values)
+    evaluation = evaluate(
+        scorer, config, predictions, families=families, questions=questions, progress=progress, **values
+    )
+    return evaluation if facts is None else _with_harness_facts(evaluation, facts)
+
+
+def _with_harness_facts(evaluation: Evaluation, facts: Mapping[str, str]) -> Evaluation:
+    """Return the evaluation with what the harness changed in its signatures, where each is a deviation."""
+    changed = dict.fromkeys(facts, Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True))
+    signatures = {group: with_fields(line, **facts) for group, line in evaluation.signatures.items()}
+    declarations = {name: {**fields, **changed} for name, fields in evaluation.declarations.items()}
+    return replace(evaluation, signatures=signatures, declarations=declarations)
 
 
 def read_evaluations(
