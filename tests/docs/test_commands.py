@@ -30,6 +30,7 @@ EXTERNAL = {  # parts of commands that need what no test machine has, or that an
     "the network": ("fetch",),
     "a cluster": ("--ray",),
     "a log": ("RUN.eval",),
+    "QABENCH_PATH": ("strategyqa",),
     "all data of ExpertQA": ("claims ", "facts "),
     "minutes": ("env", "reproduce", "lfqa"),
 }
