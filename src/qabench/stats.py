@@ -190,13 +190,15 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
     """
     own = scores(function, rows)
     own = own[np.isfinite(own)]  # a question without claims has no score of its own
-    fractions = len(own) > 0 and bool(((own >= 0) & (own <= 1)).all())
-    if fractions and np.isin(own, (0, 1)).all() and isclose(own.mean(), observed, abs_tol=ROUNDING):
+    left_out = scores(function, rows.sum(axis=0) - rows)
+    # Balanced accuracy is undefined for a single response: then the scores without one row show what it is.
+    values = own if len(own) else left_out[np.isfinite(left_out)]
+    fractions = len(values) > 0 and bool(((values >= 0) & (values <= 1)).all())
+    if len(own) and fractions and np.isin(own, (0, 1)).all() and isclose(own.mean(), observed, abs_tol=ROUNDING):
         share = float(round(own.sum()) / len(own))
         # The first error found weighs twice in F1, and the first claim supported may be one of many in its answer.
         size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
         return clopper_pearson(share * size, size, confidence)
-    left_out = scores(function, rows.sum(axis=0) - rows)
     squares = (left_out - left_out.mean()) ** 2
     variance = float(squares.sum()) * (len(rows) - 1) / len(rows)
     if not variance > (ROUNDING * observed) ** 2:  # equal rows, or a score that one row makes undefined: NaN
@@ -208,13 +210,14 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
     if not 0 < observed < 1:
         return None, None
     # The variance as a share of that of 0/1 scores, without and with the added row.
-    share = variance * len(own) / (observed * (1 - observed))
-    share = max(share, (share * (len(own) - 1) + 1) / len(own))
+    count = len(values)
+    share = variance * count / (observed * (1 - observed))
+    share = max(share, (share * (count - 1) + 1) / count)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
-    size = len(own) / share * (z / t) ** 2
-    equal_weights = share * (len(own) - 1) <= len(own) * (1 + ROUNDING)
+    size = count / share * (z / t) ** 2
+    equal_weights = share * (count - 1) <= count * (1 + ROUNDING)
     if function is mean and equal_weights:
-        size = max(size, len(own))  # no mean of fractions varies more than one of 0/1 scores
+        size = max(size, count)  # no mean of fractions varies more than one of 0/1 scores
     return clopper_pearson(observed * size, size, confidence)
 
 

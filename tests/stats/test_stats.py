@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench import stats
-from qabench.benchmarks.felm.formulas import f1_of_counts
+from qabench.benchmarks.felm.formulas import balanced_accuracy, f1_of_counts
 from qabench.errors import InputError
 from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_bootstrap, paired_randomization
 
@@ -396,3 +396,12 @@ def test_bleu_its_interval_and_tests_equal_sacrebleus() -> None:
         _, results = significance.PairedTest(list(texts.items()), {"BLEU": metric}, None, kind, n_samples=4000)()
         p_value = test(statistics["a"], statistics["b"], function=bleu).p_value
         assert p_value == pytest.approx(results["BLEU"][1].p_value, abs=0.03)
+
+
+def test_a_score_that_no_single_row_has_is_a_fraction() -> None:
+    truths = np.array([1, 1, 1, 1, 1, 1, 0, 0, 0, 0])
+    verdicts = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 1])
+    right = truths == verdicts
+    rows = np.stack([truths * right, (1 - truths) * right, (1 - truths) * ~right, truths * ~right], axis=1)
+    low, high = stats.score_bounds(rows.astype(float), balanced_accuracy, 19 / 24, 0.95)
+    assert low is not None and high is not None and 0 < low < 19 / 24 < high <= 1
