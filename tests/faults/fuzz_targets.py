@@ -14,7 +14,7 @@ from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
-from qabench.benchmarks.fastbook.evaluate import parse_corpus, parse_run_with_texts
+from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs

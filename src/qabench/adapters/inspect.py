@@ -27,6 +27,7 @@ from qabench.tasks.common import answer_of, metric_values, sample, task_metadata
 from qabench.tasks.replies import ask, asked_with, chat
 
 STORE = "qabench"
+PREDICTED = "prediction"  # in the metadata of a sample
 Names = Sequence[str] | str | None
 """Several names: a list, or a string with commas."""
 
@@ -39,6 +40,7 @@ def benchmark_task(
     setting: str,
     solver: Solver | list[Solver] | None = None,
     metrics: Names = None,
+    predicted: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Task:
     """Return the task of one setting of a benchmark.
 
@@ -50,6 +52,7 @@ def benchmark_task(
         setting: the name of the setting in the log.
         solver: by default, the model is asked once with the messages of ``asking``.
         metrics: the groups of scores; by default, the benchmark's.
+        predicted: question id -> fields of its prediction that the model does not change, such as retrieved passages.
     """
     scorer_of_task = inspect_scorer(scored)
     asked_by_default = solver is None
@@ -61,6 +64,7 @@ def benchmark_task(
             question.reference,
             question.groups,
             row=dict(question.row),
+            **({PREDICTED: dict(predicted[question.id])} if predicted else {}),
         )
         for question in selected
     ]
@@ -151,7 +155,8 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
 
         async def score(state: TaskState, target: Target) -> Score:
             answer = answer_of(state)
-            fields = None if answer is None else {"answer": answer}
+            known = state.metadata.get(PREDICTED)
+            fields = None if answer is None and not known else {**(known or {}), "answer": answer}
             stored = state.store.get(STORE) or {"prediction": fields, "signed": asked_with()}
             items = [Item(state.metadata["row"], stored["prediction"])]
             (outcome,) = await anyio.to_thread.run_sync(answers.score, items)

@@ -62,7 +62,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
     for i, score in zip(answered, scores, strict=True):
         rows[i] = {kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure) for kind in ROUGE_TYPES}
     mean = {kind: _mean([row[kind] for row in rows]) for kind in ROUGE_TYPES}
-    return RougeScore(mean, tuple(rows), f"{BACKENDS[name]}-{package_version(BACKENDS[name])}")
+    return RougeScore(mean, tuple(rows), backend_version(name))
 
 
 def _mean(values: list[PRF]) -> PRF:
@@ -82,6 +82,12 @@ def resolve_backend(backend: str) -> str:
     if find_spec(backend) is None:
         raise MissingExtra(f"the ROUGE backend {backend} is not installed: pip install 'qabench[fast]'")
     return backend
+
+
+def backend_version(backend: str = "auto") -> str:
+    """Return the package of a backend with its version, for signatures."""
+    package = BACKENDS[resolve_backend(backend)]
+    return f"{package}-{package_version(package)}"
 
 
 def _scorer(name: str) -> Callable[[list[str], list[str]], list[Any]]:

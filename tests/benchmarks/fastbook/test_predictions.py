@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 import qabench
+from qabench.adapters.files import evaluate
 from qabench.benchmarks.fastbook import BENCHMARK
-from qabench.benchmarks.fastbook.evaluate import read
 from qabench.benchmarks.fastbook.retrieval import parse_method
-from qabench.benchmarks.fastbook.study import Outcome, Study, corpus_text, doc_id, load_study, run, run_text
+from qabench.benchmarks.fastbook.study import Retrieval, Study, corpus_text, doc_id, load_study, run, run_text
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation import EMPTY, MISSING, Evaluation
@@ -46,9 +46,9 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
     study = load_study()
     outcome = run(study, parse_method("bm25"))
     write_run(study, outcome, tmp_path)
-    from_run = BENCHMARK.evaluate(None, read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
+    from_run = evaluate(BENCHMARK, None, BENCHMARK.read(tmp_path / "run.txt", corpus=tmp_path / "corpus.jsonl"))
     rows = passages_of(study)
-    assert means(from_run) == means(BENCHMARK.evaluate(None, read(rows))) == by_metrics(rows, study, [10])
+    assert means(from_run) == means(evaluate(BENCHMARK, None, BENCHMARK.read(rows))) == by_metrics(rows, study, [10])
     assert means(from_run) == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
     for score in from_run.scores().values():
         assert score.n == 191
@@ -57,7 +57,7 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
     assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
 
 
-def write_run(study: Study, outcome: Outcome, folder: Path) -> list[str]:
+def write_run(study: Study, outcome: Retrieval, folder: Path) -> list[str]:
     """Write a TREC run and its corpus; return the arguments that name them."""
     (folder / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
     (folder / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
@@ -78,13 +78,14 @@ def test_imperfect_files_keep_every_question() -> None:
     rows[0]["passages"] = []
     rows[1]["passages"] = "one string"
     rows[2]["id"] = "99-1"
-    scored = BENCHMARK.evaluate("sample", read(rows))
+    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows))
     assert [record.status for record in scored.records[:3]] == [EMPTY, MISSING, MISSING]
     assert [record.scores["recall@10"] for record in scored.records[:3]] == [0, 0, 0]
     assert scored.problems == [
-        f"questions without a prediction: 2 ({study.questions[1]['id']}, {study.questions[2]['id']})",
+        f"questions without a prediction: 1 ({study.questions[2]['id']})",
         "predictions for unknown questions: 1 (99-1 (line 3))",
-        "unreadable lines: 1 (line 2: the passages are not a list of strings: 'one string')",
+        f"unusable predictions: 1 ({study.questions[1]['id']} (line 2): the passages are not a list of strings: "
+        "'one string')",
     ]
     assert scored.scores()["mrr@10"].n == 12
 
@@ -92,7 +93,7 @@ def test_imperfect_files_keep_every_question() -> None:
 def test_rouge_of_answers_is_not_official() -> None:
     study = load_study("sample", chunk_size=60)
     rows = [{"id": row["id"], "answer": row["gold_standard_answer"]} for row in study.questions]
-    scored = BENCHMARK.evaluate("sample", read(rows), families=["rouge"])
+    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), families=["rouge"])
     assert means(scored) == {"rouge1.fscore": 1, "rouge2.fscore": 1, "rougeL.fscore": 1}
     for score in scored.scores().values():
         assert scored.deviations(score) == ["not a score of the benchmark's authors"]
@@ -103,7 +104,7 @@ def test_documents_are_ordered_by_score_then_rank_then_line(tmp_path: Path) -> N
     (tmp_path / "run").write_text("".join(f"1-1 Q0 {line} t\n" for line in lines), encoding="utf-8")
     texts = "".join(json.dumps({"id": name, "text": name.upper()}) + "\n" for name in "abcd")
     (tmp_path / "corpus").write_text(texts, encoding="utf-8")
-    (prediction,) = read(tmp_path / "run", corpus=tmp_path / "corpus").rows
+    (prediction,) = BENCHMARK.read(tmp_path / "run", corpus=tmp_path / "corpus").rows
     assert prediction.fields["passages"] == ["D", "B", "A", "C"]
 
 
@@ -121,9 +122,9 @@ def test_broken_runs_and_corpora(tmp_path: Path, line: str, corpus: str, message
     (tmp_path / "run").write_text(f"1-1 Q0 b 1 9 t\n{line}\n", encoding="utf-8")
     (tmp_path / "corpus").write_text(f'{{"docno": "b", "text": "B"}}\n{corpus}\n', encoding="utf-8")
     with pytest.raises(InputError, match=message):
-        read(tmp_path / "run", corpus=tmp_path / "corpus")
+        BENCHMARK.read(tmp_path / "run", corpus=tmp_path / "corpus")
     with pytest.raises(InputError, match="If it is a TREC run, also give the corpus"):
-        read(tmp_path / "run")
+        BENCHMARK.read(tmp_path / "run")
 
 
 def test_custom_questions(tmp_path: Path) -> None:
@@ -131,7 +132,7 @@ def test_custom_questions(tmp_path: Path) -> None:
     document = json.loads(open_path("fastbook", "./sample/questions.json").read_text(encoding="utf-8"))
     own.write_text(json.dumps({"questions": document["questions"][:2]}), encoding="utf-8")
     rows = passages_of(load_study("sample", chunk_size=60))[:2]
-    scored = BENCHMARK.evaluate(None, read(rows), questions=own)
+    scored = evaluate(BENCHMARK, None, BENCHMARK.read(rows), questions=own)
     assert (scored.config, len(scored.records)) == ("custom", 2)
     score = scored.scores()["mrr@10"]
     assert scored.deviations(score) == [

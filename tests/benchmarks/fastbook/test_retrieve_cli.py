@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from qabench.adapters.files import evaluate
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.commands import retrieve
-from qabench.benchmarks.fastbook.evaluate import read
 from qabench.errors import InputError
 
 app = typer.Typer()
@@ -38,7 +38,7 @@ def test_tables_of_the_sample() -> None:
 def test_files(tmp_path: Path) -> None:
     run, qrels = tmp_path / "new/run.trec", tmp_path / "qrels.trec"
     call("--config", "sample", "--method", "fts", "--run", run, "--qrels", qrels, "--corpus", tmp_path / "corpus.jsonl")
-    assert BENCHMARK.evaluate("sample", read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
+    assert evaluate(BENCHMARK, "sample", BENCHMARK.read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
     assert run.read_text(encoding="utf-8").startswith("1-1 Q0 1-c")
     assert qrels.read_text(encoding="utf-8").startswith("1-1 0 1-c0 ")
     call("--config", "sample", "--method", "fts", "--method", "bm25", "--run", run)

@@ -15,9 +15,9 @@ from ftfy import fix_text
 from scripted_model import run, text
 
 import qabench
+from qabench.adapters.files import evaluate
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores
-from qabench.benchmarks.fastbook.evaluate import load_questions, read
 from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
@@ -70,12 +70,12 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
     assert {record.scores["rouge1.fscore"] for record in ran.records if record.status in without} == {0.0}
     rows = [json.loads(line) for line in predictions(ran).splitlines()]  # as `qabench export` writes them
     assert len(rows) == 12
-    scored = BENCHMARK.evaluate("sample", read(rows), families=["retrieval", "rouge"])
+    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), families=["retrieval", "rouge"])
     values = [{name: (score.interval.mean, score.n) for name, score in one.scores().items()} for one in (ran, scored)]
     assert values[0] == values[1]
     assert {n for _, n in values[0].values()} == {12}
     metric = qabench.load_metric("answer_component_mrr").compute(
         predictions=[row["passages"] for row in rows],
-        references=[row["answer_context"] for row in load_questions("sample").rows],
+        references=[question.row["answer_context"] for question in BENCHMARK.load("sample").rows],
     )
     assert metric["mrr@10"] == values[0]["mrr@10"][0]

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.scoring import Question, Questions
+from qabench.io.tables import Table
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.fastbook.scorer import FastbookScorer
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.evaluation import ExtraSection
+    from qabench.evaluation.signature import Declaration
+
+CONFIGS = ("questions", "sample")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -75,33 +83,75 @@ class Fastbook(Benchmark):
     prediction_fields = ("passages", "answer")
     commands = ("retrieve",)
 
-    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Return the text and the row of each question by its id."""
-        from qabench.benchmarks.fastbook.evaluate import load_questions
+    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+        """Return the questions of a config, also from a file like ``fastbook-benchmark.json``."""
+        from qabench.loading_scripts.fastbook.parse import parse_question, read_questions
 
-        return {row["id"]: (row["question_text"], row) for row in load_questions(config).rows}
+        return map(parse_question, read_questions(path))
 
-    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.fastbook.evaluate.evaluate``."""
-        from qabench.benchmarks.fastbook.evaluate import evaluate
+    def question(self, row: Mapping[str, Any]) -> Question:
+        """Return a row as a question. The reference is the gold answer."""
+        groups = {"chapter": [str(row["chapter"])]}
+        return Question(row["id"], row["question_text"], row["gold_standard_answer"], groups, row)
 
-        return evaluate(self, config, predictions, **options)
+    def load(self, config: str | None, file: Path | None = None) -> Questions:
+        """Return the questions of a config, or of a custom file, which has the config "custom" in signatures."""
+        if config not in (None, *CONFIGS):
+            raise unknown_name("fastbook has no questions in", config, CONFIGS)
+        loaded = super().load(config, file)
+        return replace(loaded, config="custom") if file else loaded
 
-    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
-        """Read predictions, also TREC runs; see ``qabench.benchmarks.fastbook.evaluate.read``."""
-        from qabench.benchmarks.fastbook.evaluate import read
+    def scorer(self, groups: Sequence[str], **options: Any) -> FastbookScorer:
+        """Return the scorer of these groups of scores."""
+        from qabench.benchmarks.fastbook.scorer import FastbookScorer
 
-        return read(source, **options)
+        return FastbookScorer(groups, **options)
+
+    def tasks(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the Inspect task."""
+        from qabench.benchmarks.fastbook.tasks import fastbook_rag
+
+        return {"fastbook_rag": fastbook_rag}
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of the signatures' fields."""
+        from qabench.benchmarks.fastbook.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.fastbook.stats import tables
+
+        return tables(config, splits)
+
+    def read(
+        self, source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None = None, **options: Any
+    ) -> Predictions:
+        """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
+        from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
+        from qabench.data.predictions import parse_predictions, read_bytes, source_name
+
+        if not isinstance(source, str | Path):
+            return super().read(source)
+        data, name = read_bytes(source), source_name(source)
+        if data.lstrip()[:1] in (b"[", b"{", b""):
+            return parse_predictions(data, name, self.prediction_fields)
+        if corpus is None:
+            raise InputError(
+                f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
+                '{"docno", "text"} per line)'
+            )
+        return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's families of scores and its cutoff."""
         return {"families": [name for name in self.families if name in run.signatures], "k": run.arguments.get("k", 10)}
 
     def prediction(self, record: Record) -> dict[str, Any]:
-        """Return the fields of a prediction that would get the record's scores."""
-        from qabench.benchmarks.fastbook.evaluate import prediction
-
-        return prediction(record)
+        """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
+        passages = [passage["text"] for passage in record.detail.get("passages") or ()]
+        return {"answer": record.answer} | ({"passages": passages} if passages else {})
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
@@ -115,7 +165,7 @@ class Fastbook(Benchmark):
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the scores at each cutoff, for labels and evaluations on one config."""
-        from qabench.benchmarks.fastbook.evaluate import sections
+        from qabench.benchmarks.fastbook.scorer import sections
 
         return sections(evaluations)
 

@@ -5,7 +5,7 @@ Source: Bakshi, fastbook-benchmark (https://github.com/vishalbakshi/fastbook-ben
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any, TypeGuard
@@ -132,8 +132,12 @@ def answer_component_scores(
         texts.update(retrieved)
         passages = [repaired(passage) for passage in retrieved]
         ranks.append(None if components and not counted else _ranks(counted, passages))
-    longest = max((len(TOKEN.findall(text)) for text in texts), default=0)
-    return AnswerComponentScores(cutoffs, tuple(ranks), options, longest)
+    return AnswerComponentScores(cutoffs, tuple(ranks), options, longest_passage(texts))
+
+
+def longest_passage(texts: Iterable[str]) -> int:
+    """Return the number of tokens (words and punctuation marks) of the longest text; 0 without texts."""
+    return max((len(TOKEN.findall(text)) for text in texts), default=0)
 
 
 def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
+from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
-from qabench.benchmarks.fastbook.evaluate import load_questions, retrieval_columns
 from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
+from qabench.benchmarks.fastbook.scorer import retrieval_columns
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
@@ -62,7 +63,7 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Retrieval:
     """The chunks that a method retrieved for each question, and its scores at the cutoff k."""
 
     study: Study
@@ -130,7 +131,7 @@ def load_study(
     if chunker not in CHUNKERS:
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
     overlap = check_sizes(chunk_size, overlap)
-    questions = load_questions(config)
+    questions = BENCHMARK.load(config)
     configs = map(dataset_table("fastbook").config, CONFIGS[config])
     (notebooks,), (keyword_files,) = (config.splits.values() for config in configs)
     chapters = (read_chapter(open_path("fastbook", name)) for name in notebooks)
@@ -138,16 +139,18 @@ def load_study(
     keywords = [row for name in keyword_files for row in read_keywords(open_path("fastbook", name))]
     about = {
         "config": config,
-        "data": questions.digest,
+        "data": questions.data,
         "corpus": digest([file_digest("fastbook", name) for name in (*notebooks, *keyword_files)]),
         "chunker": CHUNKER if chunker == "sentences" else f"llama-index-core-{version('llama-index-core')}",
         "chunk_size": chunk_size,
         "overlap": overlap,
     }
-    return Study(questions.rows, corpus, {row["id"]: row["keywords"] for row in keywords}, about)
+    return Study(
+        [question.row for question in questions.rows], corpus, {row["id"]: row["keywords"] for row in keywords}, about
+    )
 
 
-def run(study: Study, method: Method, k: int = 10) -> Outcome:
+def run(study: Study, method: Method, k: int = 10) -> Retrieval:
     """Retrieve k chunks for each question from its own chapter, and score them.
 
     Raises:
@@ -163,7 +166,7 @@ def run(study: Study, method: Method, k: int = 10) -> Outcome:
     ]
     scores = answer_component_scores(study.references, passages, k)
     fields = {**study.about, "method": method.name, "query": method.query, "model": method.model, **scores.signature()}
-    return Outcome(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
+    return Retrieval(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
 
 
 def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:

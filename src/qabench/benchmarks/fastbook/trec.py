@@ -1,0 +1,43 @@
+"""TREC runs of fastbook's chapters as predictions, with the texts of the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from qabench.data.predictions import Predictions, parse_run, some
+from qabench.data.rows import json_rows
+from qabench.errors import InputError
+
+
+def parse_corpus(data: bytes, name: str) -> dict[str, str]:
+    """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+
+    Raises:
+        InputError: a line is not such an object, or an id is repeated; the message names the line.
+    """
+    texts: dict[str, str] = {}
+    for row in json_rows(data.split(b"\n"), name):
+        docno = row.get("id" if "docno" not in row.fields else "docno", str)
+        if docno in texts:
+            raise InputError(f"{row.where}: the document {docno!r} is repeated")
+        texts[docno] = row.get("text", str)
+    return texts
+
+
+def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
+    """Return the rankings of a run as predictions with the texts of the documents; see ``parse_run``.
+
+    Raises InputError also for documents that are not in the corpus.
+    """
+    run = parse_run(data, name, "documents")
+    if missing := sorted({docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}):
+        raise InputError(
+            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
+            "searched"
+        )
+    rows = [
+        replace(row, fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]})
+        for row in run.rows
+    ]
+    return replace(run, rows=tuple(rows))
