@@ -201,8 +201,8 @@ def test_unknown_retrievers_list_the_forms(retriever: str) -> None:
 def test_expertqa_reads_passages_of_an_engine(server: SearchServer, engine: str) -> None:
     retriever = f"{engine}:{server.url}/passages"
     how = answering("retrieve-read", "qabench", options=Options(retriever=retriever, k=1))
-    read = how.to_read("What orbits the earth like the moon?", None)
+    read = how.to_read({"question": "What orbits the earth like the moon?"})
     assert [(one.id, one.source) for one in read.passages] == [("b", "Moon")]
-    assert {"corpus": "passages@3", "passages": 3, "ranker": engine, "k": 1}.items() <= how.signature().items()
+    assert {"corpus": "passages@3", "passages": 3, "ranker": engine, "k": 1}.items() <= how.fields().items()
     with pytest.raises(InputError, match="-T corpus has no effect with --retriever"):
         answering("post-hoc", "qabench", options=Options(retriever=retriever, corpus="x.jsonl"))

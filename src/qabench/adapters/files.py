@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, join, some
+from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
-from qabench.evaluation.scoring import Item, Outcome, Progress, Question
+from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
 
 
 def evaluate(
@@ -33,7 +34,8 @@ def evaluate(
     if type(benchmark).scorer is Benchmark.scorer:
         options |= {"families": families, "questions": questions, "progress": progress}
         return benchmark.evaluate(config, predictions, **options)
-    loaded = benchmark.load(config, questions)
+    loading = {option.name: options.pop(option.name, None) for option in benchmark.options if option.for_loading}
+    loaded = benchmark.load(config, questions, **loading)
     scorer = benchmark.scorer(families or benchmark.default_families, **options)
     joined = join([question.id for question in loaded.rows], predictions)
     items = [
@@ -41,20 +43,31 @@ def evaluate(
         for question, prediction in zip(loaded.rows, joined.rows, strict=True)
     ]
     outcomes = scorer.score(items, progress)
+    signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
+    _check_computed(scorer, families, signatures, predictions.path)
+    split = {} if loaded.split is None else {"split": loaded.split}
     scored = list(zip(loaded.rows, joined.rows, outcomes, strict=True))
     return benchmark.evaluation(
         predictions,
         loaded.config,
         [_record(*parts) for parts in scored],
-        scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields}),
-        arguments=_defaults(benchmark) | options,
-        problems=joined.problems() + _unusable(scored),
+        signatures,
+        arguments=_defaults(benchmark) | options | split,
+        problems=[*joined.problems(), *_unusable(scored), *scorer.problems],
         notes=scorer.notes,
     )
 
 
+def _check_computed(scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str) -> None:
+    """Check that the groups that were asked for, or any by default, could be computed. Raises InputError."""
+    if absent := [name for name in groups or () if name in scorer.needs and name not in signatures]:
+        raise InputError(f"{', '.join(absent)} cannot be computed: {scorer.needs[absent[0]]}")
+    if scorer.needs and not signatures:
+        raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
+
+
 def _defaults(benchmark: Benchmark) -> dict[str, Any]:
-    options = [option for option in benchmark.options if not option.for_reading]
+    options = [option for option in benchmark.options if not option.for_reading and not option.for_loading]
     return {option.name: option.default for option in options if option.default is not None}
 
 

@@ -68,13 +68,14 @@ def benchmark_task(
         )
         for question in selected
     ]
+    available = len({question.id for question in questions.rows})
     signed = questions.fields | (dict(asking.fields()) if asked_by_default else {})
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
         scorer=scorer_of_task(signed=signed, groups=metrics, **asking.scoring),
         config=GenerateConfig(**asking.parameters),
-        metadata=task_metadata(scored.name, questions.config, setting, questions.data, len(questions.rows)),
+        metadata=task_metadata(scored.name, questions.config, setting, questions.data, available),
         # A failed question is unanswered: the others continue, and a retry asks it again.
         fail_on_error=False,
         score_on_error=True,
@@ -133,12 +134,15 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     return selected
 
 
-def note_prediction(state: TaskState, fields: Mapping[str, Any], signed: Mapping[str, object]) -> None:
+def note_prediction(
+    state: TaskState, fields: Mapping[str, Any], signed: Mapping[str, object], detail: Mapping[str, Any] | None = None
+) -> None:
     """Record a sample's prediction for the scorer: its fields as in a file, and how the model was asked.
 
-    A solver calls it before the first call of the model, too, so that a failed call has its signature.
+    A solver calls it before the first call of the model, too, so that a failed call has its signature. ``detail`` is
+    added to the details of the scoring, such as the passages that the model was given; see ``Record.detail``.
     """
-    state.store.set(STORE, {"prediction": dict(fields), "signed": dict(signed)})
+    state.store.set(STORE, {"prediction": dict(fields), "signed": dict(signed), "detail": dict(detail or {})})
 
 
 def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
@@ -172,7 +176,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             return Score(
                 value=absent | dict(outcome.scores),
                 answer=answer if outcome.answer is None else outcome.answer,
-                metadata={"detail": dict(outcome.detail), "signatures": signatures},
+                metadata={"detail": {**outcome.detail, **stored.get("detail", {})}, "signatures": signatures},
             )
 
         return score

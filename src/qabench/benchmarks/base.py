@@ -58,7 +58,8 @@ class Option:
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not passed.
         choices: the allowed values; () if any value is allowed.
-        for_reading: whether it is an argument of ``Benchmark.read`` instead of ``Benchmark.evaluate``.
+        for_reading: whether it is an argument of ``Benchmark.read`` instead of ``Benchmark.scorer``.
+        for_loading: whether it is an argument of ``Benchmark.load`` instead of ``Benchmark.scorer``.
         metavar: what the help calls its value, such as "URL"; "" means by its type.
     """
 
@@ -68,6 +69,7 @@ class Option:
     default: Any = None
     choices: tuple[str, ...] = ()
     for_reading: bool = False
+    for_loading: bool = False
     metavar: str = ""
 
 

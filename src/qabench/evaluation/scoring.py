@@ -47,16 +47,19 @@ class Questions:
         config: the name of the config.
         data: the digest of the file, for signatures.
         rows: the questions, in the order of the dataset.
+        split: the name of the split, if the config has several.
     """
 
     config: str
     data: str
     rows: Sequence[Question]
+    split: str | None = None
 
     @property
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures for the data."""
-        return {"config": self.config, "data": self.data}
+        split = {} if self.split is None else {"split": self.split}
+        return {"config": self.config, **split, "data": self.data}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,15 @@ class Scorer(ABC):
     Attributes:
         fields: group of scores -> the fields of its signature that the scorer knows.
         notes: sentences about the scoring so far, such as the calls of a judge and their cost.
+        problems: sentences about problems of the predictions as a whole.
+        needs: group of scores -> what predictions and data need for it. A group that is named here and that was asked
+            for by name must be in ``signatures``.
     """
 
     fields: Mapping[str, Mapping[str, object]] = {}
     notes: Sequence[str] = ()
+    problems: Sequence[str] = ()
+    needs: Mapping[str, str] = {}
 
     @abstractmethod
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:

@@ -172,7 +172,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         for metadata in score_metadata:
             of_sample = metadata.get("signatures") or {}
             # A sample that failed, or asked no model, does not know all that the others were asked with.
-            partial = record.status == FAILED or metadata.get("unasked")
+            partial = record.status == FAILED or record.replies == 0
             signatures = of_sample | signatures if partial else signatures | of_sample
     return Evaluation(
         path=str(path),

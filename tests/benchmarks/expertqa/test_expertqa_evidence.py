@@ -9,7 +9,7 @@ import pytest
 
 import qabench
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.expertqa.questions import Question, Questions, load_questions, page_key
+from qabench.benchmarks.expertqa.questions import load_questions, named_urls, page_key
 
 
 def claim(evidence: list[str] | None, revised: list[str] | None, support: str | None = "Complete") -> dict[str, Any]:
@@ -50,14 +50,13 @@ def test_urls_that_claims_name() -> None:
             ]
         },
     ]
-    rows = [Question("q", "Why?", None, None, {}, [answer]) for answer in answers]  # three systems' answers
-    questions = Questions("main", "train", "0", (*rows, Question("r", "How?", None, None, {}, ())))
-    assert questions.evidence_urls == {"q": ["a.org/1", "b.org/1", "b.org/2", "c.org"], "r": []}
+    rows = [{"id": "q", "answers": [answer]} for answer in answers]  # three systems' answers
+    assert named_urls([*rows, {"id": "r"}]) == {"q": ["a.org/1", "b.org/1", "b.org/2", "c.org"], "r": []}
 
 
 def test_scores_computed_by_hand() -> None:
     rows = load_questions("sample")
-    named = {id: urls for id, urls in rows.evidence_urls.items() if urls}
+    named = {row.id: urls for row in rows.rows if (urls := row.row["evidence_urls"])}
     light, bread, *others = named
     assert named[light] == ["example.org/astronomy/speed-of-light", "example.org/astronomy/astronomical-unit"]
     read = [f"http://www.{named[light][0]}/", f"https://{named[light][0]}#c", "https://a.org", "https://b.org/"]
@@ -82,5 +81,5 @@ def test_scores_computed_by_hand() -> None:
 
 def test_the_real_claims_name_urls(mirror: Path) -> None:
     for split, questions, urls in (("validation", 214, 943), ("test", 217, 958)):
-        named = load_questions("random", split).evidence_urls.values()
+        named = [row.row["evidence_urls"] for row in load_questions("random", split).rows]
         assert (sum(map(bool, named)), sum(map(len, named))) == (questions, urls)

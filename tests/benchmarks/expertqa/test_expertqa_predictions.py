@@ -11,12 +11,14 @@ import pytest
 from stand_ins import no_weights
 
 import qabench
+from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import BENCHMARK
-from qabench.benchmarks.expertqa.questions import Questions, load_questions
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import Score
+from qabench.evaluation.scoring import Questions
 
 Row = dict[str, Any]
 EXPERTQA = benchmark("expertqa")
@@ -24,7 +26,7 @@ MEANS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentio
 
 
 def scored(config: str, rows: list[Row], **options: Any) -> Evaluation:
-    return BENCHMARK.evaluate(config, EXPERTQA.read(rows), **options)
+    return evaluate(BENCHMARK, config, EXPERTQA.read(rows), **options)
 
 
 def scores(evaluation: Evaluation) -> dict[str, Score]:
@@ -48,7 +50,7 @@ def labeled(questions: Questions, seed: int = 0) -> list[Row]:
                     "label": drawn.choice("YN"),
                     "fact_score": drawn.choice([None, 0.0, 0.25, 0.5, 1.0]),
                 }
-                for claim in question.answers[0]["claims"] or ()
+                for claim in question.row["answers"][0]["claims"] or ()
             ],
         }
         for question in questions.rows
@@ -65,7 +67,7 @@ def test_annotated_claims_score_as_metrics(mirror: Path, split: str, compared: C
     rows = labeled(questions)
     found = scored("random", rows[5:], split=split)
     given: list[Row | None] = [*[None] * 5, *rows[5:]]
-    references = [{"answers": question.answers} for question in questions.rows]
+    references = [question.row for question in questions.rows]
     ours = values(found)
     theirs = qabench.load_metric("expertqa_autoais").compute(predictions=flat(given, "label"), references=references)
     assert [ours[f"autoais_{name}"] for name in MEANS] == [theirs[name] for name in MEANS]
@@ -141,7 +143,7 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     rows[4]["answer"] = 5
     found = scored("sample", rows)
     assert [record.problem is None for record in found.records] == [False] * 5 + [True] * 3
-    assert found.problems[0].startswith("predictions that cannot be scored: 5 (")
+    assert found.problems[0].startswith("unusable predictions: 5 (")
     assert "line 2): claim 1: its label is 'yes'; allowed" in found.problems[0]
     whole = values(scored("sample", labeled(questions, 2)))
     assert set(values(found)) == set(whole) and len(found.records) == len(questions.rows)
@@ -170,7 +172,7 @@ def test_errors_explain_the_fix(mirror: Path, config: str, rows: list[Row], opti
 def test_custom_questions(tmp_path: Path) -> None:
     file = tmp_path / "questions.jsonl"
     file.write_text('{"example_id": 7, "context": "", "question": "Is it?", "answer": "It is so."}\n')
-    found = BENCHMARK.evaluate(None, EXPERTQA.read([{"id": "7", "answer": "It is so."}]), questions=file)
+    found = evaluate(BENCHMARK, None, EXPERTQA.read([{"id": "7", "answer": "It is so."}]), questions=file)
     assert values(found)["rouge1"] == 1.0 and found.config == "custom"
     said = found.deviations(scores(found)["rouge1"])
     assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)

@@ -64,7 +64,7 @@ def test_closed(mirror: Path, rows: list[Row], compared: Callable[[str], None]) 
     for row in rows:
         field = row["metadata"]["field"]
         wanted = text.replace("[FIELD]", field).replace("[QUESTION]", row["question"])
-        assert how.messages(row["question"], field, []) == (("user", wanted),)
+        assert how.messages(row | {"field": field}) == (("user", wanted),)
     compared(f"{len(rows)} messages, closed")
 
 
@@ -76,7 +76,7 @@ def test_read_corpus(mirror: Path, rows: list[Row], tmp_path: Path, compared: Ca
     assert how.evidence is not None and how.evidence.signature()["passages"] == 1  # not split
     for row in rows:
         read = [Document(str(i), text) for i, text in enumerate(passages_of(row))]
-        messages = how.messages(row["question"], row["metadata"]["field"], read)
+        messages = how.messages(row | {"field": row["metadata"]["field"]}, read)
         assert list(messages) == theirs(row["question"], passages_of(row))
     compared(f"{len(rows)} messages, retrieve-read over a corpus")
 
@@ -99,6 +99,6 @@ def test_lfqa_questions_have_the_field_of_their_question(mirror: Path) -> None:
     from qabench.benchmarks.expertqa.questions import load_questions
 
     annotated, lfqa = load_questions("random").rows, load_questions("lfqa_random").rows
-    assert all(one.field for one in lfqa)
+    assert all(one.row["field"] for one in lfqa)
     # The field of a few annotated rows differs from that in the file of questions.
-    assert sum(a.field == b.field for a, b in zip(annotated, lfqa, strict=True)) > 190
+    assert sum(a.row["field"] == b.row["field"] for a, b in zip(annotated, lfqa, strict=True)) > 190

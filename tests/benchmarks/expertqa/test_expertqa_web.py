@@ -196,11 +196,12 @@ def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Ca
         prompts_sent = iter(asked)
         for question, row in zip(questions, theirs, strict=True):
             ((_, answer),) = row["answers"].items()
-            read = how.to_read(question, "Geography")
+            asked_row = {"question": question, "field": "Geography"}
+            read = how.to_read(asked_row)
             if not read.passages:
                 assert answer == answer | {"answer_string": "I don't know.", "attribution": []}
                 continue
-            assert how.messages(question, "Geography", read.passages) == (("user", next(prompts_sent)),)
+            assert how.messages(asked_row, read.passages) == (("user", next(prompts_sent)),)
             assert [one["url"] for one in answer["attribution"]] == [one.source for one in read.passages]
             claimed, _ = how.claimed(REPLY, read)
             assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "rr_gs_gpt4", answer)
@@ -279,5 +280,7 @@ def test_a_custom_prompt_ranks_by_the_question_alone() -> None:
     asked: list[tuple[str, str, int]] = []
     recorder: Any = SimpleNamespace(find=lambda *query: asked.append(query) or SearchResult(()))
     for method in ("retrieve-read-web", "post-hoc-web"):
-        Answering(method, Prompt("qabench", "{question}"), "qabench", recorder, 3).to_read("Why?", "Law")
+        Answering(method, Prompt("qabench", "{question}"), "qabench", recorder, 3).to_read(
+            {"question": "Why?", "field": "Law"}
+        )
     assert asked == [("Why?", "Why?", 3)]

@@ -12,6 +12,7 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import datasets
 from inspect_ai.log import EvalLog
+from inspect_ai.solver import SolverSpec
 from scripted_model import in_order, run
 
 from qabench.benchmarks.expertqa.passages import load_passages
@@ -116,6 +117,29 @@ def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> N
     ]
     assert [passage["id"] for passage in detail["passages"]] == ["bread", "tower"]
     assert "made.up" not in json.dumps(detail)
+
+
+AGENT = """
+from inspect_ai.solver import solver
+@solver
+def agent():
+    async def solve(state, generate):
+        return await generate(state)
+    return solve
+"""
+
+
+def test_answers_of_a_custom_solver_are_scored(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(AGENT)
+    task = expertqa("sample", prompt="qabench")
+    log = run(task, lambda messages: ANSWER, tmp_path / "agent", solver=SolverSpec(f"{file}@agent"))
+    agent, closed = read_run(log.location), read_run(done(tmp_path, lambda prompt: ANSWER).location)
+    assert agent.setting == "agent" and not agent.recorded
+    for ours, theirs in zip(agent.records, closed.records, strict=True):
+        assert (ours.answer, ours.scores) == (theirs.answer, theirs.scores)
+        assert ours.detail["claims"] == theirs.detail["claims"] and ours.status == "answered"
+    assert "method:closed" not in agent.signatures["autoais"] and "sentences:" in agent.signatures["autoais"]
 
 
 def test_ids_and_groups(tmp_path: Path) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import truediv
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.evaluation.metric import Metric, evidence_metrics
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.expertqa.answers import Answering
+    from qabench.benchmarks.expertqa.scorer import ExpertqaScorer
     from qabench.benchmarks.reproduction import Reproduction
-    from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.scoring import Questions
+    from qabench.evaluation.signature import Declaration
+    from qabench.io.tables import Table
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
@@ -230,7 +234,10 @@ class ExpertQA(Benchmark):
     model_fields = ("labels",)
     options = (
         Option(
-            "split", "A split of the config. Default: test, if it has one.", choices=("train", "validation", "test")
+            "split",
+            "A split of the config. Default: test, if it has one.",
+            choices=("train", "validation", "test"),
+            for_loading=True,
         ),
         Option(
             "unlabeled",
@@ -243,17 +250,41 @@ class ExpertQA(Benchmark):
     id_fields = ("id", "example_id")
     commands = ("claims", "attribute", "facts")
 
-    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
-        """Return the text and the fields of each question by its id."""
+    def load(self, config: str | None, file: Path | None = None, split: str | None = None) -> Questions:
+        """Return the questions of a split; see ``qabench.benchmarks.expertqa.questions.load_questions``."""
         from qabench.benchmarks.expertqa.questions import load_questions
 
-        return {row.id: (row.text, asdict(row)) for row in load_questions(config).rows}
+        return load_questions(config, split, file)
 
-    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.expertqa.evaluate.evaluate``."""
-        from qabench.benchmarks.expertqa.evaluate import evaluate
+    def scorer(self, groups: Sequence[str], **options: Any) -> ExpertqaScorer:
+        """Return the scorer of these groups of scores."""
+        from qabench.benchmarks.expertqa.scorer import ExpertqaScorer
 
-        return evaluate(self, config, predictions, **options)
+        return ExpertqaScorer(groups, **options)
+
+    def asking(self, **arguments: Any) -> Answering:
+        """Return how questions are answered."""
+        from qabench.benchmarks.expertqa.answers import answering
+
+        return answering(**arguments)
+
+    def tasks(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the Inspect task of all methods."""
+        from qabench.benchmarks.expertqa.tasks import expertqa
+
+        return {"expertqa": expertqa}
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of the signatures' fields."""
+        from qabench.benchmarks.expertqa.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.expertqa.stats import tables
+
+        return tables(config, splits)
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's split, and how claims without a label are treated in runs."""
@@ -271,6 +302,11 @@ class ExpertQA(Benchmark):
             fields["pages"] = list(record.detail["evidence_read"])
         return fields
 
+    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+        """Return the prediction of a record of a run, whose answer was split into claims, perhaps none."""
+        claims: dict[str, Any] = {} if record.answer is None else {"claims": []}
+        return claims | self.prediction(record)
+
     def leaderboards(self) -> Mapping[str, Sequence[str]]:
         """Return AutoAIS of the expert-validated questions, and ROUGE of the two long-form QA splits."""
         rouge = ("rouge1", "rouge2", "rougeL")
@@ -278,7 +314,7 @@ class ExpertQA(Benchmark):
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
-        from qabench.benchmarks.expertqa.evaluate import reproduce
+        from qabench.benchmarks.expertqa.reproduce import reproduce
 
         return reproduce()
 

@@ -29,6 +29,8 @@ from qabench.tasks.common import named_in_this_call
 from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
 
 K = 5
+ANSWER_TOKENS = 1000
+OFFICIAL_ANSWER_TOKENS = 2048
 
 
 @dataclass(frozen=True)
@@ -65,21 +67,33 @@ class Answering:
         """Tell whether passages come from the web."""
         return self.method.endswith("-web")
 
-    def to_read(self, question: str, field: str | None) -> SearchResult:
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Return the generation options."""
+        if self.protocol == OFFICIAL:
+            return {"max_tokens": OFFICIAL_ANSWER_TOKENS}
+        return {"temperature": 0, "max_tokens": ANSWER_TOKENS}
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """Return the options of the scorer."""
+        return {"unlabeled": "exclude", "in_run": True}
+
+    def to_read(self, row: Mapping[str, Any]) -> SearchResult:
         """Return the passages that the model is given, best first."""
         if self.evidence is None or not self.reads:
             return SearchResult(())
-        ranked_by = question
+        ranked_by = row["question"]
         if self.from_web and self.prompt.name == OFFICIAL:
-            ranked_by = prompts.web_question().filled(field=field or "", question=question)
-        return self.evidence.find(question, ranked_by, self.k)
+            ranked_by = prompts.web_question().filled(field=row["field"] or "", question=row["question"])
+        return self.evidence.find(row["question"], ranked_by, self.k)
 
-    def messages(self, question: str, field: str | None, read: Sequence[Document]) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Mapping[str, Any], read: Sequence[Document] = ()) -> tuple[tuple[str, str], ...]:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
         The authors' prompts without passages, and with those of the web, name the expert's field.
         """
-        values = {"question": question, "field": field or ""}
+        values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
             values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
         elif self.reads:
@@ -103,7 +117,7 @@ class Answering:
             (text,) = prompts.numbered([text])
         return passage.source or passage.id, text
 
-    def signature(self) -> dict[str, object]:
+    def fields(self) -> dict[str, object]:
         """Return the fields of signatures that describe how the answers are written."""
         described: dict[str, object] = {"method": self.method, "prompt": self.prompt.label, "protocol": self.protocol}
         if self.evidence is not None:

@@ -22,9 +22,10 @@ from typing import Any
 
 from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.benchmarks.expertqa.prompts import MARK
-from qabench.benchmarks.expertqa.questions import Questions
+from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
 
@@ -236,7 +237,7 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     Raises InputError: neither is given, the file cannot be read, or a line has another format; the message names it.
     """
     if file is None:
-        if questions is None or not questions.annotated:
+        if questions is None or not any(is_judged(annotated_claims(question.row)) for question in questions.rows):
             raise InputError("nothing to label: use a FILE with claims, or --config with annotated answers (random)")
         return [
             {
@@ -245,7 +246,7 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
                 "claims": list(map(_annotated, answer["claims"] or ())),
             }
             for question in questions.rows
-            for answer in question.answers[:1]
+            for answer in question.row["answers"][:1]
         ]
     predictions = read_predictions(file, ("claims",))
     problems = [(bad.line, bad.reason) for bad in predictions.bad_lines]

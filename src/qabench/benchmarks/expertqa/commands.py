@@ -14,7 +14,7 @@ from qabench.cli.options import ConfigName, prices
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
-    from qabench.benchmarks.expertqa.questions import Questions
+    from qabench.evaluation.scoring import Questions
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 ITEMS_AT_ONCE = 32  # labeled and written together: a larger number makes fuller batches
@@ -160,7 +160,7 @@ def facts(
         max_calls=max_calls,
         concurrency=concurrency,
     )
-    fields = {question.id: question.field for question in questions.rows} if questions else {}
+    fields = {question.id: question.row["field"] for question in questions.rows} if questions else {}
     if dry_run:
         values = plan_facts(items, fields, scorer).as_dict()
         note = values.pop("estimate")

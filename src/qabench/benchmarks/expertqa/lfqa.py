@@ -85,8 +85,14 @@ def lfqa_rouge(
         {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES},
         rows,
         answers.count(None),
-        f"{BACKENDS[name]}-{package_version(BACKENDS[name])}",
+        rouge_backend(backend),
     )
+
+
+def rouge_backend(backend: str = "auto") -> str:
+    """Return the package that computes ROUGE, with its version."""
+    package = BACKENDS[resolve_backend(backend)]
+    return f"{package}-{package_version(package)}"
 
 
 def median_of_means(kind: str, values: Sequence[float]) -> float:

@@ -45,7 +45,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
     rows = load_questions(config).rows
     if not fields:
         return digest(row.reference for row in rows)
-    return digest(scored_part([{"answers": row.answers} for row in rows], fields))
+    return digest(scored_part([row.row for row in rows], fields))
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:

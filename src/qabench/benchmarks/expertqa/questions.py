@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.data.rows import Row, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
+from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
 from qabench.loading_scripts.expertqa.parse import parse_collected, parse_lfqa, parse_question, parser_of
 
@@ -19,59 +19,14 @@ from qabench.loading_scripts.expertqa.parse import parse_collected, parse_lfqa, 
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """One question.
-
-    Attributes:
-        id: ``example_id`` in the lfqa configs; elsewhere the first 12 hex digits of the SHA-256 of the question's text.
-        field: the expert's field; in the lfqa configs, that of the same question in the config questions; or None.
-        reference: the reference answer: ``answer`` in the lfqa configs, elsewhere the experts' revised answer without
-            citation marks and on one line; None without either.
-        groups: its field, types and, for an annotated answer, the system that gave the answer.
-        answers: the annotated answers of the row; () if there are none.
-    """
-
-    id: str
-    text: str
-    field: str | None
-    reference: str | None
-    groups: Mapping[str, Sequence[str]]
-    answers: Sequence[Mapping[str, Any]]
-
-    @property
-    def annotated_claims(self) -> list[dict[str, Any]]:
-        """Return the claims of the annotated answers."""
-        return [claim for answer in self.answers for claim in answer["claims"] or ()]
+def annotated_claims(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the claims of the annotated answers of a row."""
+    return [claim for answer in row.get("answers", ()) for claim in answer["claims"] or ()]
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The questions of one split of a config, in order, and the digest of the file they come from."""
-
-    config: str
-    split: str
-    digest: str
-    rows: tuple[Question, ...]
-
-    @cached_property
-    def annotated(self) -> bool:
-        """Tell whether experts have judged the claims of the answers."""
-        return any(claim["support"] is not None for row in self.rows for claim in row.annotated_claims)
-
-    @cached_property
-    def evidence_urls(self) -> dict[str, list[str]]:
-        """Return the distinct URLs that the annotated claims of all answers to a question name, by the question's id.
-
-        A claim names the URLs of its revised evidence, or else of its evidence, whether or not they support it.
-        """
-        urls: dict[str, dict[str, None]] = {row.id: {} for row in self.rows}
-        for row in self.rows:
-            for claim in row.annotated_claims:
-                evidence = (claim["revised_evidence"], claim["evidence"]) if claim["support"] is not None else ()
-                candidates = (_URL.findall("\n".join(texts or ())) for texts in evidence)
-                urls[row.id] |= dict.fromkeys(map(page_key, next(filter(None, candidates), ())))
-        return {id: list(of_question) for id, of_question in urls.items()}
+def is_judged(claims: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether experts have judged some of the claims."""
+    return any(claim["support"] is not None for claim in claims)
 
 
 def page_key(url: str) -> str:
@@ -83,39 +38,60 @@ def page_key(url: str) -> str:
 def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
     """Return the questions of a config (None: the default one), or of a custom file.
 
+    A row of the dataset is returned with three more columns: field (the expert's field, in the lfqa configs from the
+    same question in the config questions, or None), reference (the reference answer, or None), and evidence_urls (see
+    ``named_urls``). An id is ``example_id`` in the lfqa configs, and elsewhere the first 12 hex digits of the SHA-256
+    of the question's text.
+
     A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in the format of one of
     the authors' files, used instead of the config's questions.
     """
     if file is not None:
-        digest, rows = custom_digest(file), tuple(_questions(file, None))
+        digest, rows = custom_digest(file), _rows(file, None)
         if not rows:
             raise InputError(f"the file {file} has no questions")
-        return Questions(config or "custom", "custom", digest, rows)
+        return Questions(config or "custom", digest, _questions(rows), "custom")
     table = dataset_table("expertqa").config(config)
     name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
     if name not in table.splits:
         raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
     (path,) = table.splits[name]
-    rows = tuple(_questions(open_path("expertqa", path), table.name))
-    return Questions(table.name, name, file_digest("expertqa", path), rows)
+    rows = _rows(open_path("expertqa", path), table.name)
+    return Questions(table.name, file_digest("expertqa", path), _questions(rows), name)
 
 
-def _questions(path: Path, config: str | None) -> Iterator[Question]:
-    for row in read_json_lines(path):
-        parsed = _parsed(row, config)
-        metadata = parsed.get("metadata")
-        answers = parsed.get("answers", ())
-        groups = {"field": [metadata["field"]], "question type": metadata["question_type"]} if metadata else {}
-        if answers:
-            groups["system"] = [answer["system"] for answer in answers]
-        yield Question(
-            id=parsed["id"],
-            text=parsed["question"],
-            field=metadata["field"] if metadata else _fields().get(parsed["question"]),
-            reference=_reference(parsed),
-            groups=groups,
-            answers=answers,
-        )
+def _rows(path: Path, config: str | None) -> list[dict[str, Any]]:
+    return [_parsed(row, config) for row in read_json_lines(path)]
+
+
+def _questions(rows: Sequence[dict[str, Any]]) -> list[Question]:
+    urls = named_urls(rows)
+    return [_question(row, urls[row["id"]]) for row in rows]
+
+
+def _question(row: dict[str, Any], urls: Sequence[str]) -> Question:
+    metadata = row.get("metadata")
+    reference = _reference(row)
+    field = metadata["field"] if metadata else _fields().get(row["question"])
+    groups = {"field": [metadata["field"]], "question type": metadata["question_type"]} if metadata else {}
+    if answers := row.get("answers"):
+        groups["system"] = [answer["system"] for answer in answers]
+    row |= {"field": field, "reference": reference, "evidence_urls": urls}
+    return Question(row["id"], row["question"], reference or "", groups, row)
+
+
+def named_urls(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the distinct URLs that the annotated claims of all answers to a question name, by the question's id.
+
+    A claim names the URLs of its revised evidence, or else of its evidence, whether or not they support it.
+    """
+    urls: dict[str, dict[str, None]] = {row["id"]: {} for row in rows}
+    for row in rows:
+        for claim in annotated_claims(row):
+            evidence = (claim["revised_evidence"], claim["evidence"]) if claim["support"] is not None else ()
+            candidates = (_URL.findall("\n".join(texts or ())) for texts in evidence)
+            urls[row["id"]] |= dict.fromkeys(map(page_key, next(filter(None, candidates), ())))
+    return {id: list(of_question) for id, of_question in urls.items()}
 
 
 @cache

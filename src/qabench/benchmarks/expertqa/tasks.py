@@ -4,49 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any, Literal
 
-import anyio
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import ChatMessageAssistant, GenerateConfig, ModelOutput, get_model
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value, metric, scorer
+from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
 from qabench.benchmarks.expertqa import BENCHMARK
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
-from qabench.benchmarks.expertqa.claims import sentence_splitter
-from qabench.benchmarks.expertqa.evaluate import (
-    AUTOAIS,
-    EVIDENCE,
-    ROUGE,
-    evidence_columns,
-    rouge_signature,
-    unjudged_columns,
-    unjudged_signature,
-)
-from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
-from qabench.benchmarks.expertqa.questions import Question, load_questions
-from qabench.evaluation.signature import signature
+from qabench.evaluation.scoring import Question
+from qabench.retrieval.documents import Document
 from qabench.retrieval.web.fetch import READ
-from qabench.tasks.common import (
-    answer_of,
-    chosen,
-    in_daemon_thread,
-    metric_values,
-    note_problem,
-    sample,
-    task_metadata,
-)
-from qabench.tasks.prompts import AUTO, OFFICIAL, Origin
+from qabench.tasks.common import answer_of, in_daemon_thread, note_problem
+from qabench.tasks.prompts import AUTO, Origin
 from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
-ANSWER_TOKENS = 1000
-OFFICIAL_ANSWER_TOKENS = 2048
-STORE = "expertqa"
 NOT_KNOWN = "I don't know."  # the authors' answer without any page
+LOGGED = ("id", "question", "field", "reference", "evidence_urls")
+
+expertqa_scorer = inspect_scorer(BENCHMARK)
 
 
 @task
@@ -101,30 +81,17 @@ def expertqa(
         fields: only questions of these fields.
         ids: only these questions.
     """
-    questions = load_questions(config, split)
-    with_fields = all(question.field for question in questions.rows)
+    questions = BENCHMARK.load(config, split=split)
+    with_fields = all(question.row["field"] for question in questions.rows)
     options = Options(retriever, corpus, search, ranker, encoder, k, chunk_size, overlap)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
-    samples = chosen((_sample(row, questions.evidence_urls[row.id]) for row in questions.rows), ids, fields)
-    available = len({question.id for question in questions.rows})
-    signed = {"config": questions.config, "split": questions.split, "data": questions.digest} | how.signature()
-    limits: dict[str, Any] = {"temperature": 0, "max_tokens": ANSWER_TOKENS}
-    if how.protocol == OFFICIAL:
-        limits = {"max_tokens": OFFICIAL_ANSWER_TOKENS}
-    return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/expertqa-{questions.config}"),
-        solver=answer_with_citations(how),
-        scorer=expertqa_scorer(signed),
-        config=GenerateConfig(**limits),
-        metadata=task_metadata("expertqa", questions.config, method, questions.digest, available),
-        fail_on_error=False,
-        score_on_error=True,
-    )
+    selected = [_without_answers(question) for question in select(questions, ids, fields)]
+    return benchmark_task(BENCHMARK, questions, selected, how, method, answer_with_citations(how))
 
 
-def _sample(question: Question, urls: Sequence[str]) -> Sample:
-    metadata = {"expected": question.reference, "field": question.field, "evidence_urls": urls}
-    return sample(question.id, question.text, question.text, question.reference or "", question.groups, **metadata)
+def _without_answers(question: Question) -> Question:
+    """Return a question for the log, without the annotated answers, which are large."""
+    return replace(question, row={column: question.row[column] for column in LOGGED})
 
 
 @solver
@@ -132,27 +99,60 @@ def answer_with_citations(how: Answering) -> Solver:
     """Answer a question, and split the answer into claims with the evidence that is cited or found for them."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        question, field = state.metadata["question"], state.metadata.get("field")
-        read = await in_daemon_thread(how.to_read, question, field)
+        row = state.metadata["row"]
+        signed = how.fields() | {"sentences": sentence_splitter()[0]}
+        _note(state, how, signed)
+        read = await in_daemon_thread(how.to_read, row)
         _note_searches(state, read)
+        _note(state, how, signed)
         if how.reads and how.from_web and not read.passages:
-            _answer_not_known(state, question)
+            _answer_not_known(state, row["question"])
         else:
-            state.messages = chat(how.messages(question, field, read.passages))
+            state.messages = chat(how.messages(row, read.passages))
             state.output = await ask_model(get_model(), state.messages, state)
             state.messages += [choice.message for choice in state.output.choices[:1]]
+        signed |= asked_with()
+        claimed, result = None, SearchResult(())
         reply = answer_of(state)
         if reply is not None:
             claimed, result = await in_daemon_thread(how.claimed, reply, read)
             _note_searches(state, result)
-            passages = [
-                {"id": passage.id, "text": passage.text} | ({"source": passage.source} if passage.source else {})
-                for passage in result.passages
-            ]
-            state.store.set(STORE, asdict(claimed) | {"passages": passages})
+        _note(state, how, signed, claimed, result)
         return state
 
     return solve
+
+
+def _note(
+    state: TaskState,
+    how: Answering,
+    signed: Mapping[str, object],
+    claimed: ClaimedAnswer | None = None,
+    read: SearchResult | None = None,
+) -> None:
+    """Record the answer and what was read so far, also for a question that fails later."""
+    passages = [] if read is None else [_shown(passage) for passage in read.passages]
+    fields: dict[str, Any] = {"answer": None}
+    detail: dict[str, Any] = {"passages": passages}
+    if claimed is not None:
+        claims = [{"claim": claim["claim_string"], "evidence": list(claim["evidence"])} for claim in claimed.claims]
+        fields = {"answer": claimed.answer, "claims": claims}
+        if claimed.attribution:
+            detail["attribution"] = list(claimed.attribution)
+    pages = [page for search in state.metadata.get("web", {}).get("searches", ()) for page in search["pages"]]
+    if "web" in state.metadata:
+        detail["pages"] = pages
+    urls = [passage["source"] for passage in passages if passage.get("source", "").startswith(("http://", "https://"))]
+    if how.from_web:
+        fields["pages"] = [page["url"] for page in pages if page["outcome"] == READ]
+    elif urls:
+        fields["pages"] = urls
+    note_prediction(state, fields, signed, detail)
+
+
+def _shown(passage: Document) -> dict[str, str]:
+    source = {"source": passage.source} if passage.source else {}
+    return {"id": passage.id, "text": passage.text} | source
 
 
 def _answer_not_known(state: TaskState, question: str) -> None:
@@ -162,6 +162,7 @@ def _answer_not_known(state: TaskState, question: str) -> None:
     outcomes = state.metadata["web"]["outcomes"]
     pages = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no search results"
     state.metadata["unasked"] = True
+    count_replies(state)
     note_problem(state, f"no page could be read ({pages}): the answer is {NOT_KNOWN!r}, and the model was not asked")
 
 
@@ -170,63 +171,3 @@ def _note_searches(state: TaskState, result: SearchResult) -> None:
     if result.searches:
         counts = Counter(page["outcome"] for search in result.searches for page in search["pages"])
         state.metadata["web"] = {"outcomes": dict(counts.most_common()), "searches": list(result.searches)}
-
-
-@metric(scores="unreduced")
-def expertqa_metrics() -> Metric:
-    """Return the benchmark's metrics over all answers and epochs, equal to those of ``qabench score``."""
-
-    def value(scores: list[SampleScore]) -> Value:
-        return metric_values(scores, BENCHMARK.metrics)
-
-    return value
-
-
-@scorer(name="expertqa", metrics=[expertqa_metrics()])
-def expertqa_scorer(signed: Mapping[str, Any] | None = None) -> Scorer:
-    """Score an answer: claims with evidence, ROUGE if there is a reference answer, and the pages that were read.
-
-    A sample without an answer (an error, a refusal) has no claims; its ROUGE is 0, as for any unanswered question.
-    ``signed`` are the signature fields for the data and for how answers are written.
-    """
-
-    async def score(state: TaskState, target: Target) -> Score:
-        stored = state.store.get(STORE) or {"answer": None, "claims": [], "passages": []}
-        claims, answer = stored["claims"], stored["answer"]
-        fields = {**(signed or {}), "sentences": sentence_splitter()[0], "model": str(state.model)} | asked_with()
-        count_replies(state)
-        columns: dict[str, Any] = {}
-        if answer is not None:
-            columns = dict(unjudged_columns(answer, claims, None, "exclude"))
-        signatures = {AUTOAIS: unjudged_signature(fields, "exclude", "none")}
-        if (reference := state.metadata.get("expected")) is not None:
-            rouge = await anyio.to_thread.run_sync(lfqa_rouge, [reference], [answer])
-            columns |= rouge.per_question[0]
-            signatures[ROUGE] = rouge_signature(fields, rouge.backend)
-        shown = [
-            {"text": claim["claim_string"], "evidence": list(claim["evidence"]), "label": None} for claim in claims
-        ]
-        detail: dict[str, Any] = {"claims": shown, "passages": stored["passages"]}
-        if stored.get("attribution"):
-            detail["attribution"] = stored["attribution"]
-        if web := state.metadata.get("web"):
-            detail["pages"] = [page for search in web["searches"] for page in search["pages"]]
-        read = _urls_read((signed or {}).get("method", ""), detail)
-        if read is not None and (named := state.metadata.get("evidence_urls")):
-            evidence, pages = evidence_columns(named, read)
-            columns |= evidence
-            detail |= pages
-            signatures[EVIDENCE] = signature("expertqa_evidence", **fields)
-        unasked = bool(state.metadata.get("unasked"))
-        metadata = {"detail": detail, "unasked": unasked, "signatures": signatures}
-        return Score(value=columns, answer=answer, metadata=metadata)
-
-    return score
-
-
-def _urls_read(method: str, detail: Mapping[str, Any]) -> list[str] | None:
-    """Return the URLs of the pages or passages that were read; None for passages without URLs, and without a search."""
-    if method.endswith("-web"):
-        return [page["url"] for page in detail.get("pages", ()) if page["outcome"] == READ]
-    sources = [passage.get("source", "") for passage in detail["passages"]]
-    return [source for source in sources if source.startswith(("http://", "https://"))] or None

@@ -1,0 +1,40 @@
+"""ExpertQA's statistics and AutoAIS, recomputed from the public data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from qabench.benchmarks.expertqa.agreement import autoais
+from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
+from qabench.io.tables import Table
+from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts.expertqa.stats import tables
+
+
+def reproduce() -> Reproduction:
+    """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
+    labels = ("Answers and claims by system, all splits", "Labels of claims")
+    reproduction = data_checks("expertqa", tables, more=labels)
+    with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
+    splits = {config: available_splits("expertqa", config)[0] for config in with_labels}
+    for config, rows_by_split in splits.items():
+        reproduction.tables.extend(autoais_table(f"{config} {split}", rows) for split, rows in rows_by_split.items())
+    if not any(splits.values()):
+        files = "; ".join(dataset_table("expertqa").config(config).description for config in with_labels)
+        reproduction.notes.append(f"AutoAIS is not computed: no file with its labels is available ({files}).")
+    reproduction.notes.append("There are no published values for the tables of labels and AutoAIS.")
+    return reproduction
+
+
+def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Return AutoAIS of all systems and of each system, from the labels in the rows."""
+    columns = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions", "counted_claims")
+    references = list(rows)
+    scores = autoais(references, references).as_dict()
+    systems = {"all": scores, **scores["by_system"]}
+    lines = [
+        [name, *(own[column] if own[column] is None else round(own[column], 4) for column in columns)]
+        for name, own in systems.items()
+    ]
+    return Table(f"AutoAIS: {name}", ["system", *(column.replace("_", " ") for column in columns)], lines)
