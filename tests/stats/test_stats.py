@@ -256,6 +256,7 @@ def test_the_published_corrections() -> None:
     assert adjust([0.01, 0.04, 0.03], "bh") == pytest.approx([0.03, 0.04, 0.04])
 
 
+@pytest.mark.slow  # statsmodels takes long to import; the cases above are quick
 def test_corrections_equal_statsmodels() -> None:
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     rng = np.random.default_rng(11)
