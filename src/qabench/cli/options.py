@@ -167,7 +167,7 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
         return benchmark(""), [first, *(files or ())]
     scorer = benchmark(first)
     if not files:
-        raise InputError(f"no file is given; use it as: qabench score {scorer.name} FILE")
+        raise InputError(f"Missing argument FILE, such as: qabench score {scorer.name} FILE")
     return scorer, list(files)
 
 
