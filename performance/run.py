@@ -24,6 +24,8 @@ from typing import Any
 
 from cases import HERE, Case, cases_of, script_names, timed
 
+from qabench.io.workers import processors
+
 OURS = "qabench"
 RAW = HERE / "results.json"
 PACKAGES = (
@@ -102,7 +104,7 @@ def machine(note: str) -> str:
     packages = ", ".join(f"{name} {number}" for name in PACKAGES.split() if (number := _version(name)))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
-        f"{datetime.date.today()}; {cpu}, {len(os.sched_getaffinity(0))} cores, load averages {load}; "
+        f"{datetime.date.today()}; {cpu}, {processors()} cores, load averages {load}; "
         f"Python {platform.python_version()}, {packages}. {note}"
     ).strip()
 

@@ -281,13 +281,38 @@ def test_an_answer_changed_in_a_log_is_noticed(tmp_path: Path, log: Path) -> Non
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_log_with_a_sample_twice_is_read(tmp_path: Path, log: Path, done: Evaluation) -> None:
-    """Inspect writes a sample again if a run was killed and resumed."""
-    path = Path(shutil.copy(log, tmp_path / "twice.eval"))
-    with zipfile.ZipFile(path, "a") as archive:
-        name = next(name for name in archive.namelist() if name.startswith("samples/"))
-        archive.writestr(name, archive.read(name))
+@pytest.mark.parametrize("status", ["success", "started"])
+@pytest.mark.parametrize("first", ["equal", "failed", "answered"])
+def test_a_log_with_a_sample_twice(tmp_path: Path, log: Path, done: Evaluation, first: str, status: str) -> None:
+    """Inspect writes a sample again if a run was killed and resumed. The answer counts, wherever it is."""
+    path = tmp_path / "twice.eval"
+    repeated = f"samples/{next(record.id for record in done.records if record.answer)}_epoch_1.json"
+    with zipfile.ZipFile(log) as source, zipfile.ZipFile(path, "w") as archive:
+        failed = json.loads(source.read(repeated)) | {"error": {"message": "x", "traceback": "", "traceback_ansi": ""}}
+        copies = [source.read(repeated)] * 2
+        if first != "equal":
+            copies[first == "answered"] = json.dumps(failed).encode()
+        for name in source.namelist():
+            if name != "header.json" or status == "success":
+                for content in copies if name == repeated else [source.read(name)]:
+                    archive.writestr(name, content)
     assert read_run(path).counts() == done.counts()
+    assert len(whole_log(path).samples) == QUESTIONS
+    sample = next(sample for sample in whole_log(path).samples if f"/{sample.id}_" in repeated)
+    assert sample.error is None
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_sample_with_two_answers_is_refused(tmp_path: Path, log: Path, done: Evaluation) -> None:
+    path = Path(shutil.copy(log, tmp_path / "forged.eval"))
+    name = f"samples/{next(record.id for record in done.records if record.answer)}_epoch_1.json"
+    with zipfile.ZipFile(path, "a") as archive:
+        sample = json.loads(archive.read(name))
+        sample["output"]["choices"][0]["message"]["content"] = "a better answer"
+        archive.writestr(name, json.dumps(sample))
+    for read in (read_run, whole_log):
+        with pytest.raises(InputError, match="is there 2 times, with different answers"):
+            read(path)
 
 
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:

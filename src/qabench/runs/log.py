@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from qabench.data.predictions import Prediction, Predictions, some
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
+from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.runs.facts import with_facts
 
@@ -149,7 +151,36 @@ def with_buffer(path: str | Path, status: str) -> Iterator[str]:
             with suppress(Exception):  # there is nothing to recover
                 recover_eval_log(file, copy, cleanup=False)
                 file = copy
-        yield file
+        yield _with_samples_once(file, Path(folder) / "once.eval")
+
+
+def _with_samples_once(file: str, copy: Path) -> str:
+    """Return a log in which each sample is once: the file itself, or a copy if Inspect wrote a sample again."""
+    with zipfile.ZipFile(file) as archive:
+        by_name: dict[str, list[zipfile.ZipInfo]] = {}
+        for member in archive.infolist():
+            by_name.setdefault(member.filename, []).append(member)
+        if len(by_name) == len(archive.infolist()):
+            return file
+        with zipfile.ZipFile(copy, "w") as once:
+            for name, members in by_name.items():
+                once.writestr(name, _answered_copy([archive.read(member) for member in members], name))
+    return str(copy)
+
+
+def _answered_copy(samples: Sequence[bytes], name: str) -> bytes:
+    """Return the last copy of a sample that did not fail, or the last one. Raises ValueError for two answers."""
+    if len(samples) == 1:
+        return samples[0]
+    answered, answers = samples[-1], set()
+    for content in samples:
+        sample = json_of(content)
+        if not sample.get("error"):
+            answers.add(json.dumps([sample.get("output"), sample.get("scores")], sort_keys=True))
+            answered = content
+    if len(answers) > 1:
+        raise ValueError(f"{name} is there {len(samples)} times, with different answers")
+    return answered
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
