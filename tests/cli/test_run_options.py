@@ -137,6 +137,6 @@ def test_the_help_has_no_types_of_python(command: str, monkeypatch: pytest.Monke
     text = CliRunner().invoke(app, [command, "--help"], prog_name="qabench").stdout
     assert not re.search(r"<\w|range>|TEXT\b(?<!\|TEXT)|INTEGER|\{[A-Z]", text)
     if command == "compare":
-        assert "Usage: qabench compare [OPTIONS] BENCHMARK FILE..." in text
+        assert "Usage: qabench compare [OPTIONS] BENCHMARK [FILE...]" in text
         assert "--seed N " in text and "--judge-base-url URL" in text
     assert COMMAND.make_context("qabench", ["env"]).make_formatter().width == 148
