@@ -39,7 +39,7 @@ def one() -> Evaluation:
 def everywhere(shown: Displayed, *words: str) -> None:
     """Assert that the words are in the text, in rich's output and in the HTML."""
     out = io.StringIO()
-    Console(file=out, width=120).print(shown)
+    Console(file=out, width=160).print(shown)
     for form in (repr(shown), out.getvalue(), shown._repr_html_()):
         for word in words:
             assert word in form
