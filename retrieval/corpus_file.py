@@ -191,7 +191,7 @@ class Documents:
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the lines on which rows begin, and the rows. Lines without a character are skipped."""
-    csv.field_size_limit(LONGEST_CELL)
+    limit = csv.field_size_limit(LONGEST_CELL)  # of the whole process
     names: list[str] = []
     line = 0
     try:
@@ -208,6 +208,8 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]
                 names = names or cells
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot read {path}, after line {line}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -41,6 +42,14 @@ def source(tmp_path: Path) -> Path:
     path = tmp_path / "planets [1].csv"
     Dataset.from_list(ROWS).to_csv(path)
     return path
+
+
+def test_reading_csv_leaves_the_limit_of_the_process(tmp_path: Path) -> None:
+    before = csv.field_size_limit()
+    path = tmp_path / "long.csv"
+    path.write_text("text\n" + "planet " * before, encoding="utf-8")
+    retrieve(path, "--column", "text", "--queries", "planet")
+    assert csv.field_size_limit() == before
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "parquet"])
