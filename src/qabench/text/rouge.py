@@ -62,7 +62,7 @@ def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = 
     for i, score in zip(answered, scores, strict=True):
         rows[i] = {kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure) for kind in ROUGE_TYPES}
     mean = {kind: _mean([row[kind] for row in rows]) for kind in ROUGE_TYPES}
-    return RougeScore(mean, tuple(rows), backend_version(name))
+    return RougeScore(mean, tuple(rows), _version_of(name))
 
 
 def _mean(values: list[PRF]) -> PRF:
@@ -84,9 +84,13 @@ def resolve_backend(backend: str) -> str:
     return backend
 
 
-def backend_version(backend: str = "auto") -> str:
-    """Return the package of a backend with its version, for signatures."""
-    package = BACKENDS[resolve_backend(backend)]
+def backend_version() -> str:
+    """Return the package of the default backend with its version, for signatures."""
+    return _version_of(resolve_backend("auto"))
+
+
+def _version_of(name: str) -> str:
+    package = BACKENDS[name]
     return f"{package}-{package_version(package)}"
 
 
