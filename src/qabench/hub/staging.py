@@ -30,7 +30,7 @@ SPACE_FORMAT = "qabench metric space"
 CARD_SECONDS = 600
 # Of the Spaces: the Python that checks them, and a gradio that runs their pages.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-GRADIO = "6.29.0"
+GRADIO = "6.31.0"
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
