@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 
 from qabench import loading_scripts
 from qabench.cli import app
+from qabench.cli.data import _print_registrations
 from qabench.errors import InputError
+from qabench.hub.register import Registration
 from qabench.metrics import metric_names
 
 SAMPLES = [(name, loading_scripts.dataset_table(name)) for name in loading_scripts.benchmark_names()]
@@ -134,3 +136,10 @@ def test_missing_data_and_wrong_usage(tmp_path: Path, cache: Path, monkeypatch: 
         (("felm", "--config", "nope"), "felm has no config 'nope'"),
     ]:
         assert message in here(*arguments)
+
+
+def test_missing_data_is_one_error(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [Registration("dataset", "qabench/felm", config, "no data", detail="no network\nmore") for config in "abc"]
+    _print_registrations(rows)
+    shown = capsys.readouterr().out
+    assert shown.count("no network") == 1 and "felm a: no network" in shown and "2 more have no data" in shown

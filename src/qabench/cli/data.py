@@ -253,6 +253,8 @@ def _print_registrations(registrations: list[Registration]) -> None:
         [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in registrations
     ]
     problems = [f"{row.name} {row.config}: {row.detail.splitlines()[0]}" for row in registrations if row.detail]
+    if len(problems) > 1:
+        problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "

@@ -15,6 +15,7 @@ import typer
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks import benchmark_names
 from qabench.cli.options import (
+    AllMetrics,
     ConfigName,
     Format,
     Output,
@@ -39,7 +40,7 @@ Options = Mapping[str, Any]
 
 LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
 PRICES = ("dry_run", "price_in", "price_out")
-OUTPUT = ("log_dir", "format", "output", "as_json", "track", "quiet")
+OUTPUT = ("log_dir", "format", "output", "as_json", "all_metrics", "track", "quiet")
 SECTIONS = {
     "Model": ("model", "base_url", "model_args"),
     "Questions": ("config", "questions", "limit", "ids", "category", "epochs"),
@@ -174,6 +175,7 @@ def run(
     ] = None,
     format: Format = "table",
     output: Output = None,
+    all_metrics: AllMetrics = False,
     track: Track = None,
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
@@ -189,8 +191,9 @@ def run(
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
+    showing = {"format": format, "output": output, "track": track, "all_metrics": all_metrics}
     if on or attach:
-        _report([_job_log(ctx, log_dir)], format, output, track)
+        _report([_job_log(ctx, log_dir)], showing)
         return
     values: dict[str, Any] = {
         **{"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol},
@@ -208,17 +211,17 @@ def run(
             _plan_suite(suite, options, price, format)
         else:
             options |= {**sending, "temperature": temperature}
-            _run_suite(suite, log_dir, format, output, track, watch_options, options)
+            _run_suite(suite, log_dir, showing, watch_options, options)
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
         retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
         folder = log_dir if _was_passed(ctx, "log_dir") else None
-        with _watched(folder or resume.parent, watch_options) as watch:
+        with _watched(folder or resume.parent, watch_options, f"resuming {resume}") as watch:
             from qabench.runs.running import resume as resume_run
 
             retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver, "epochs": epochs}
             log = resume_run(resume, model, watch=watch, **retry)
-        _report([log], format, output, track)
+        _report([log], showing)
     elif benchmark is None or not (model or solver or list_options):
         raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
     elif list_options:
@@ -226,21 +229,21 @@ def run(
     else:
         model = model or "none/none"  # Inspect's name: the solver may call other models
         descriptor = benchmark_of(benchmark)
-        if category:
-            task_arguments.setdefault(descriptor.part, category)
+        task_arguments = ({descriptor.part: category} if category else {}) | task_arguments
         if retriever and not setting:
             setting = descriptor.retriever_setting or None
         if dry_run:
             plans = [((benchmark, setting, model), task_arguments, 1)]
             _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, format)
             return
-        with _watched(log_dir, watch_options) as watch:
+        starting = f"{descriptor.title}, {descriptor.setting(setting).name}: starting with the model {model}"
+        with _watched(log_dir, watch_options, f"{starting} at {base_url}" if base_url else starting) as watch:
             from qabench.runs.running import start
 
             options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed, "log_dir": log_dir}
             options |= {"cache": cache, "solver": solver}
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
-        _report([log], format, output, track)
+        _report([log], showing)
 
 
 run.__dict__["sections"] = SECTIONS  # of the help
@@ -360,21 +363,18 @@ def _check_log(values: Options, model: str) -> None:
 def _run_suite(
     file: Path,
     log_dir: Path,
-    format: str,
-    output: Path | None,
-    track: str | None,
+    showing: Options,
     watch_options: Options,
     options: Options,
 ) -> None:
     """Run a suite, print one row of scores per run, and write a report of all runs."""
-    write_line(f"logs: {log_dir}", sys.stderr)
-    with _watched(log_dir, watch_options) as watch:
+    with _watched(log_dir, watch_options, f"logs: {log_dir}") as watch:
         from qabench.runs.running import read_suite, run_suite
 
         logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
     if not watch.total:
         hint(f"nothing was asked: {log_dir} has the logs of all runs")
-    evaluations = _report(logs, format, output, track)
+    evaluations = _report(logs, showing)
     from qabench.report import build_report
 
     try:
@@ -444,13 +444,13 @@ def _list_options(name: str, setting_name: str | None, format: str) -> None:
     print_tables(tables, format)
 
 
-def _report(logs: list[Path], format: str, output: Path | None, track: str | None) -> list[Evaluation]:
+def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
     """Print and track the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
     from qabench.cli.evaluations import show
     from qabench.runs.sources import read_evaluations
 
     sources = read_evaluations(logs)
-    reports = show(sources, format, output=output, track=track)
+    reports = show(sources, **showing)
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
         raise typer.Exit(1)
@@ -458,8 +458,9 @@ def _report(logs: list[Path], format: str, output: Path | None, track: str | Non
 
 
 @contextmanager
-def _watched(log_dir: Path, options: Options) -> Iterator[Watch]:
-    """Yield a watch that prints the log's path first, then progress."""
+def _watched(log_dir: Path, options: Options, starting: str) -> Iterator[Watch]:
+    """Print what is starting, before Inspect is imported. Yield a watch that prints the log's path, then progress."""
+    hint(starting)
     _check_inspect()
     from qabench.runs.running import Watch
 
@@ -468,6 +469,7 @@ def _watched(log_dir: Path, options: Options) -> Iterator[Watch]:
             log_dir,
             on_log=lambda path: write_line(f"log: {path}", sys.stderr),
             on_progress=progress,
+            say=hint,
             **options,
         )
 

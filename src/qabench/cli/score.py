@@ -103,14 +103,23 @@ def _score(
     """
     from qabench.cli.evaluations import is_official, scored, show
     from qabench.io.files import check_writable, write_text
+    from qabench.runs.sources import is_log
 
     scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
     families = scorer.checked_families(metrics)
+    if unknown := [name for name in by or () if scorer.groupings and name not in scorer.groupings]:
+        raise unknown_name(f"{scorer.title} has no grouping", unknown[0], scorer.groupings)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
         sources = scored(paths, scorer.name or None, config, metrics=families, questions=questions, **values)
+    for evaluation in sources.evaluations:
+        if families and evaluation.answered and not evaluation.scores() and is_log(evaluation.path):
+            raise InputError(
+                f"{evaluation.path} has no scores of {', '.join(families)}. To compute them, write its answers to a "
+                f"file with `qabench export {evaluation.path} -o FILE`, and score the file"
+            )
     reports = show(sources, format, by or (), output, track, all_metrics, verbose)
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))

@@ -272,6 +272,7 @@ class Evaluation(Displayed):
         signatures: family of scores -> everything these scores depend on, in one line; see ``signature``.
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
+        server: the address of the model's server, if the user gave one.
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
         notes: sentences about the scoring, such as the calls of a judge and their cost.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
@@ -294,6 +295,7 @@ class Evaluation(Displayed):
     signatures: Mapping[str, str] = field(default_factory=dict)
     unscored: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    server: str = ""
     problems: Sequence[str] = ()
     notes: Sequence[str] = ()
     available: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -118,28 +119,37 @@ def value_cells(interval: Interval) -> list[str]:
 
 
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Return one label per evaluation: the model's name, with the setting, seed, date or file if needed.
+    """Return one label per evaluation: the model's name, with what differs between equal names, or else a number.
 
-    The provider is left out of a model's name unless two providers have a model of that name. A model that was loaded
-    from a folder (``-M model_path=DIR``) has the folder's name.
+    The setting, server, seed and options are tried in this order. The provider is left out of a model's name unless
+    two providers have a model of that name. A model that was loaded from a folder (``-M model_path=DIR``) has the
+    folder's name.
     """
     models = [str(evaluation.arguments.get("model_path", evaluation.model)) for evaluation in evaluations]
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models
-    seeds = [evaluation.arguments.get("seed") for evaluation in evaluations]
-    details = [
-        [evaluation.setting for evaluation in evaluations],
-        ["" if seed is None else f"seed {seed}" for seed in seeds],
-        [evaluation.created[:16].replace("T", " ") for evaluation in evaluations],
-        [re.split(r"[/\\]", evaluation.path)[-1] for evaluation in evaluations],
-    ]
+    settings = [evaluation.setting for evaluation in evaluations]
+    if len(set(settings)) > 1:  # shown even if the models already distinguish the systems
+        names = [f"{name} · {setting}" for name, setting in zip(names, settings, strict=True)]
+    options = {name for evaluation in evaluations for name in evaluation.arguments} - {"seed", "model_path"}
+    details = [[evaluation.server.partition("://")[2] for evaluation in evaluations]]
+    details += [[_option(evaluation, name) for evaluation in evaluations] for name in ("seed", *sorted(options))]
     for values in details:
-        # Different settings are shown even if the models already distinguish the systems.
-        ambiguous = len(set(names)) < len(names) or values is details[0]
-        if ambiguous and len(set(values)) > 1:
-            names = [f"{name} · {value}" if value else name for name, value in zip(names, values, strict=True)]
+        names = _told_apart(names, values)
     return distinct([name[:MAX_LENGTH] for name in names])
+
+
+def _option(evaluation: Evaluation, name: str) -> str:
+    value = evaluation.arguments.get(name)
+    return f"{name} {value}" if isinstance(value, str | int | float) else ""
+
+
+def _told_apart(names: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Add the values to names that occur several times with different values."""
+    pairs = list(zip(names, values, strict=True))
+    counts = Counter(name for name, _ in set(pairs))
+    return [f"{name} · {value}" if counts[name] > 1 and value else name for name, value in pairs]
 
 
 def distinct(names: Sequence[str]) -> list[str]:

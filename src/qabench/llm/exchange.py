@@ -162,6 +162,23 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def repeated_by_inspect_only() -> Iterator[None]:
+    """Keep the openai package from repeating calls, so that Inspect repeats them as often as its option says.
+
+    This changes a default for the whole process, because not every provider passes options to its client.
+    """
+    from openai import AsyncOpenAI
+
+    defaults: Any = AsyncOpenAI.__init__.__kwdefaults__
+    before = defaults["max_retries"]
+    defaults["max_retries"] = 0
+    try:
+        yield
+    finally:
+        defaults["max_retries"] = before
+
+
 def _limited(unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import BodyTooLarge, make_safe
 

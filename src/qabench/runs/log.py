@@ -219,6 +219,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         unscored=None if any(record.scores for record in records) else about.get("unscored"),
         available=about.get("available"),
         origin=log.eval.task_id,
+        server=log.eval.model_base_url or "",
         arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True) | local,
         **benchmark(about["benchmark"]).scoring(),
     )

@@ -11,9 +11,10 @@ import logging
 import os
 import re
 import tempfile
+import threading
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import closing, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -27,7 +28,7 @@ from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
 from qabench.llm.endpoint import ADDRESSED, clean_url
-from qabench.llm.exchange import ChatRequest, limited_replies, max_reply_bytes
+from qabench.llm.exchange import ChatRequest, limited_replies, max_reply_bytes, repeated_by_inspect_only
 from qabench.tasks.common import own_tasks_only
 from qabench.tasks.replies import IN_PROCESS, adapted
 
@@ -35,7 +36,9 @@ SERVICE = "qabench"  # Inspect's name for a server that is given by its address:
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
 SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
-SECONDS = 30
+SECONDS = 30  # for the list of a server's models
+FIRST_ANSWER = 300  # seconds for the first call without --timeout: a server may have to load the model
+BEFORE_NOTE = 3.0  # seconds of waiting before a note says so
 TOKENS = 16
 # Providers that start a server or load weights when they are made, which is not done twice, and those for tests.
 MADE_ONLY = (
@@ -178,12 +181,14 @@ def probe(
     model_args: Mapping[str, Any] | None = None,
     model_config: Any = None,
     task_config: Any = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Any:
     """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
 
     It is the name, or the model itself if its weights are loaded in this process, so that this is done once. Of the
-    two ``GenerateConfig``, that of the run overrides the task's. Raises QabenchError with the cause, the address, and
-    the models at the server.
+    two ``GenerateConfig``, that of the run overrides the task's. Its ``timeout`` is the limit of the call. ``say``
+    receives a sentence when the user has to wait. Raises QabenchError with the cause, the address, and the models at
+    the server.
     """
     from inspect_ai.model import GenerateConfig
 
@@ -197,24 +202,44 @@ def probe(
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
             if provider in MADE_ONLY:
                 # vLLM's server, which all objects of a model share, starts now and not with each question again.
+                if provider not in ("mockllm", "none"):
+                    say(f"starting {provider}, which loads the weights")
                 started = {"lazy_init": False} if provider.startswith("vllm") else {}
                 make_model(model, base_url, {**started, **(model_args or {})}, config=made_with)
             elif model.startswith(IN_PROCESS):
+                say(f"loading the weights of {model}")
                 loaded = make_model(model, base_url, model_args, config=made_with)
                 run_sync(_call(loaded, called_with))
                 return loaded
             else:
-                run_sync(_call_once(model, base_url, model_args, made_with, called_with))
+                seconds = called_with.timeout or FIRST_ANSWER
+                waiting = f"waiting for the model's first answer, up to {seconds} s (--timeout)"
+                with _said_later(BEFORE_NOTE, say, waiting):
+                    run_sync(_call_once(model, base_url, model_args, made_with, called_with))
     except QabenchError:
         raise
     except Exception as error:
         place = f" at {printable(base_url)}" if base_url else ""
         hint = f"; models there: {some(models)}" if models else ""
         reason = reason_of(error)
+        if base_url and reason.cause.startswith(("HTTP 401", "HTTP 403")):
+            hint = f"; set {KEY_VARIABLE} to the server's key"
         text = reason.cause if place else reason.text
         detail = plain(error) if text == "HTTP" else text
         raise QabenchError(f"the model {model}{place} does not answer: {detail}{hint}") from error
     return model
+
+
+@contextmanager
+def _said_later(seconds: float, say: Callable[[str], None], text: str) -> Iterator[None]:
+    """Say a sentence if the block takes longer than some seconds."""
+    timer = threading.Timer(seconds, say, [text])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 async def _call(model: Any, config: Any) -> None:
@@ -226,14 +251,16 @@ async def _call(model: Any, config: Any) -> None:
 async def _call_once(
     model: str, base_url: str | None, model_args: Mapping[str, Any] | None, made_with: Any, called_with: Any
 ) -> None:
-    # Not the run's own object: its connections would belong to this event loop.
-    instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
-    called_with.max_retries, called_with.attempt_timeout, called_with.timeout = 1, SECONDS, SECONDS
-    try:
-        with limited_replies():
+    called_with.timeout = called_with.timeout or FIRST_ANSWER
+    called_with.attempt_timeout = called_with.timeout
+    called_with.max_retries = 1 if called_with.max_retries is None else min(1, called_with.max_retries)
+    with limited_replies(), repeated_by_inspect_only():
+        # Not the run's own object: its connections would belong to this event loop.
+        instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
+        try:
             await _call(instance, called_with)
-    finally:
-        await instance.api.aclose()
+        finally:
+            await instance.api.aclose()
 
 
 def make_model(
@@ -247,15 +274,23 @@ def make_model(
             _quiet_transformers()
         return get_model(model, base_url=base_url, **options, **(model_args or {}))
     except ImportError as error:
-        raise MissingExtra(f"the model {model} needs a package that is not installed: {plain(error)}") from error
+        raise _missing_package(model, error) from error
     except TypeError as error:
         names = _accepted(error)
         allowed = f"; allowed: {', '.join(names)}" if names else ""
         raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}") from error
     except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
         if "pip install" in plain(error):
-            raise MissingExtra(f"the model {model} cannot be used: {plain(error)}") from error
+            raise _missing_package(model, error) from error
         raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+
+
+def _missing_package(model: str, error: Exception) -> MissingExtra:
+    """Return the error for a model whose provider is not installed, with the extra if there is one."""
+    reason = f"the model {model} needs a package that is not installed"
+    if model.startswith(IN_PROCESS):
+        return MissingExtra(f"{reason}: pip install 'qabench[hf]'")
+    return MissingExtra(f"{reason}: {plain(error)}")
 
 
 def _quiet_transformers() -> None:

@@ -6,6 +6,8 @@ import io
 import os
 import platform
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import inspect_ai
-from inspect_ai.hooks import Hooks, ModelUsageData, SampleEnd, TaskStart, hooks
+from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, TaskStart, hooks
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import SolverSpec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,7 +26,7 @@ from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url, without_account
-from qabench.llm.exchange import limited_replies
+from qabench.llm.exchange import limited_replies, repeated_by_inspect_only
 from qabench.runs.log import read_header
 from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
@@ -42,6 +44,7 @@ limit: 50                            # optional
 max_new_tokens: 512                  # optional
 cache: true                          # optional"""
 
+BEFORE_NOTE = 5.0  # seconds without an answer of the server before a note says so
 OF_SUITE = ("base_url", "limit", "max_tokens", "cache")  # options of ``Suite.with_options``
 Positive = Annotated[int, Field(ge=1)]
 
@@ -62,6 +65,7 @@ class Watch:
         log_dir: the folder of the log.
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
+        say: called with a sentence when the user has to wait, and why.
         max_calls: the maximum number of replies from servers; None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
         repeat: how to continue after an interruption; None for the command that resumes the last log.
@@ -73,11 +77,16 @@ class Watch:
         stopped: why the run was stopped before its end, or None.
         number: the signal that ended the run.
         logs: the logs of the run.
+        kept: the number of answered questions in the log that is resumed.
+        patience: the seconds after which a call is not repeated any more; None if it is repeated without end.
+        silence: the timer that says that the server does not answer; None while it answers.
+        silent: whether the timer has said so.
     """
 
     log_dir: Path
     on_log: Callable[[Path], None] = lambda path: None
     on_progress: Callable[[int, int], None] = lambda done, total: None
+    say: Callable[[str], None] = lambda text: None
     max_calls: int | None = None
     token_budget: int | None = None
     repeat: str | None = None
@@ -89,6 +98,32 @@ class Watch:
     stopped: str | None = None
     number: int = signal.SIGINT
     logs: list[Path] = field(default_factory=list)
+    kept: int = 0
+    patience: float | None = None
+    silence: threading.Timer | None = None
+    silent: bool = False
+
+    def failed(self, reason: str) -> None:
+        """Note that a call failed and is repeated. Say so if the server still does not answer after some seconds."""
+        if self.silence is None:
+            self.silence = threading.Timer(BEFORE_NOTE, self._say_silent, [reason, time.time()])
+            self.silence.daemon = True
+            self.silence.start()
+
+    def _say_silent(self, reason: str, since: float) -> None:
+        self.silent = True
+        until = ""
+        if self.patience is not None:
+            until = time.strftime(" until about %H:%M:%S", time.localtime(since + self.patience))
+        self.say(f"the server does not answer ({reason}), trying again{until}")
+
+    def answered(self) -> None:
+        """Note that the server answers."""
+        if self.silence:
+            self.silence.cancel()
+        if self.silent:
+            self.say("the server answers again")
+        self.silence, self.silent = None, False
 
     def stop(self, why: str) -> None:
         """End the run, once: Inspect ends on the signal, with the log written."""
@@ -133,7 +168,7 @@ class _Progress(Hooks):
 
     async def on_task_start(self, data: TaskStart) -> None:
         watch, spec = _WATCH[0], data.spec
-        watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1)
+        watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
         # A suite with several seeds has a subfolder for each.
         paths = [path for path in watch.log_dir.rglob(f"*{spec.task_id}*") if not path.name.startswith(".")]
         if paths:
@@ -147,8 +182,12 @@ class _Progress(Hooks):
         if len(rejections) >= REJECTIONS_TO_STOP:
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
+    async def on_model_retry(self, data: ModelRetry) -> None:
+        _WATCH[0].failed(f"HTTP {data.status_code}" if data.status_code else data.exception_type or "no reply")
+
     async def on_model_usage(self, data: ModelUsageData) -> None:
         watch = _WATCH[0]
+        watch.answered()
         watch.replies += 1
         watch.tokens += data.usage.total_tokens
         rejections.clear()
@@ -210,13 +249,16 @@ def start(
     options = {option: value for option, value in options.items() if value is not None} | {"cache": cache}
     if solver:
         options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
-    model_config = GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
+    model_config = _generation(options)
     watch = watch or Watch(Path(log_dir))
+    watch.patience = _patience(model_config)
     failure = f"{scorer.title}, {chosen.name}, with {model} could not start"
     with watching(watch, cache, failure, task_args), without_account(model):
         # First what takes no model: loading weights takes long.
         task_config = scorer.task_function(chosen)(**arguments).config
-        probe(model, base_url, model_args, model_config, task_config)
+        if solver:
+            _check_solver(solver)
+        probe(model, base_url, model_args, model_config, task_config, watch.say)
         logs = inspect_ai.eval(
             f"qabench/{chosen.task}",
             model=model,
@@ -270,7 +312,10 @@ def resume(
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
     options = {option: value for option, value in options.items() if value is not None}
+    model_config = spec.model_generate_config.merge(_generation(options))
     watch = watch or Watch(folder)
+    watch.patience = _patience(trusted.plan.config.merge(model_config))
+    watch.kept = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
     with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
@@ -278,12 +323,45 @@ def resume(
         task = scorer.task_function(setting)(**spec.task_args_passed)
         check_task(log, task)
         task_config = task.config.merge(trusted.plan.config)
-        probe(spec.model, spec.model_base_url, model_args, spec.model_generate_config, task_config)
+        if solver:
+            _check_solver(solver)
+        probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
+        asked = len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
+        watch.say(f"{watch.kept} kept, {asked} to ask")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except IndexError:  # Inspect takes the first log of an interrupted run, of which it has none
             raise watch.interrupted() from None
         return watch.path_of(logs)
+
+
+def _generation(options: Mapping[str, Any]) -> GenerateConfig:
+    """Return the options of generation among the options of a run."""
+    return GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
+
+
+def _patience(config: GenerateConfig) -> float | None:
+    """Return for how many seconds Inspect repeats a failing call: it waits 3 s, then twice as long each time."""
+    waits = None
+    if config.max_retries is not None:
+        waits = sum(min(3 * 2**number, 1800) for number in range(config.max_retries))
+    limits = [limit for limit in (waits, config.timeout) if limit is not None]
+    return min(limits, default=None)
+
+
+def _check_solver(name: str) -> None:
+    """Raise InputError if "FILE.py@NAME" is not a solver or an agent of Inspect."""
+    from inspect_ai._eval.loader import solver_from_spec
+
+    try:
+        solver_from_spec(SolverSpec(name))
+    except (QabenchError, PermissionError):
+        raise
+    except Exception as error:
+        raise InputError(
+            f"--solver {name} is not a solver or an agent of Inspect AI: {plain(error)}; decorate its function with "
+            "@solver or @agent"
+        ) from error
 
 
 @contextmanager
@@ -327,6 +405,7 @@ def watching(watch: Watch, cache: bool, failure: str, task_args: Mapping[str, An
         with (
             redirect_stdout(io.StringIO()),
             limited_replies(),
+            repeated_by_inspect_only(),
             caching_replies(cache),
             naming_arguments(task_args or {}),
             own_tasks_only(),
@@ -339,6 +418,8 @@ def watching(watch: Watch, cache: bool, failure: str, task_args: Mapping[str, An
     except Exception as error:  # an invalid argument, missing data; Inspect's message says which
         raise InputError(f"{failure}: {plain(error)}") from error
     finally:
+        if watch.silence:
+            watch.silence.cancel()
         _WATCH.clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -456,8 +537,9 @@ def run_suite(
         bounds = limit if isinstance(limit, tuple) else (limit,)
         questions = sum(len(range(len(task.dataset))[slice(*bounds)]) for task in tasks)
         watch.expected = questions * len(suite.models) * len(seeds) * passed.get("epochs", 1)
-    config = GenerateConfig(**{name: passed[name] for name in GenerateConfig.model_fields if name in passed})
-    models = [probe(model, suite.base_url, model_args, config, tasks[0].config) for model in suite.models]
+    config = _generation(passed)
+    watch.patience = _patience(config)
+    models = [probe(model, suite.base_url, model_args, config, tasks[0].config, watch.say) for model in suite.models]
     passed |= {"model": models, "model_args": dict(model_args or {})}
     watch.repeat = "repeat the command to continue the suite"
     logs: list[Path] = []

@@ -76,7 +76,7 @@ def evaluate_predictions(
     values = scorer.checked_options(options)
     questions = None if questions is None else Path(questions)
     if isinstance(predictions, str | Path) and is_log(predictions):
-        evaluation = _read_run(predictions, questions, **values)
+        evaluation = _read_run(predictions, questions, families, **values)
         _check(evaluation, scorer.name, config)
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
@@ -134,13 +134,13 @@ def read_evaluations(
             logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
             notes += folder_notes
             for log in logs:
-                evaluation = _read_run(log, questions, **options)
+                evaluation = _read_run(log, questions, metrics, **options)
                 if evaluation.status == "started" and not evaluation.records:
                     notes.append(f"{log} is left out: the run has no answers yet")
                 else:
                     evaluations.append(evaluation)
         elif is_log(path):
-            evaluation = _read_run(path, questions, **options)
+            evaluation = _read_run(path, questions, metrics, **options)
             _check(evaluation, benchmark, config)
             evaluations.append(evaluation)
         else:
@@ -183,10 +183,18 @@ def read_foreign(path: Path) -> list[Log]:
     return read(path)
 
 
-def _read_run(path: str | Path, questions: Path | None, **options: Any) -> Evaluation:
+def _read_run(
+    path: str | Path, questions: Path | None, families: Sequence[str] | None = None, **options: Any
+) -> Evaluation:
+    """Return the run in a log, with the scores of these families only."""
     from qabench.runs.log import read_run  # imports the model client
 
-    return read_run(path, questions, **options)
+    run = read_run(path, questions, **options)
+    if families is None:
+        return run
+    metrics = [metric for metric in run.metrics if metric.family in families]
+    signatures = {family: line for family, line in run.signatures.items() if family in families}
+    return replace(run, metrics=metrics, signatures=signatures)
 
 
 def is_log(path: str | Path) -> bool:

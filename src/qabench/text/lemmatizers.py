@@ -297,5 +297,10 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 @functools.cache
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
+        if os.environ.get(MODEL_VARIABLE):
+            raise MissingExtra(
+                f"{MODEL_VARIABLE} is {model!r}, but spaCy is not installed: pip install 'qabench[spacy]', or unset "
+                "the variable"
+            )
         raise MissingExtra(f"the spaCy lemmatizer needs spaCy, which is not installed: {INSTALL}")
     return SpacyLemmatizer(model)
