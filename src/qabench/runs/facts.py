@@ -11,6 +11,7 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, asked_field, digest, parse, with_fields
 from qabench.io.tables import printable
+from qabench.runs.plain import values_of
 from qabench.tasks.facts import EVAL_CONFIG, EVAL_SPEC, GENERATE_CONFIG, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED, Facts
 
 NO_MODEL = "none/none"  # Inspect's name
@@ -24,10 +25,12 @@ _REQUIRED = ("benchmark", "config", "setting", "data")  # fields of the metadata
 def facts_of(log: Any) -> dict[str, Any]:
     """Return the fields of a log that its run's scores depend on, by their name in signatures."""
     spec = log.eval
-    generation = spec.model_generate_config.merge(log.plan.config)
-    facts = _signed(generation.model_dump(mode="json", exclude_none=True), GENERATE_CONFIG)
-    facts |= _signed(spec.config.model_dump(mode="json", exclude_none=True), EVAL_CONFIG)
-    facts |= _signed(spec.model_dump(mode="json", exclude_none=True, exclude={"model_args"}), EVAL_SPEC)
+    generation = values_of(spec.model_generate_config) | values_of(log.plan.config)
+    facts = _signed(generation, GENERATE_CONFIG)
+    facts |= _signed(values_of(spec.config), EVAL_CONFIG)
+    fields = values_of(spec)
+    del fields["model_args"]
+    facts |= _signed(fields, EVAL_SPEC)
     arguments = {name.replace("-", "_"): value for name, value in spec.model_args.items()}
     for name, value in _signed(arguments, MODEL_ARGS).items():
         # The text of an argument that is not in the table could be a secret.

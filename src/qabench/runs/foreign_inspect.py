@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from qabench.errors import QabenchError
 from qabench.evaluation import Record
 from qabench.runs.foreign import Log, groups_of, numbers_of
 from qabench.runs.log import check_archive, damaged, inspect_log, record_of, samples_of, with_buffer
+from qabench.runs.plain import read_plain_header
 
 FIRST_BYTES = 4096
 
@@ -20,6 +22,9 @@ def read(path: Path) -> list[Log]:
     """Return the log of a task that is not of qabench; [] for other files. Raises InputError if it is damaged."""
     if path.suffix == ".json" and b'"eval"' not in path.open("rb").read(FIRST_BYTES):
         return []
+    with suppress(Exception):  # Inspect reads it, or says why it cannot
+        if isinstance(read_plain_header(path).metadata.get("benchmark"), str):
+            return []
     try:
         header = inspect_log().read_eval_log(str(path), header_only=True)
         if isinstance((header.eval.metadata or {}).get("benchmark"), str):

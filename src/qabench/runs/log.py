@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
 import zipfile
 from collections import Counter
@@ -24,6 +23,7 @@ from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.runs.facts import with_facts
+from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -44,7 +44,7 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not exist, is not a log of
     Inspect (.eval), is damaged, or is the log of another task.
     """
-    log = read_header(path)
+    log = header_of(path)
     check_archive(Path(path))
     try:
         recorded = _evaluation(path, log)
@@ -55,6 +55,20 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     return rescored(with_facts(recorded, log), questions, **options)
 
 
+def header_of(path: str | Path) -> Any:
+    """Return the log without its samples: without importing Inspect if possible. Raises as ``read_run`` does."""
+    try:
+        log = read_plain_header(path)
+    except Exception:  # also a file that is not a log: Inspect says why
+        return read_header(path)
+    return read_header(path) if _lacking(log) else log
+
+
+def _lacking(log: Any) -> list[str]:
+    """Return the fields of qabench's logs that the metadata of another log lacks."""
+    return [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
+
+
 def read_header(path: str | Path) -> Any:
     """Return the log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
     file = str(path)
@@ -63,7 +77,7 @@ def read_header(path: str | Path) -> Any:
     reader = inspect_log()
     try:
         log = reader.read_eval_log(file, header_only=True)
-        lacking = [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
+        lacking = _lacking(log)
     except Exception as error:  # a file that is not a log can cause any exception in the reader
         raise damaged(file, error) from error
     if lacking:
@@ -92,11 +106,9 @@ def check_archive(path: Path) -> None:
 
     Inspect's reader does not compare them, so a flipped bit could change an answer or a score.
     """
-    if sys.version_info < (3, 14):
-        import zipfile_zstd  # noqa: F401  (adds the compression of Inspect's logs to zipfile)
     name = "its table of contents"
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_archive(path) as archive:
             # Inspect writes a sample again if a run was killed and resumed.
             names = [name for name in archive.namelist() if not name.startswith("samples/")]
             if len(set(names)) < len(names):
@@ -192,11 +204,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
         raise damaged(path, f"the question {repeated[0]!r} is listed several times")
     keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
-    from qabench.llm.client import run_sync
-
-    with with_buffer(path, log.status) as file:
-        samples = run_sync(samples_of(file, keys, lambda sample: (record_of(sample), _metadata(sample))))
-    for record, score_metadata in samples:
+    for record, score_metadata in _samples(path, log, keys):
         if log.status == "started" and record.problem == STOPPED:
             continue  # it was being answered, or still is
         records.append(record)
@@ -220,9 +228,24 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         available=about.get("available"),
         origin=log.eval.task_id,
         server=log.eval.model_base_url or "",
-        arguments=log.eval.task_args | log.plan.config.model_dump(exclude_none=True) | local,
+        arguments=log.eval.task_args | values_of(log.plan.config) | local,
         **benchmark(about["benchmark"]).scoring(),
     )
+
+
+def _samples(path: str | Path, log: Any, keys: Sequence[tuple[int | str, int]]) -> list[tuple[Record, list[Any]]]:
+    """Return the records of a log with the metadata of their scores: without importing Inspect if possible."""
+    if isinstance(log, Fields):
+        with suppress(Exception):  # Inspect reads it, or says why it cannot
+            return [_scored(sample) for sample in read_plain_samples(path, keys)]
+    from qabench.llm.client import run_sync
+
+    with with_buffer(path, log.status) as file:
+        return run_sync(samples_of(file, keys, _scored))
+
+
+def _scored(sample: Any) -> tuple[Record, list[Any]]:
+    return record_of(sample), _metadata(sample)
 
 
 async def samples_of(path: str, keys: Sequence[tuple[int | str, int]], convert: Callable[[Any], T]) -> list[T]:

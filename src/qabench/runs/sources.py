@@ -221,13 +221,13 @@ def incomplete(evaluation: Evaluation) -> str | None:
 
 def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], list[str]]:
     """Return the logs of a folder and its subfolders, oldest first, and a note about those of other benchmarks."""
-    from qabench.runs.log import read_header
+    from qabench.runs.log import header_of
 
     logs = sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))
     if not logs:
         raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
     required = {name: value for name, value in (("benchmark", benchmark), ("config", config)) if value}
-    matching = [path for path in logs if not required or required.items() <= read_header(path).metadata.items()]
+    matching = [path for path in logs if not required or required.items() <= header_of(path).metadata.items()]
     if not matching:
         raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
     left_out = len(logs) - len(matching)
