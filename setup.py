@@ -28,7 +28,9 @@ def packages() -> list[str]:
 
 
 if __name__ == "__main__":
-    from setuptools import setup  # only builds have it: virtual environments of Python 3.12 and later do not
+    from setuptools import (
+        setup,
+    )  # only builds have it: virtual environments of Python 3.12 and later do not
     from setuptools.command.build_py import build_py
 
     class BuildWithCommit(build_py):
@@ -37,8 +39,12 @@ if __name__ == "__main__":
         def run(self) -> None:
             super().run()
             here = Path(__file__).parent
-            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-            commit = runpy.run_path(str(here / "src/qabench/io/checkout.py"))["commit_of"](here, version)
+            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))[
+                "project"
+            ]["version"]
+            commit = runpy.run_path(str(here / "src/qabench/io/checkout.py"))["commit_of"](
+                here, version
+            )
             if commit and not self.editable_mode:
                 Path(self.build_lib, "qabench/commit.txt").write_text(commit, encoding="utf-8")
 

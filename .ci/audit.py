@@ -19,7 +19,16 @@ SECONDS = 300
 
 def audit(*arguments: str) -> list[dict[str, Any]] | None:
     """The packages that pip-audit looked up; None if it failed."""
-    command = [sys.executable, "-m", "pip_audit", "--format", "json", "--progress-spinner", "off", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "--format",
+        "json",
+        "--progress-spinner",
+        "off",
+        *arguments,
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         return list(json.loads(done.stdout)["dependencies"])
@@ -42,7 +51,9 @@ def main() -> None:
             f"{package['name']} {package['version']}: {one['id']}, fixed in {', '.join(one['fix_versions']) or 'none'}"
         )
     skipped = sum("skip_reason" in package for package in packages)
-    print(f"pip-audit: {len(packages) - skipped} packages looked up, {skipped} unknown, {len(found)} vulnerabilities")
+    print(
+        f"pip-audit: {len(packages) - skipped} packages looked up, {skipped} unknown, {len(found)} vulnerabilities"
+    )
     sys.exit(any(one["fix_versions"] for _, one in found))
 
 

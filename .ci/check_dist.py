@@ -7,7 +7,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench/loading_scripts", "metrics": "qabench/metrics"}
+FOLDERS = {
+    "src/qabench": "qabench",
+    "loading_scripts": "qabench/loading_scripts",
+    "metrics": "qabench/metrics",
+}
 FOLDERS["retrieval"] = "qabench/retrieval"
 
 
@@ -17,7 +21,9 @@ def wanted() -> dict[str, str]:
         str(path): f"{package}/{path.relative_to(folder)}"
         for folder, package in FOLDERS.items()
         for path in Path(folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and not path.parts[1].endswith(".egg-info")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not path.parts[1].endswith(".egg-info")
     }
 
 
@@ -31,7 +37,11 @@ def main() -> None:
                 held = {member.partition("/")[2] for member in archive.getnames()}
             needed = set(wanted())
         missing = sorted(needed - held)
-        print(f"{Path(name).name}: {len(needed)} files needed, {len(missing)} missing", *missing, sep="\n  ")
+        print(
+            f"{Path(name).name}: {len(needed)} files needed, {len(missing)} missing",
+            *missing,
+            sep="\n  ",
+        )
         failed |= bool(missing)
     sys.exit(failed)
 

@@ -24,10 +24,16 @@ def chosen(pin: str) -> list[tuple[str, str]]:
     """Name and SHA-256 of the files that pip would install for a pin, without its dependencies."""
     options = ["--dry-run", "--ignore-installed", "--no-deps", "--quiet", "--report", "-"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *options, pin], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-m", "pip", "install", *options, pin],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
     )
     found = [one["download_info"] for one in json.loads(done.stdout)["install"]]
-    return [(unquote(one["url"].rpartition("/")[2]), one["archive_info"]["hashes"]["sha256"]) for one in found]
+    return [
+        (unquote(one["url"].rpartition("/")[2]), one["archive_info"]["hashes"]["sha256"])
+        for one in found
+    ]
 
 
 def main() -> None:
@@ -39,7 +45,11 @@ def main() -> None:
         expected = recorded.get(name)
         failed |= expected not in (None, digest)
         state = (
-            "ok" if expected == digest else "no digest is recorded" if expected is None else f"WRONG, not {expected}"
+            "ok"
+            if expected == digest
+            else "no digest is recorded"
+            if expected is None
+            else f"WRONG, not {expected}"
         )
         print(f"{name} {digest}: {state}")
     sys.exit(failed)

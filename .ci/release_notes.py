@@ -15,7 +15,9 @@ def notes(changelog: str, version: str) -> str:
     Raises:
         SystemExit: there is no such section, or it is empty.
     """
-    found = re.search(rf"^## {re.escape(version)}\b[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^## {re.escape(version)}\b[^\n]*\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL
+    )
     if not found or not found[1].strip():
         sys.exit(f"CHANGELOG.md has no section ## {version} with text in it")
     return found[1].strip() + "\n"

@@ -52,7 +52,9 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
     """
     of = benchmark(name)
     scores = [one for one in published(name) if not one.metric.endswith(DERIVED)]
-    shown = list(dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics))
+    shown = list(
+        dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics)
+    )
     if not shown:
         return (
             "No values are included: the authors' results are in their paper "
@@ -78,7 +80,11 @@ def _any_of(scores: Sequence[PublishedScore], metrics: Sequence[str]) -> bool:
 
 
 def _results_table(
-    metric: Callable[[str], Any], scores: Sequence[PublishedScore], metrics: Sequence[str], title: str, best: int | None
+    metric: Callable[[str], Any],
+    scores: Sequence[PublishedScore],
+    metrics: Sequence[str],
+    title: str,
+    best: int | None,
 ) -> str:
     systems: dict[str, dict[str, float]] = {}
     for one in scores:
@@ -87,12 +93,15 @@ def _results_table(
     first = metrics[0]
     order = sorted(systems, key=lambda system: -systems[system].get(first, float("-inf")))
     lines = [
-        "| system | " + " | ".join([metric(name).title for name in metrics] + ["judge"] * bool(judges)) + " |",
+        "| system | "
+        + " | ".join([metric(name).title for name in metrics] + ["judge"] * bool(judges))
+        + " |",
         "|---|" + "--:|" * len(metrics) + "---|" * bool(judges),
         *(
             f"| {system} | "
             + " | ".join(
-                [_value(systems[system].get(name)) for name in metrics] + [judges.get(system, "")] * bool(judges)
+                [_value(systems[system].get(name)) for name in metrics]
+                + [judges.get(system, "")] * bool(judges)
             )
             + " |"
             for system in order[:best]
@@ -146,7 +155,9 @@ def _sources(name: str) -> str:
 def _references(name: str, urls: Sequence[str]) -> str:
     lines = [f"- <{url}>" for url in urls]
     lines.append(f"- Dataset: `qabench/{name}`")
-    return "\n".join([*lines, f"- Metrics in Python and on the command line: `qabench score {name} FILE`"])
+    return "\n".join(
+        [*lines, f"- Metrics in Python and on the command line: `qabench score {name} FILE`"]
+    )
 
 
 def _authors(entry: str) -> str:

@@ -40,7 +40,9 @@ UNSTEADY = {
     r"_[0-9A-Za-z]{22}\.eval": "_ID.eval",
     r"\b\d+(\.\d+)? (s|seconds|ms)\b": "N s",
 }
-VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+")  # a digest has the version, too
+VERSION = re.compile(
+    r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+"
+)  # a digest has the version, too
 PART = re.compile(r"(?<=<!-- generated: )([^\n]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -90,11 +92,18 @@ def facts() -> str:
 def outputs_of(page: str) -> list[str]:
     """What each code block of a page prints in an empty folder, with empty caches and no network."""
     with tempfile.TemporaryDirectory() as folder, scripted_model() as url:
-        offline = {"HF_HUB_OFFLINE": "1", "QABENCH_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
+        offline = {
+            "HF_HUB_OFFLINE": "1",
+            "QABENCH_OFFLINE": "1",
+            "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+        }
         caches = {"HF_HOME": f"{folder}/huggingface", "QABENCH_CACHE": f"{folder}/cache"}
         place = Path(folder, "work")
         place.mkdir()
-        return [steady(text, place) for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)]
+        return [
+            steady(text, place)
+            for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)
+        ]
 
 
 def steady(text: str, folder: Path) -> str:
@@ -127,7 +136,9 @@ def _without_versions(text: str) -> str:
 
 def main() -> None:
     """Writes or checks the files."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", type=Path, default=[*CARDS, *PAGES])
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()

@@ -40,7 +40,11 @@ GENERATED = {
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Adds the changelog and the examples as pages."""
-    files.append(File.generated(config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")))
+    files.append(
+        File.generated(
+            config, "changelog.md", content=(ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+        )
+    )
     for notebook in sorted((ROOT / "examples").glob("*.ipynb")):
         page, images = page_of(notebook)
         files.append(File.generated(config, f"examples/{notebook.stem}.md", content=page))
@@ -59,9 +63,15 @@ def on_post_build(config: Any, **_: Any) -> None:
 def undocumented(anchors: set[str]) -> list[str]:
     """The functions and classes in ``__all__`` of the modules ``PUBLIC`` that no anchor of the reference leads to."""
     documented = {id(found) for anchor in anchors if (found := _object(anchor)) is not None}
-    names = [(f"{package}.{name}", package, name) for package in PUBLIC for name in _module(package).__all__]
+    names = [
+        (f"{package}.{name}", package, name)
+        for package in PUBLIC
+        for name in _module(package).__all__
+    ]
     objects = {full: getattr(_module(package), name) for full, package, name in names}
-    return [full for full, found in objects.items() if callable(found) and id(found) not in documented]
+    return [
+        full for full, found in objects.items() if callable(found) and id(found) not in documented
+    ]
 
 
 def _object(path: str) -> Any:
@@ -103,7 +113,9 @@ def _command(command: Any, name: str, level: int) -> Iterator[str]:
     yield f"```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group) or hasattr(command, "list_commands"):
         for part in command.list_commands(context):
-            yield from _command(command.get_command(context, part), f"{name} {part}", min(level + 1, 4))
+            yield from _command(
+                command.get_command(context, part), f"{name} {part}", min(level + 1, 4)
+            )
 
 
 def _environment() -> Iterator[str]:

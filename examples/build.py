@@ -29,11 +29,16 @@ def built(script: Path) -> nbformat.NotebookNode:
         "PYTHONWARNINGS": "ignore",
         "QABENCH_CHECKOUT": str(FOLDER.parent.resolve()),  # for the example of a recipe
     }
-    for name in ("QABENCH_MIRROR", "QABENCH_SPACY_MODEL"):  # outputs are those of a plain installation
+    for name in (
+        "QABENCH_MIRROR",
+        "QABENCH_SPACY_MODEL",
+    ):  # outputs are those of a plain installation
         environment.pop(name, None)
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=300, resources=resources, coalesce_streams=True).execute(env=environment)
+        NotebookClient(notebook, timeout=300, resources=resources, coalesce_streams=True).execute(
+            env=environment
+        )
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"  # random ids would change with every build
         cell.metadata.pop("execution", None)

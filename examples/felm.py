@@ -17,12 +17,16 @@ list(zip(row["segmented_response"], row["labels"], strict=True))
 
 
 def reply(row):
-    wrong = [i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)]
+    wrong = [
+        i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)
+    ]
     return f"Answer: {', '.join(map(str, wrong))}" if wrong else "ALL_CORRECT"
 
 
 predictions = [{"id": row["index"], "reply": reply(row)} for row in sample]
-predictions[0]["reply"] = "I cannot say."  # unreadable: counts as "all segments correct", as in the authors' script
+predictions[0]["reply"] = (
+    "I cannot say."  # unreadable: counts as "all segments correct", as in the authors' script
+)
 evaluation = qabench.evaluate_predictions("felm", "sample", predictions)
 evaluation
 

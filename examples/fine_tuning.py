@@ -21,11 +21,14 @@ import sys
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # small networks run fastest in one thread
-ROOT = Path(os.environ.get("QABENCH_CHECKOUT", "..")).resolve()  # the checkout, in whose folder examples this is
+ROOT = Path(
+    os.environ.get("QABENCH_CHECKOUT", "..")
+).resolve()  # the checkout, in whose folder examples this is
 RECIPE = ROOT / "recipes" / "expertqa_lfqa"
 questions = Path("questions.json")  # in the authors' format
 rows = [
-    {"example_id": i, "context": "", "question": f"Why is {i}?", "answer": f"It is a number, {i}."} for i in range(24)
+    {"example_id": i, "context": "", "question": f"Why is {i}?", "answer": f"It is a number, {i}."}
+    for i in range(24)
 ]
 questions.write_text("".join(json.dumps(row) + "\n" for row in rows))
 rows[7]
@@ -79,7 +82,14 @@ print(f"{result['steps']} steps, loss {result['first_loss']:.0f} to {result['las
 # Answers, before and after training. `generate.py` writes the file that `qabench score` reads.
 
 # %%
-run("generate.py", model="tiny", kind="chat", questions=questions, output="before.jsonl", max_new_tokens=30)
+run(
+    "generate.py",
+    model="tiny",
+    kind="chat",
+    questions=questions,
+    output="before.jsonl",
+    max_new_tokens=30,
+)
 run("generate.py", model="tuned", questions=questions, output="after.jsonl")
 json.loads(Path("after.jsonl").read_text().splitlines()[0])
 

@@ -21,7 +21,10 @@ class Model(BaseHTTPRequestHandler):
             "choices": [
                 {
                     "index": 0,
-                    "message": {"role": "assistant", "content": "Jupiter 1.326, Saturn 0.687 and Mars"},
+                    "message": {
+                        "role": "assistant",
+                        "content": "Jupiter 1.326, Saturn 0.687 and Mars",
+                    },
                     "finish_reason": "stop",
                 }
             ],
@@ -46,7 +49,19 @@ url = f"http://127.0.0.1:{server.server_port}/v1"
 # The commands are those of a real run; only the URL and the model's name change.
 
 # %%
-command = ["qabench", "run", "fanoutqa", "--config", "sample", "--model", "scripted", "--base-url", url, "--limit", "5"]
+command = [
+    "qabench",
+    "run",
+    "fanoutqa",
+    "--config",
+    "sample",
+    "--model",
+    "scripted",
+    "--base-url",
+    url,
+    "--limit",
+    "5",
+]
 print(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 # %%

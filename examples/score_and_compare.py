@@ -39,7 +39,9 @@ write("first-half", [text[: len(text) // 2] for text in references])
 
 # %%
 systems = {
-    name: qabench.evaluate_predictions("fanoutqa", "sample", folder / f"{name}.jsonl", lemmatizer="simplemma")
+    name: qabench.evaluate_predictions(
+        "fanoutqa", "sample", folder / f"{name}.jsonl", lemmatizer="simplemma"
+    )
     for name in ("every-second", "first-half")
 }
 systems["first-half"]

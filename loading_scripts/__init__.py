@@ -1,9 +1,9 @@
 """The benchmarks as datasets, one folder per benchmark.
 
-A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the files of each config
-and split), the builder ``NAME.py``, the dataset card ``README.md`` and a sample. A benchmark outside of this package
-has the same files in one folder with its code. This module finds the folders, reads the two tables, and does not import
-``datasets``.
+A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the
+files of each config and split), the builder ``NAME.py``, the dataset card ``README.md`` and a
+sample. A benchmark outside of this package has the same files in one folder with its code. This
+module finds the folders, reads the two tables, and does not import ``datasets``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ TABLE = "configs.json"
 PATH_VARIABLE = "QABENCH_PATH"
 ENTRY_POINTS = "qabench.benchmarks"
 LEADERBOARD = "leaderboard"  # the name of a config with published scores
-SHIPPED = "./"  # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
+# the prefix of a file that is in the benchmark's folder here, not in the upstream repository
+SHIPPED = "./"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class DatasetTable:
     restriction: str | None = None
 
     def config(self, name: str | None) -> Config:
-        """Return the config of that name, or the default one. Raises InputError that lists the allowed names."""
+        """Return the config of that name, or the default one.
+
+        Raises InputError that lists the allowed names.
+        """
         try:
             return self.configs[name or self.default]
         except KeyError:
@@ -67,8 +71,9 @@ class DatasetTable:
 def custom_folders() -> dict[str, Path]:
     """Return the folders of benchmarks outside of this package, by name.
 
-    These are the folders ``DIR/NAME`` with a ``configs.json`` for each DIR in ``QABENCH_PATH``, and the packages with
-    an entry point of the group ``qabench.benchmarks``. The names of this package's benchmarks cannot be replaced.
+    These are the folders ``DIR/NAME`` with a ``configs.json`` for each DIR in ``QABENCH_PATH``, and
+    the packages with an entry point of the group ``qabench.benchmarks``. The names of this
+    package's benchmarks cannot be replaced.
     """
     return _custom_folders(os.environ.get(PATH_VARIABLE, ""))
 
@@ -83,7 +88,9 @@ def _custom_folders(path: str) -> dict[str, Path]:
     for directory in filter(None, path.split(os.pathsep)):
         for table in Path(directory).absolute().glob("*/configs.json"):
             folders[table.parent.name] = table.parent
-    return {name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()}
+    return {
+        name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()
+    }
 
 
 def benchmark_names() -> list[str]:
@@ -93,7 +100,10 @@ def benchmark_names() -> list[str]:
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder with a benchmark's tables, card and shipped data. Raises InputError that lists all names."""
+    """Return the folder with a benchmark's tables, card and shipped data.
+
+    Raises InputError that lists all names.
+    """
     name = name.removeprefix("qabench/")
     if name not in benchmark_names():
         raise unknown_name("unknown benchmark", name, benchmark_names())
@@ -101,7 +111,10 @@ def folder_of(name: str) -> Path:
 
 
 def dataset_table(name: str) -> DatasetTable:
-    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa". Raises InputError that lists all."""
+    """Return the table of a benchmark, such as "fanoutqa" or "qabench/fanoutqa".
+
+    Raises InputError that lists all.
+    """
     return _dataset_table(name.removeprefix("qabench/"), folder_of(name))
 
 
@@ -109,7 +122,11 @@ def dataset_table(name: str) -> DatasetTable:
 def _dataset_table(name: str, folder: Path) -> DatasetTable:
     table = json.loads((folder / TABLE).read_text(encoding="utf-8"))
     configs = {
-        config: Config(config, row["description"], {split: tuple(files) for split, files in row["splits"].items()})
+        config: Config(
+            config,
+            row["description"],
+            {split: tuple(files) for split, files in row["splits"].items()},
+        )
         for config, row in table["configs"].items()
     }
     return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))

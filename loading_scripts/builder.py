@@ -11,7 +11,14 @@ from typing import Any, ClassVar
 import datasets
 
 from qabench.data.rows import Row, read_json_lines
-from qabench.loading_scripts import LEADERBOARD, citation, dataset_table, file_digest, folder_of, open_path
+from qabench.loading_scripts import (
+    LEADERBOARD,
+    citation,
+    dataset_table,
+    file_digest,
+    folder_of,
+    open_path,
+)
 from qabench.loading_scripts.published import PublishedScore, published_rows
 
 PUBLISHED = {
@@ -28,9 +35,9 @@ PUBLISHED = {
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     """A builder whose configs and splits are those of its folder's tables.
 
-    A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and defines
-    ``_columns()``, the features of the config, and ``_rows(path, split)``, which yields the dataset's rows of a file.
-    Neither is called for a ``leaderboard.json``.
+    A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and
+    defines ``_columns()``, the features of the config, and ``_rows(path, split)``, which yields the
+    dataset's rows of a file. Neither is called for a ``leaderboard.json``.
     """
 
     BENCHMARK: ClassVar[str]
@@ -44,7 +51,9 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             return
         table, version = dataset_table(cls.BENCHMARK), datasets.Version("1.0.0")
         cls.BUILDER_CONFIGS = [
-            datasets.BuilderConfig(name=config.name, version=version, description=config.description)
+            datasets.BuilderConfig(
+                name=config.name, version=version, description=config.description
+            )
             for config in table.configs.values()
         ]
         cls.DEFAULT_CONFIG_NAME = table.default
@@ -67,14 +76,19 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(
             description=self.DESCRIPTION,
-            features=datasets.Features(PUBLISHED if self._is_shipped_leaderboard() else self._columns()),
+            features=datasets.Features(
+                PUBLISHED if self._is_shipped_leaderboard() else self._columns()
+            ),
             homepage=self.HOMEPAGE,
             license=self.LICENSE,
             citation=citation(self.BENCHMARK),
         )
 
     def _is_shipped_leaderboard(self) -> bool:
-        return self.config.name == LEADERBOARD and not dataset_table(self.BENCHMARK).config(LEADERBOARD).files
+        return (
+            self.config.name == LEADERBOARD
+            and not dataset_table(self.BENCHMARK).config(LEADERBOARD).files
+        )
 
     def split_names(self) -> list[str]:
         """Return the names of the splits."""
@@ -99,10 +113,14 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             for split, files in self._files().items()
         ]
 
-    def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    def _generate_examples(
+        self, split: str, files: list[Any]
+    ) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
         for number, file in enumerate(files):
             path = self._path(file)
-            rows = published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+            rows = (
+                published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
+            )
             yield from (((number, i), row) for i, row in enumerate(rows))
 
     def _columns(self) -> dict[str, Any]:
@@ -134,8 +152,9 @@ def rows_builder(name: str) -> type[RowsBuilder]:
 def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     """Return the 40 hex digits that name a config's folder in the cache of ``datasets``.
 
-    They depend on the digests of its files and of the code that reads them. The hash of ``datasets`` depends only on
-    the version, so its cache would return rows of other data or of older code.
+    They depend on the digests of its files and of the code that reads them. The hash of
+    ``datasets`` depends only on the version, so its cache would return rows of other data or of
+    older code.
     """
     total = hashlib.sha1(usedforsecurity=False)
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():

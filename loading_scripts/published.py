@@ -1,4 +1,7 @@
-"""Published scores of other systems: the config ``leaderboard`` of the benchmarks. No ``datasets`` here."""
+"""Published scores of other systems: the config ``leaderboard`` of the benchmarks.
+
+No ``datasets`` here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ class PublishedScore:
 
     Attributes:
         system: such as "GPT-4".
-        setting: a setting of the benchmark, such as "closed-book"; None if the source does not name one.
+        setting: a setting of the benchmark, such as "closed-book"; None if the source does not name
+            one.
         config: the questions, such as "test".
         metric: the name of a metric of the benchmark, such as "acc.loose".
         value: in qabench's units (a fraction where the source has percent).
@@ -47,7 +51,9 @@ def shipped_scores(name: str) -> list[PublishedScore]:
     """Return the scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     files = [file for of_split in config.splits.values() for file in of_split] if config else []
-    return [PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))]
+    return [
+        PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))
+    ]
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:
@@ -59,5 +65,8 @@ def published_table(scores: Iterable[PublishedScore]) -> Table:
     return Table(
         "Published scores",
         ["system", "setting", "config", *metrics],
-        [[*key, *(None if name not in row else round(row[name], 6) for name in metrics)] for key, row in rows.items()],
+        [
+            [*key, *(None if name not in row else round(row[name], 6) for name in metrics)]
+            for key, row in rows.items()
+        ],
     )

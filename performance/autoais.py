@@ -21,12 +21,33 @@ from typing import Any
 
 import torch
 from cases import Case, Measured, timed
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import AutoModelForSeq2SeqLM, PreTrainedTokenizerFast, T5Config, T5ForConditionalGeneration
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
+from transformers import (
+    AutoModelForSeq2SeqLM,
+    PreTrainedTokenizerFast,
+    T5Config,
+    T5ForConditionalGeneration,
+)
 
 from qabench.benchmarks.expertqa.claims import read_items, sentence_splitter
 from qabench.benchmarks.expertqa.questions import load_questions
-from qabench.models.entailment import MAX_LENGTH, Judgment, clean, extremes, label_claims, load_entailment, prompt_of
+from qabench.models.entailment import (
+    MAX_LENGTH,
+    Judgment,
+    clean,
+    extremes,
+    label_claims,
+    load_entailment,
+    prompt_of,
+)
 
 Claims = list[tuple[str, list[str]]]
 SHAPES: dict[str, dict[str, int]] = {
@@ -39,13 +60,19 @@ SHAPE = os.environ.get("QABENCH_T5", "small")
 DEVICE = os.environ.get("QABENCH_DEVICE", "cpu")
 DTYPE = "float32" if DEVICE == "cpu" else "bfloat16"
 CLAIMS = 36 if SHAPE in ("tiny", "small") else 6  # with evidence, evenly spread over all
-LONG = range(450, MAX_LENGTH + 1)  # tokens of the prompts of the second case, which have the least padding
+LONG = range(
+    450, MAX_LENGTH + 1
+)  # tokens of the prompts of the second case, which have the least padding
 SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
 
 
 def annotated_claims() -> Claims:
     """The claims of the 436 annotated answers of the config random, in order."""
-    items = [item for split in ("validation", "test") for item in read_items(None, load_questions("random", split))]
+    items = [
+        item
+        for split in ("validation", "test")
+        for item in read_items(None, load_questions("random", split))
+    ]
     return [(claim["claim"], claim["evidence"]) for item in items for claim in item["claims"]]
 
 
@@ -55,7 +82,9 @@ def save_tokenizer(texts: Sequence[str], folder: Path, size: int = 4_000) -> Any
     tokenizer.normalizer = normalizers.NFKC()
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[*SPECIAL.values()], show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, special_tokens=[*SPECIAL.values()], show_progress=False
+    )
     tokenizer.train_from_iterator([*texts, *["0 1"] * 10_000], trainer)
     end = ("</s>", tokenizer.token_to_id("</s>"))
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[end])
@@ -64,7 +93,9 @@ def save_tokenizer(texts: Sequence[str], folder: Path, size: int = 4_000) -> Any
     return fast
 
 
-def save_network(shape: str, tokenizer: Any, prompts: Sequence[str], folder: Path, device: str, dtype: str) -> None:
+def save_network(
+    shape: str, tokenizer: Any, prompts: Sequence[str], folder: Path, device: str, dtype: str
+) -> None:
     """A network that says "1" to some prompts, "0" to the others, and then ends."""
     torch.manual_seed(0)
     config = T5Config(
@@ -80,11 +111,17 @@ def save_network(shape: str, tokenizer: Any, prompts: Sequence[str], folder: Pat
     network = T5ForConditionalGeneration(config).to(device, getattr(torch, dtype)).eval()
     one, zero = (tokenizer(text, add_special_tokens=False).input_ids[0] for text in "10")
     hidden: list[torch.Tensor] = []
-    hook = network.lm_head.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0].float()))
+    hook = network.lm_head.register_forward_pre_hook(
+        lambda _, inputs: hidden.append(inputs[0].float())
+    )
     with torch.inference_mode():
         for prompt in prompts:
-            ids = tokenizer(prompt, truncation=True, max_length=MAX_LENGTH, return_tensors="pt").input_ids.to(device)
-            starts = torch.tensor([[tokenizer.pad_token_id, label] for label in (one, zero)], device=device)
+            ids = tokenizer(
+                prompt, truncation=True, max_length=MAX_LENGTH, return_tensors="pt"
+            ).input_ids.to(device)
+            starts = torch.tensor(
+                [[tokenizer.pad_token_id, label] for label in (one, zero)], device=device
+            )
             network(input_ids=ids.expand(2, -1), decoder_input_ids=starts)
     hook.remove()
     states = torch.stack(hidden)
@@ -115,12 +152,22 @@ class Plain:
         self.tokens = self.prompts = 0
 
     def judge(self, prompt: str) -> Judgment:
-        options: dict[str, Any] = {"padding": self.padding, "truncation": True, "max_length": MAX_LENGTH}
+        options: dict[str, Any] = {
+            "padding": self.padding,
+            "truncation": True,
+            "max_length": MAX_LENGTH,
+        }
         inputs = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False, **options)
-        self.tokens, self.prompts = self.tokens + int(inputs["attention_mask"].sum()), self.prompts + 1
+        self.tokens, self.prompts = (
+            self.tokens + int(inputs["attention_mask"].sum()),
+            self.prompts + 1,
+        )
         with torch.inference_mode():
             output = self.network.generate(
-                **inputs.to(self.network.device), return_dict_in_generate=True, output_logits=True, max_new_tokens=19
+                **inputs.to(self.network.device),
+                return_dict_in_generate=True,
+                output_logits=True,
+                max_new_tokens=19,
             )
         text = self.tokenizer.decode(output.sequences[0], skip_special_tokens=True)
         one, zero = (float(output.logits[0][0, verdict]) for verdict in self.verdicts)
@@ -134,7 +181,9 @@ class Plain:
             evidence, text = " ".join(map(clean, pieces)), clean(claim)
             if len(self.tokenizer(prompt_of(evidence, text), verbose=False).input_ids) > MAX_LENGTH:
                 sentences = list(split(evidence))
-                judged = [self.judge(prompt_of(prompt_of(sentence, text), text)) for sentence in sentences]
+                judged = [
+                    self.judge(prompt_of(prompt_of(sentence, text), text)) for sentence in sentences
+                ]
                 evidence = extremes(sentences, judged)
             yield "Y" if self.judge(prompt_of(evidence, text)).entailed else "N"
 
@@ -150,7 +199,11 @@ def cases(size: int | None = None) -> Iterator[Case]:
         tokenizer = save_tokenizer(prompts, folder)
         save_network(SHAPE, tokenizer, prompts[::40], folder, DEVICE, DTYPE)
         model = load_entailment(str(folder), device=DEVICE, dtype=DTYPE)
-        network = AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).to(DEVICE).eval()
+        network = (
+            AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE))
+            .to(DEVICE)
+            .eval()
+        )
         plain = {
             "the authors' loop, padded to 512 tokens": Plain(network, tokenizer, padding=True),
             "the same loop without padding": Plain(network, tokenizer, padding=False),
@@ -158,13 +211,21 @@ def cases(size: int | None = None) -> Iterator[Case]:
         label_claims(claims[:2], model, split)  # warms up
         for loop in plain.values():
             list(loop.label(claims[:1], split))
-        long = [claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG]
-        chosen = {"": claims[:: len(claims) // CLAIMS][:CLAIMS], f" of {LONG[0]} to {LONG[-1]} tokens": long[:6]}
+        long = [
+            claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG
+        ]
+        chosen = {
+            "": claims[:: len(claims) // CLAIMS][:CLAIMS],
+            f" of {LONG[0]} to {LONG[-1]} tokens": long[:6],
+        }
         for kind, own in chosen.items():
             yield Case(
                 f"labels of {len(own)} claims{kind}, T5 of the shape {SHAPE}, {DTYPE}, {DEVICE}",
                 lambda own=own: timed(lambda: label_claims(own, model, split), _clock()),
-                {title: functools.partial(_labels_of_loop, loop, own, split) for title, loop in plain.items()},
+                {
+                    title: functools.partial(_labels_of_loop, loop, own, split)
+                    for title, loop in plain.items()
+                },
                 warm=False,
             )
 
@@ -172,7 +233,9 @@ def cases(size: int | None = None) -> Iterator[Case]:
 def _labels_of_loop(loop: Plain, claims: Claims, split: Any) -> Measured:
     before = loop.tokens
     result = timed(lambda: list(loop.label(claims, split)), _clock())
-    return Measured(result.seconds, result.output, f"{(loop.tokens - before) / result.seconds:.0f} tokens/s")
+    return Measured(
+        result.seconds, result.output, f"{(loop.tokens - before) / result.seconds:.0f} tokens/s"
+    )
 
 
 def _clock() -> Callable[[], float]:

@@ -63,7 +63,9 @@ def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
     """Measure all engines, and return their times in microseconds; ``sizes`` up to ``largest``."""
     sizes = [size for size in sizes if size <= largest]
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-    results = {(name, size): times for size in sizes for name, times in measured(size, rounds).items()}
+    results = {
+        (name, size): times for size in sizes for name, times in measured(size, rounds).items()
+    }
     rows: list[list[Any]] = []
     for part, unit in (
         ("one query", "µs"),
@@ -91,14 +93,20 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     names = [name for name in ENGINES if usable(name, size)]
     times: dict[str, dict[str, float]] = {name: {} for name in names}
     hits: dict[str, Any] = {}
-    for group in [names] if size <= 100_000 else [[name] for name in names]:  # 1,000,000 passages fill the memory
+    for group in (
+        [names] if size <= 100_000 else [[name] for name in names]
+    ):  # 1,000,000 passages fill the memory
         engines = {name: Child(name, texts, queries) for name in group}
         for _ in range(min(10, max(300_000 // size, 1))):
             for name, engine in engines.items():
-                times[name]["indexing"] = min(times[name].get("indexing", np.inf), engine.call("index") * 1e3)
+                times[name]["indexing"] = min(
+                    times[name].get("indexing", np.inf), engine.call("index") * 1e3
+                )
         for name, engine in engines.items():
             if ENGINES[name].can_add:
-                times[name]["adding 1 %"] = min(engine.call("add") for _ in range(3 if size <= 100_000 else 1)) * 1e3
+                times[name]["adding 1 %"] = (
+                    min(engine.call("add") for _ in range(3 if size <= 100_000 else 1)) * 1e3
+                )
         hits |= {name: engine.call("hits") for name, engine in engines.items()}
         for number in range(rounds):
             for part in ("one query", "batch", "batch, all cores"):
@@ -111,7 +119,9 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
     return times
 
 
-def time_part(times: dict[str, float], engine: Child, part: str, name: str, size: int, number: int) -> None:
+def time_part(
+    times: dict[str, float], engine: Child, part: str, name: str, size: int, number: int
+) -> None:
     """Time a part once, unless slow parts have had their three rounds; keep the shortest time, in microseconds."""
     batch = part.startswith("batch")
     few = name == "rank_bm25" or (batch and size > 10_000)
@@ -124,7 +134,9 @@ def time_part(times: dict[str, float], engine: Child, part: str, name: str, size
 def usable(name: str, size: int) -> bool:
     """Return whether an engine is installed, and fast enough for the passages."""
     package = ENGINES[name].package
-    return (not package or importlib.util.find_spec(package) is not None) and size <= LARGEST.get(name, size)
+    return (not package or importlib.util.find_spec(package) is not None) and size <= LARGEST.get(
+        name, size
+    )
 
 
 def check(hits: Mapping[str, Any]) -> None:
@@ -139,8 +151,12 @@ def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """Return whether the scores are the same, rank by rank, and the documents above the last tie."""
     for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=True):
         last = min(scores) * (1 + 1e-6)
-        above = {position for position, score in zip(positions, scores, strict=True) if score > last}
-        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(other_positions):
+        above = {
+            position for position, score in zip(positions, scores, strict=True) if score > last
+        }
+        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(
+            other_positions
+        ):
             return False
     return True
 
@@ -200,7 +216,9 @@ def search_each(engine: Any, queries: Sequence[Any]) -> None:
         engine.search(query, K)
 
 
-def seconds_of(call: Callable[[], Any], repeats: int = 1, clock: Callable[[], float] = time.process_time) -> float:
+def seconds_of(
+    call: Callable[[], Any], repeats: int = 1, clock: Callable[[], float] = time.process_time
+) -> float:
     """Return the shortest time of a call, by default CPU time."""
     best = np.inf
     for _ in range(repeats):
@@ -211,7 +229,9 @@ def seconds_of(call: Callable[[], Any], repeats: int = 1, clock: Callable[[], fl
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=PASSAGES)
     parser.add_argument("--rounds", type=int, default=30)
     options = parser.parse_args()

@@ -121,7 +121,12 @@ class Tantivy(Engine):
     def index(self, texts: Sequence[str]) -> None:
         import tantivy
 
-        schema = tantivy.SchemaBuilder().add_text_field("text").add_integer_field("position", stored=True).build()
+        schema = (
+            tantivy.SchemaBuilder()
+            .add_text_field("text")
+            .add_integer_field("position", stored=True)
+            .build()
+        )
         self.engine = tantivy.Index(schema)
         writer = self.engine.writer(heap_size=256_000_000, num_threads=1)
         for position, text in enumerate(texts):
@@ -136,7 +141,9 @@ class Tantivy(Engine):
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
         hits = self.searcher.search(query, k).hits
-        return [self.searcher.doc(address)["position"][0] for _, address in hits], [score for score, _ in hits]
+        return [self.searcher.doc(address)["position"][0] for _, address in hits], [
+            score for score, _ in hits
+        ]
 
 
 ENGINES: dict[str, type[Engine]] = {

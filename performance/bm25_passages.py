@@ -27,8 +27,15 @@ def expertqa_sentences(root: Path) -> tuple[list[str], list[str]]:
                     passages[answer["answer_string"]] = None
                     for claim in answer.get("claims") or ():
                         evidence = claim.get("evidence") or ()
-                        passages |= dict.fromkeys([evidence] if isinstance(evidence, str) else evidence)
-    sentences = [part for text in passages for part in re.split(r"(?<=[.!?\n])\s+", text) if 30 < len(part) < 600]
+                        passages |= dict.fromkeys(
+                            [evidence] if isinstance(evidence, str) else evidence
+                        )
+    sentences = [
+        part
+        for text in passages
+        for part in re.split(r"(?<=[.!?\n])\s+", text)
+        if 30 < len(part) < 600
+    ]
     return sentences, questions
 
 
@@ -52,9 +59,14 @@ def corpus(source: str, passages: int, queries: int) -> tuple[list[str], list[st
     if source == "expertqa":
         sentences, questions = expertqa_sentences(Path(os.environ["QABENCH_MIRROR"]))
         draw = random.Random(0)
-        return [_joined(draw, sentences) for _ in range(passages)], draw.sample(questions, min(queries, len(questions)))
+        return [_joined(draw, sentences) for _ in range(passages)], draw.sample(
+            questions, min(queries, len(questions))
+        )
     generator = np.random.default_rng(0)
-    sizes = generator.integers(60, 140, passages).tolist(), generator.integers(6, 20, queries).tolist()
+    sizes = (
+        generator.integers(60, 140, passages).tolist(),
+        generator.integers(6, 20, queries).tolist(),
+    )
     drawn = iter(zipf_words(generator, sum(map(sum, sizes))))
     texts, asked = ([" ".join(islice(drawn, size)) for size in part] for part in sizes)
     return texts, asked

@@ -36,5 +36,10 @@ def started(*arguments: str) -> Measured:
         before = os.times()
         subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
         after = os.times()
-        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        seconds.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
     return Measured(min(seconds))

@@ -33,7 +33,16 @@ class Worker:
 
     def __init__(self, checkout: Path, folder: Path, args: argparse.Namespace, script: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(link_package(checkout, folder))}
-        command = [sys.executable, __file__, "--serve", script, "--size", str(args.size), "--clock", args.clock]
+        command = [
+            sys.executable,
+            __file__,
+            "--serve",
+            script,
+            "--size",
+            str(args.size),
+            "--clock",
+            args.clock,
+        ]
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -67,7 +76,9 @@ def link_package(checkout: Path, folder: Path) -> Path:
     package = folder / "qabench"
     if not package.exists():
         package.mkdir(parents=True)
-        for name, source in runpy.run_path(str(checkout / "setup.py"), run_name="roots")["ROOTS"].items():
+        for name, source in runpy.run_path(str(checkout / "setup.py"), run_name="roots")[
+            "ROOTS"
+        ].items():
             children = (checkout / source).iterdir() if name == "qabench" else [checkout / source]
             for child in children:
                 (package / child.name).symlink_to(child)
@@ -94,7 +105,10 @@ def serve(args: argparse.Namespace) -> None:
 
 def largest_size(script: str, size: int) -> int | None:
     """The largest size of a script up to ``size``."""
-    return max((n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size), default=None)
+    return max(
+        (n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size),
+        default=None,
+    )
 
 
 def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]:
@@ -114,13 +128,23 @@ def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("revision", nargs="?", default="HEAD", metavar="REV")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"scripts: {', '.join(script_names())}; default: all",
+    )
     parser.add_argument("--pairs", type=int, default=15, help="groups of four runs per case")
     parser.add_argument("--size", type=int, default=10_000, help="of scripts with sizes")
     parser.add_argument(
-        "--clock", choices=CLOCKS, default="cpu", help="cpu: of the process and of its processes that have ended"
+        "--clock",
+        choices=CLOCKS,
+        default="cpu",
+        help="cpu: of the process and of its processes that have ended",
     )
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -129,9 +153,15 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "checkout"
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", other, args.revision], cwd=ROOT, check=True)
+        subprocess.run(
+            ["git", "worktree", "add", "--quiet", "--detach", other, args.revision],
+            cwd=ROOT,
+            check=True,
+        )
         try:
-            slower = sum(show(script, other, Path(name), args) for script in args.names or script_names())
+            slower = sum(
+                show(script, other, Path(name), args) for script in args.names or script_names()
+            )
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", other], cwd=ROOT, check=True)
     sys.exit(slower > 0)
@@ -147,7 +177,10 @@ def show(script: str, other: Path, folder: Path, args: argparse.Namespace) -> in
         ratio, low, high = compared(old, new, args.pairs)
         is_slower = ratio >= LEAST and low > 1
         slower += is_slower
-        print(f"{script}: {case:50} {ratio:.3f} ({low:.3f} to {high:.3f}){'  SLOWER' if is_slower else ''}", flush=True)
+        print(
+            f"{script}: {case:50} {ratio:.3f} ({low:.3f} to {high:.3f}){'  SLOWER' if is_slower else ''}",
+            flush=True,
+        )
     for worker in (old, new):
         worker.close()
     return slower

@@ -42,12 +42,18 @@ class Ours(MetricModule, evaluate.Metric):
 
 
 def cases(size: int | None) -> Iterator[Case]:
-    predictions = [f"Lima, the capital of Peru, has {number:,} inhabitants." for number in range(size or 0)]
+    predictions = [
+        f"Lima, the capital of Peru, has {number:,} inhabitants." for number in range(size or 0)
+    ]
     references = [text if number % 3 else "Peru" for number, text in enumerate(predictions)]
     with tempfile.TemporaryDirectory() as folder:
         stock, ours = Minimal(cache_dir=f"{folder}/stock"), Ours(cache_dir=f"{folder}/ours")
         yield Case(
             "rows of strings",
             lambda: ours.compute(predictions=predictions, references=references),
-            {"a minimal metric of evaluate": lambda: stock.compute(predictions=predictions, references=references)},
+            {
+                "a minimal metric of evaluate": lambda: stock.compute(
+                    predictions=predictions, references=references
+                )
+            },
         )

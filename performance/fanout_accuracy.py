@@ -38,7 +38,9 @@ def cases(size: int | None = None) -> Iterator[Case]:
 
     questions, runs = dev_and_runs()
     references = [question["answer"] for question in questions]
-    answers = [[{"id": q["id"], "answer": a} for q, a in zip(questions, run, strict=True)] for run in runs]
+    answers = [
+        [{"id": q["id"], "answer": a} for q, a in zip(questions, run, strict=True)] for run in runs
+    ]
 
     @functools.cache
     def official_accuracy() -> Measured:
@@ -51,8 +53,14 @@ def cases(size: int | None = None) -> Iterator[Case]:
 
     def score(lemmatizer: SpacyLemmatizer, path: Path) -> Any:
         # One normalizer per run, as in separate calls of the metric or of the command.
-        scores = [accuracy(references, run, Normalizer(lemmatizer, NormalizedTextCache(path)).batch) for run in runs]
-        return [(each.loose, each.strict, [question.loose for question in each.per_question]) for each in scores]
+        scores = [
+            accuracy(references, run, Normalizer(lemmatizer, NormalizedTextCache(path)).batch)
+            for run in runs
+        ]
+        return [
+            (each.loose, each.strict, [question.loose for question in each.per_question])
+            for each in scores
+        ]
 
     def first_time(workers: int) -> Measured:
         lemmatizer = SpacyLemmatizer(MODEL, workers=workers)
@@ -66,7 +74,12 @@ def cases(size: int | None = None) -> Iterator[Case]:
         yield Case(name, functools.partial(first_time, workers), others, once=frozenset([OFFICIAL]))
     with tempfile.TemporaryDirectory() as folder:
         lemmatizer, path = SpacyLemmatizer(MODEL), Path(folder) / "normalized.sqlite"
-        yield Case("again, with cached strings", lambda: score(lemmatizer, path), others, once=frozenset([OFFICIAL]))
+        yield Case(
+            "again, with cached strings",
+            lambda: score(lemmatizer, path),
+            others,
+            once=frozenset([OFFICIAL]),
+        )
     for backend in BACKENDS:
         yield Case(
             f"ROUGE of three runs, {backend}",
@@ -78,10 +91,13 @@ def cases(size: int | None = None) -> Iterator[Case]:
 def dev_and_runs() -> tuple[list[dict[str, Any]], list[list[str]]]:
     """The questions of dev, and the answers of each run."""
     root = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa"
-    questions = json.loads((root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8"))
+    questions = json.loads(
+        (root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8")
+    )
     texts = [(root / "leaderboard-submissions" / name).read_text(encoding="utf-8") for name in RUNS]
     return questions, [
-        [json.loads(line)["answer"] for line in text.rstrip("\n").split("\n")][: len(questions)] for text in texts
+        [json.loads(line)["answer"] for line in text.rstrip("\n").split("\n")][: len(questions)]
+        for text in texts
     ]
 
 

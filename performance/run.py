@@ -36,11 +36,22 @@ UNITS = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"scripts: {', '.join(script_names())}; default: all",
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--largest", type=int, default=100_000, help="the largest size of scripts with sizes")
-    parser.add_argument("--note", default="", help="a sentence about the conditions, which is printed")
+    parser.add_argument(
+        "--largest", type=int, default=100_000, help="the largest size of scripts with sizes"
+    )
+    parser.add_argument(
+        "--note", default="", help="a sentence about the conditions, which is printed"
+    )
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -52,11 +63,16 @@ def main() -> None:
     failed = []
     for name in arguments.names or script_names():
         command = [sys.executable, __file__, "--measure", name, "--rounds", str(arguments.rounds)]
-        done = subprocess.run([*command, "--largest", str(arguments.largest)], stdout=subprocess.PIPE, text=True)
+        done = subprocess.run(
+            [*command, "--largest", str(arguments.largest)], stdout=subprocess.PIPE, text=True
+        )
         if done.returncode:
             failed.append(name)
             continue
-        results[name] = {"machine": machine(arguments.note), **json.loads(done.stdout.splitlines()[-1])}
+        results[name] = {
+            "machine": machine(arguments.note),
+            **json.loads(done.stdout.splitlines()[-1]),
+        }
         RAW.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         (HERE / "RESULTS.md").write_text(document(results), encoding="utf-8")
     if failed:
@@ -67,8 +83,17 @@ def measure(script: str, rounds: int, largest: int) -> dict[str, Any]:
     """The times of all cases of a script, and its table in Markdown."""
     rows = []
     for size, case in cases_of(script, largest):
-        print(f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True)
-        rows.append({"case": case.name, "size": size, "compared": bool(case.same), **rounds_of(case, rounds)})
+        print(
+            f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True
+        )
+        rows.append(
+            {
+                "case": case.name,
+                "size": size,
+                "compared": bool(case.same),
+                **rounds_of(case, rounds),
+            }
+        )
     module = importlib.import_module(script)
     table = module.table(largest, rounds).formatted("markdown") if hasattr(module, "table") else ""
     return {"rows": rows, "table": table}
@@ -78,7 +103,10 @@ def rounds_of(case: Case, rounds: int) -> dict[str, Any]:
     """The seconds of each way, round by round. Raises SystemExit if outputs differ."""
     seconds: dict[str, list[float]] = defaultdict(list)
     notes: dict[str, str] = {}
-    for work in [case.ours, *(work for name, work in case.others.items() if name not in case.once)] * case.warm:
+    for work in [
+        case.ours,
+        *(work for name, work in case.others.items() if name not in case.once),
+    ] * case.warm:
         work()
     for number in range(rounds):
         ways = {OURS: case.ours} | {
@@ -99,9 +127,12 @@ def machine(note: str) -> str:
     """The machine, its load, the date and the versions, in one paragraph."""
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         cpu = next(
-            (line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine()
+            (line.partition(":")[2].strip() for line in file if line.startswith("model name")),
+            platform.machine(),
         )
-    packages = ", ".join(f"{name} {number}" for name in PACKAGES.split() if (number := _version(name)))
+    packages = ", ".join(
+        f"{name} {number}" for name in PACKAGES.split() if (number := _version(name))
+    )
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"{datetime.date.today()}; {cpu}, {processors()} cores, load averages {load}; "
@@ -133,7 +164,10 @@ def document(results: dict[str, Any]) -> str:
 
 
 def _lines(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| | size | qabench | alternative | its time | ratio | outputs |", "|---|--:|--:|---|--:|--:|---|"]
+    lines = [
+        "| | size | qabench | alternative | its time | ratio | outputs |",
+        "|---|--:|--:|---|--:|--:|---|",
+    ]
     for row in rows:
         size = f"{row['size']:,}" if row["size"] else ""
         ours = row["seconds"][OURS]
@@ -143,12 +177,16 @@ def _lines(rows: list[dict[str, Any]]) -> list[str]:
             lines.append(f"| {row['case']} | {size} | {own} | | | | |")
         for name, values in others.items():
             pairs = (
-                zip(values, ours, strict=True) if len(values) == len(ours) else [(values[0], statistics.median(ours))]
+                zip(values, ours, strict=True)
+                if len(values) == len(ours)
+                else [(values[0], statistics.median(ours))]
             )
             ratio = statistics.median(other / own_seconds for other, own_seconds in pairs)
             equal = "equal" if row["compared"] else ""
             theirs = _shown(values, row["notes"].get(name, ""))
-            lines.append(f"| {row['case']} | {size} | {own} | {name} | {theirs} | {_number(ratio)}x | {equal} |")
+            lines.append(
+                f"| {row['case']} | {size} | {own} | {name} | {theirs} | {_number(ratio)}x | {equal} |"
+            )
     return lines
 
 

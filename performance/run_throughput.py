@@ -53,7 +53,12 @@ def cases(size: int | None = None) -> Iterator[Case]:
     others = {MINIMAL: lambda: more_samples(MINIMAL)}
     yield Case("CPU time per sample", lambda: more_samples(OURS), others, warm=False)
     whole = {MINIMAL: lambda: Measured(measured(MINIMAL, SAMPLES)["seconds"])}
-    yield Case(f"a run of {SAMPLES} samples", lambda: Measured(measured(OURS, SAMPLES)["seconds"]), whole, warm=False)
+    yield Case(
+        f"a run of {SAMPLES} samples",
+        lambda: Measured(measured(OURS, SAMPLES)["seconds"]),
+        whole,
+        warm=False,
+    )
 
 
 def more_samples(kind: str) -> Measured:

@@ -19,7 +19,10 @@ from qabench.text import Normalizer
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A chunk of a page. ``score`` is its BM25+ score for the query, comparable within that query only."""
+    """A chunk of a page.
+
+    ``score`` is its BM25+ score for the query, comparable within that query only.
+    """
 
     title: str
     content: str
@@ -29,23 +32,25 @@ class Fragment:
 class Corpus:
     """Pages split into chunks, which are ranked by BM25+ over lemmas (k1 1.5, b 0.75, delta 1).
 
-    Chunks and scores are the official ones. Equal scores are in the order of the text. The official order of equal
-    scores is numpy's unstable ``argsort`` reversed, which depends on the processor, so compare scores and groups of
-    equal scores with the official ranking.
+    Chunks and scores are the official ones. Equal scores are in the order of the text. The official
+    order of equal scores is numpy's unstable ``argsort`` reversed, which depends on the processor,
+    so compare scores and groups of equal scores with the official ranking.
 
     Args:
         documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.
         doc_len: the largest number of characters of a chunk.
-        normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official scores need spaCy's
-            ``en_core_web_sm``.
+        normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official
+            scores need spaCy's ``en_core_web_sm``.
         content: returns the text of a document; by default ``wiki_content``.
 
     Raises:
         InputError: the list is empty.
-        PageMissing: a page did not exist at the epoch. (The official class treats it as an empty page.)
+        PageMissing: a page did not exist at the epoch. (The official class treats it as an empty
+            page.)
         MissingExtra: the lemmatizer is not installed.
 
-    Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and Zhai, CIKM 2011.
+    Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and
+        Zhai, CIKM 2011.
     """
 
     def __init__(
@@ -64,7 +69,9 @@ class Corpus:
         if not self._chunks:
             raise InputError("a corpus needs at least one page")
         terms = FanOutQAWords(self.normalizer)
-        self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms)
+        self._index = BM25Index(
+            [chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms
+        )
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -73,11 +80,14 @@ class Corpus:
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
         """Yield all chunks, best first; in the order of the pages if no term of the query occurs.
 
-        ``official_ties`` orders equal scores as the official retriever does on this machine, by NumPy's unstable sort.
+        ``official_ties`` orders equal scores as the official retriever does on this machine, by
+        NumPy's unstable sort.
         """
         if official_ties:
             scores = self._index.scores(q)
-            ranked = [(int(position), float(scores[position])) for position in np.argsort(scores)[::-1]]
+            ranked = [
+                (int(position), float(scores[position])) for position in np.argsort(scores)[::-1]
+            ]
         else:
             hits = self._index.search(q, k=len(self))
             ranked = list(zip(hits.positions, hits.scores, strict=True))

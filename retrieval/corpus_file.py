@@ -1,4 +1,7 @@
-"""Files with one document per line or row: CSV, JSON lines and Parquet. The last two can be read in parts."""
+"""Files with one document per line or row: CSV, JSON lines and Parquet.
+
+The last two can be read in parts.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +45,18 @@ class CorpusFile:
             raise InputError(f"{path} is neither a .jsonl nor a .parquet file")
         try:
             status = path.stat()
-            size, offsets = _count_rows(path, column) if path.suffix == ".parquet" else _count_lines(path)
+            size, offsets = (
+                _count_rows(path, column) if path.suffix == ".parquet" else _count_lines(path)
+            )
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror or error}") from None
         if not size:
             raise InputError(f"{path} has no documents")
         return cls(path, size, offsets, (status.st_size, status.st_mtime_ns))
 
-    def rows(self, start: int = 0, end: int | None = None, columns: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    def rows(
+        self, start: int = 0, end: int | None = None, columns: Sequence[str] = ()
+    ) -> Iterator[dict[str, Any]]:
         """Yield the rows from ``start`` (included) to ``end`` (excluded)."""
         end = self.size if end is None else end
         if self.path.suffix == ".parquet":
@@ -95,21 +102,27 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise InputError(f"{path} has an unknown format; allowed: {', '.join(ROW_SUFFIXES)}")
     if suffix == ".parquet":
         return number_rows(_parquet_rows(path, None, 0, None))
-    placed = _csv_rows(path, "\t" if suffix == ".tsv" else ",") if suffix in (".csv", ".tsv") else _json_rows(path)
+    placed = (
+        _csv_rows(path, "\t" if suffix == ".tsv" else ",")
+        if suffix in (".csv", ".tsv")
+        else _json_rows(path)
+    )
     return (Row(position, place, fields) for position, (place, fields) in enumerate(placed))
 
 
 def number_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
     """Yield rows that have no lines; messages count them from 0, as ``datasets`` does."""
-    return (Row(position, f"row {position} (from 0)", fields) for position, fields in enumerate(rows))
+    return (
+        Row(position, f"row {position} (from 0)", fields) for position, fields in enumerate(rows)
+    )
 
 
 @dataclass
 class Documents:
     """The documents in rows. Iterating yields the id and text of each row that has text, and the row.
 
-    An id is the value of ``id_column``. If that is None, it is the value of the column "id", or the row's position if
-    the first row has no such column.
+    An id is the value of ``id_column``. If that is None, it is the value of the column "id", or the
+    row's position if the first row has no such column.
 
     Attributes:
         rows: the rows, which are read once.
@@ -121,7 +134,8 @@ class Documents:
         first_skipped: the place of the first one.
 
     Raises:
-        InputError: while iterating. A row has a text that is not a string, or no id. Or no row has text.
+        InputError: while iterating. A row has a text that is not a string, or no id. Or no row has
+            text.
     """
 
     rows: Iterable[Row]
@@ -148,7 +162,9 @@ class Documents:
             raise InputError(f"{self.source} has no documents")
         if not size:
             missing = "column" if self.column not in columns else "text in"
-            raise InputError(f"{self.source} has no {missing} {self.column!r}; its columns are {', '.join(columns)}")
+            raise InputError(
+                f"{self.source} has no {missing} {self.column!r}; its columns are {', '.join(columns)}"
+            )
 
     def note(self) -> str:
         """Return how many rows were skipped, and where the first one is. "" if there were none."""
@@ -179,7 +195,9 @@ class Documents:
         if column is None and not has_id:
             return str(row.position)
         if column is None:
-            raise InputError(f"{self.source}, {row.place} has an id, but the first row has none; every row needs one")
+            raise InputError(
+                f"{self.source}, {row.place} has an id, but the first row has none; every row needs one"
+            )
         if column not in row.fields:
             raise InputError(
                 f"{self.source}, {row.place} has no column {column!r}; its columns are {', '.join(row.fields)}"
@@ -200,7 +218,9 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]
             for cells in reader:
                 first_line, line = line + 1, reader.line_num
                 if names and len(cells) > len(names):
-                    raise InputError(f"{path}, line {first_line} has {len(cells)} cells; the header has {len(names)}")
+                    raise InputError(
+                        f"{path}, line {first_line} has {len(cells)} cells; the header has {len(names)}"
+                    )
                 if names and cells:
                     # A cell that is missing at the end of a line is empty.
                     padded = cells + [""] * (len(names) - len(cells))
@@ -260,11 +280,15 @@ def _count_lines(path: Path) -> tuple[int, list[int]]:
 def _count_rows(path: Path, column: str) -> tuple[int, list[int]]:
     with _opened_parquet(path) as file:
         if column not in file.schema_arrow.names:
-            raise InputError(f"{path} has no column {column!r}; the columns are {', '.join(file.schema_arrow.names)}")
+            raise InputError(
+                f"{path} has no column {column!r}; the columns are {', '.join(file.schema_arrow.names)}"
+            )
         return int(file.metadata.num_rows), []
 
 
-def _parquet_rows(path: Path, columns: list[str] | None, start: int, end: int | None) -> Iterator[dict[str, Any]]:
+def _parquet_rows(
+    path: Path, columns: list[str] | None, start: int, end: int | None
+) -> Iterator[dict[str, Any]]:
     """Yield rows of a Parquet file, read in small batches."""
     with _opened_parquet(path) as file:
         end = int(file.metadata.num_rows) if end is None else end
@@ -274,14 +298,19 @@ def _parquet_rows(path: Path, columns: list[str] | None, start: int, end: int | 
             if first + rows > start and first < end:
                 table = file.read_row_group(group, columns=columns)
                 skipped = max(start - first, 0)
-                for batch in table.slice(skipped, min(end - first, rows) - skipped).to_batches(1024):
+                for batch in table.slice(skipped, min(end - first, rows) - skipped).to_batches(
+                    1024
+                ):
                     yield from batch.to_pylist()
             first += rows
 
 
 @contextmanager
 def _opened_parquet(path: Path) -> Iterator[Any]:
-    """Provide a ``pyarrow.parquet.ParquetFile``. Raises InputError if the file is not one, or is damaged."""
+    """Provide a ``pyarrow.parquet.ParquetFile``.
+
+    Raises InputError if the file is not one, or is damaged.
+    """
     import pyarrow
     import pyarrow.parquet
 

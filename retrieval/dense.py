@@ -14,7 +14,8 @@ from qabench.models.encoder import ApiEncoder, SentenceEncoder
 from qabench.retrieval.bm25.index import Hits
 
 Encoder = SentenceEncoder | ApiEncoder
-# The same text in another batch differs in later digits. Equal passages must tie: ties are broken by position.
+# The same text in another batch differs in later digits. Equal passages must tie: ties are broken
+# by position.
 DECIMALS = 5
 
 
@@ -32,13 +33,19 @@ class DenseIndex:
         """Return the k best passages with their cosines, best first; ties in the order of the corpus."""
         if not len(self):
             return Hits([], [])
-        scores = (self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]).round(DECIMALS)
+        scores = (
+            self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]
+        ).round(DECIMALS)
         best = np.argsort(-scores, kind="stable")[:k]
         return Hits(best.tolist(), scores[best].tolist())
 
 
 def _encoded(texts: Sequence[str], encoder: Encoder) -> Any:
-    return np.asarray(encoder.passages(texts), dtype=np.float32) if len(texts) else np.empty((0, 0), dtype=np.float32)
+    return (
+        np.asarray(encoder.passages(texts), dtype=np.float32)
+        if len(texts)
+        else np.empty((0, 0), dtype=np.float32)
+    )
 
 
 def _kept(texts: Sequence[str], encoder: Encoder) -> Any:

@@ -65,9 +65,9 @@ class DocumentHits(Displayed):
 def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:
     """Return the lines of a TREC run for one query: query id, "Q0", document id, rank (from 1), score, tag.
 
-    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in different ways. So
-    scores are written as 32-bit numbers, and a score that is not below the previous one is replaced by the next
-    smaller number.
+    Programs that read runs sort by score, some after rounding it to 32 bits, and break ties in
+    different ways. So scores are written as 32-bit numbers, and a score that is not below the
+    previous one is replaced by the next smaller number.
     """
     lines, last = [], np.float32(np.inf)
     for rank, (document, score) in enumerate(ranking, 1):
@@ -76,8 +76,12 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str
     return "".join(lines)
 
 
-def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:
+def document_of(
+    fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS
+) -> Document | None:
     """Return the document with these fields, or None if none of ``texts`` is a string."""
     text = next((fields[name] for name in texts if isinstance(fields.get(name), str)), None)
-    source = next((fields[name] for name in SOURCES if fields.get(name) and isinstance(fields[name], str)), "")
+    source = next(
+        (fields[name] for name in SOURCES if fields.get(name) and isinstance(fields[name], str)), ""
+    )
     return None if text is None else Document(id, text, source)

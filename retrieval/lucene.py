@@ -26,21 +26,22 @@ OTHER_VERSIONS = {  # what Lucene says about an index of another version -> how 
 class LuceneIndex:
     """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
 
-    Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores are ordered by id,
-    which Anserini then makes distinct in the sixth digit; in indexes of Lucene 8, scores are not rounded, and equal
-    ones are in the index's order. Queries and documents are analyzed by Anserini's English analyzer: lower case, stop
-    words removed, Porter's stemmer.
+    Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores
+    are ordered by id, which Anserini then makes distinct in the sixth digit; in indexes of Lucene
+    8, scores are not rounded, and equal ones are in the index's order. Queries and documents are
+    analyzed by Anserini's English analyzer: lower case, stop words removed, Porter's stemmer.
 
-    The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's ``IndexCollection``. The text of a
-    document is ``contents`` or ``text`` of its stored JSON, its stored raw text, or its stored contents. The source is
-    the ``url`` or ``title`` of that JSON or of an id that is JSON itself, as in the index of Sphere.
+    The index must store the texts: ``-storeRaw`` or ``-storeContents`` of Anserini's
+    ``IndexCollection``. The text of a document is ``contents`` or ``text`` of its stored JSON, its
+    stored raw text, or its stored contents. The source is the ``url`` or ``title`` of that JSON or
+    of an id that is JSON itself, as in the index of Sphere.
 
     Args:
         folder: the folder of the index.
 
     Raises:
-        InputError: the folder is not a Lucene index, its version cannot be read, it does not store texts, or the
-            Java that JAVA_HOME names cannot be used.
+        InputError: the folder is not a Lucene index, its version cannot be read, it does not store
+            texts, or the Java that JAVA_HOME names cannot be used.
         MissingExtra: the extra ``lucene`` is not installed.
 
     Source: Anserini, https://github.com/castorini/anserini.
@@ -63,7 +64,8 @@ class LuceneIndex:
 
         Raises:
             InputError: the query is not a string, k is below 1, or a document has no stored text.
-            QabenchError: Lucene failed, for example because the query has more than 1,024 different terms.
+            QabenchError: Lucene failed, for example because the query has more than 1,024 different
+                terms.
         """
         checked_queries([query])
         return in_java(self._search, query, min(checked_k(k), max(self._size, 1)))
@@ -99,12 +101,16 @@ class LuceneIndex:
             documents = [self._document(self._searcher.doc(hit.lucene_docid)) for hit in hits]
             return DocumentHits(documents, [float(hit.score) for hit in hits])
         except jnius.JavaException as error:
-            raise QabenchError(f"Lucene could not search {self.folder} for {query!r:.80}: {_message(error)}") from None
+            raise QabenchError(
+                f"Lucene could not search {self.folder} for {query!r:.80}: {_message(error)}"
+            ) from None
 
     def _document(self, stored: Any) -> Document:
         """Return a document from Lucene's stored fields."""
         if stored is None:  # Anserini hides the exception
-            raise InputError(f"{self.folder} is damaged: a document in it cannot be read; build it again")
+            raise InputError(
+                f"{self.folder} is damaged: a document in it cannot be read; build it again"
+            )
         id, raw, contents = (stored.get(name) for name in ("id", "raw", "contents"))
         of_id, of_raw = _object(id), _object(raw)
         text = {"text": raw} if raw is not None and of_raw is None else {}
@@ -133,11 +139,18 @@ def _commit(folder: Path) -> str:
 
 
 def _verify(folder: Path) -> None:
-    """Compare the files of an index with their checksums, once until they change. Lucene does not when it searches."""
+    """Compare the files of an index with their checksums, once until they change.
+
+    Lucene does not when it searches.
+    """
     files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
     stats = [(path.name, path.stat()) for path in files]
-    state = repr([str(folder.resolve()), *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)])
-    record = cache_dir() / "checked-lucene-indexes" / hashlib.sha256(state.encode()).hexdigest()[:32]
+    state = repr(
+        [str(folder.resolve()), *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)]
+    )
+    record = (
+        cache_dir() / "checked-lucene-indexes" / hashlib.sha256(state.encode()).hexdigest()[:32]
+    )
     if record.exists():
         return
     for path in files:
@@ -147,7 +160,9 @@ def _verify(folder: Path) -> None:
                 crc = zlib.crc32(chunk, crc)
                 rest -= len(chunk)
             if rest or crc != int.from_bytes(file.read(), "big"):
-                raise InputError(f"{path} is damaged: its content does not match its checksum; build the index again")
+                raise InputError(
+                    f"{path} is damaged: its content does not match its checksum; build the index again"
+                )
     with suppress(QabenchError):  # a cache that cannot be written
         write_text(record, state)
 

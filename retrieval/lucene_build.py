@@ -29,7 +29,9 @@ SHOWN_ERROR = 400  # characters of Java's output
 Document = dict[str, str]  # "id", "contents", and "title" and "url" where the source has them
 
 
-def build_lucene(documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None = None) -> int:
+def build_lucene(
+    documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None = None
+) -> int:
     """Write a Lucene index of documents. The folder appears when the index is complete.
 
     The documents are first written next to the folder, which needs as much space as their text.
@@ -44,19 +46,41 @@ def build_lucene(documents: Iterable[Document], folder: Path, progress: Callable
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
         collection, index = Path(temporary, "collection"), Path(temporary, "index")
         size = _write_collection(documents, collection, progress)
-        command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-storeRaw"]
-        command += ["-input", str(collection), "-index", str(index), "-threads", str(os.cpu_count() or 1)]
+        command += [
+            "-collection",
+            "JsonCollection",
+            "-generator",
+            "DefaultLuceneDocumentGenerator",
+            "-storeRaw",
+        ]
+        command += [
+            "-input",
+            str(collection),
+            "-index",
+            str(index),
+            "-threads",
+            str(os.cpu_count() or 1),
+        ]
         process = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, preexec_fn=killed_with_parent()
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            preexec_fn=killed_with_parent(),
         )
         if process.returncode or not list(index.glob("segments_*")):
             output = (process.stderr or process.stdout).strip()[-SHOWN_ERROR:]
-            raise QabenchError(f"Anserini could not build the index (exit code {process.returncode}): {output}")
+            raise QabenchError(
+                f"Anserini could not build the index (exit code {process.returncode}): {output}"
+            )
         index.replace(folder)
     return size
 
 
-def _write_collection(documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None) -> int:
+def _write_collection(
+    documents: Iterable[Document], folder: Path, progress: Callable[[int], None] | None
+) -> int:
     folder.mkdir()
     iterator, size = iter(documents), 0
     while block := list(islice(iterator, DOCUMENTS_PER_FILE)):
@@ -71,9 +95,14 @@ def _write_collection(documents: Iterable[Document], folder: Path, progress: Cal
 
 
 def lucene_documents(documents: Documents) -> Iterator[Document]:
-    """Yield documents in the form that Anserini reads. The columns ``title`` and ``url`` are stored with the text."""
+    """Yield documents in the form that Anserini reads.
+
+    The columns ``title`` and ``url`` are stored with the text.
+    """
     for id, text, row in documents:
-        sources = {name: row.fields[name] for name in SOURCES if isinstance(row.fields.get(name), str)}
+        sources = {
+            name: row.fields[name] for name in SOURCES if isinstance(row.fields.get(name), str)
+        }
         yield {"id": id, "contents": text, **sources}
 
 
@@ -107,5 +136,7 @@ def _zim_part(path: Path, start: int) -> tuple[list[Document], list[tuple[str, s
             texts = chunk_text(text, PASSAGE) if text.strip() else []
             for number, chunk in enumerate(texts):
                 id = f"{article.path}#{number}"
-                documents.append({"id": id, "contents": chunk, "title": article.title, "url": article.path})
+                documents.append(
+                    {"id": id, "contents": chunk, "title": article.title, "url": article.path}
+                )
     return documents, failures

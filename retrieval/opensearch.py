@@ -18,12 +18,16 @@ from qabench.retrieval.documents import Document, DocumentHits, document_of
 
 USER, PASSWORD, API_KEY = "QABENCH_SEARCH_USER", "QABENCH_SEARCH_PASSWORD", "QABENCH_SEARCH_API_KEY"
 SERVER = "QABENCH_SEARCH_URL"  # the server that gets the keys even if its address comes from a log
-CLIENTS = {"opensearch": ("opensearchpy", "OpenSearch"), "elasticsearch": ("elasticsearch", "Elasticsearch")}
+CLIENTS = {
+    "opensearch": ("opensearchpy", "OpenSearch"),
+    "elasticsearch": ("elasticsearch", "Elasticsearch"),
+}
 PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
 # Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
 MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LARGEST_SCORE = 1e300  # also of an integer, which JSON does not limit
-SAME_COPIES = "qabench"  # a fixed ``preference``: the same copies of the shards answer, with the same scores
+# a fixed ``preference``: the same copies of the shards answer, with the same scores
+SAME_COPIES = "qabench"
 NOT_FOUND, REFUSED = 404, (401, 403)
 TEXT, ID = "text", "_id"  # the default fields of texts and ids
 
@@ -31,8 +35,8 @@ TEXT, ID = "text", "_id"  # the default fields of texts and ids
 class OpenSearchIndex:
     """An index of OpenSearch or Elasticsearch, searched by a ``match`` query on one field.
 
-    The engine analyzes and ranks: BM25 with k1 1.2 and b 0.75 unless the index says otherwise. Equal scores are in the
-    order in which the engine returns them.
+    The engine analyzes and ranks: BM25 with k1 1.2 and b 0.75 unless the index says otherwise.
+    Equal scores are in the order in which the engine returns them.
 
     Args:
         es_client: an ``opensearchpy.OpenSearch`` or ``elasticsearch.Elasticsearch`` object.
@@ -44,12 +48,19 @@ class OpenSearchIndex:
     Every reply is checked before it is used; see ``_call`` and ``_hits``.
 
     Raises:
-        InputError: the index or the field does not exist, the server cannot be reached or refuses the user.
+        InputError: the index or the field does not exist, the server cannot be reached or refuses
+            the user.
         QabenchError: the server failed, is too busy, or sent a malformed reply.
     """
 
     def __init__(
-        self, es_client: Any, index: str, text_field: str = TEXT, id_field: str = ID, *, where: str = "the server"
+        self,
+        es_client: Any,
+        index: str,
+        text_field: str = TEXT,
+        id_field: str = ID,
+        *,
+        where: str = "the server",
     ) -> None:
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
@@ -58,7 +69,10 @@ class OpenSearchIndex:
             raise self._malformed("field_caps has no object 'fields'")
         for name in (text_field, id_field):
             if name not in fields and name != ID:
-                allowed = ", ".join(sorted(field for field in fields if not field.startswith("_"))) or "none"
+                allowed = (
+                    ", ".join(sorted(field for field in fields if not field.startswith("_")))
+                    or "none"
+                )
                 raise InputError(
                     f"the index {index!r} of {where} has no field {name!r}; its fields are "
                     f"{printable(allowed, MOST_SHOWN)}: "
@@ -75,36 +89,45 @@ class OpenSearchIndex:
         """Return the number of documents when the index was opened."""
         return self._size
 
-    def search(self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None) -> DocumentHits:
+    def search(
+        self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
+    ) -> DocumentHits:
         """Return the k best documents for a query, best first; none if no document contains a term of it.
 
         Args:
             query: the query.
             k: how many.
-            where: field -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``. Strings are
-                compared with fields of the type ``keyword``.
+            where: field -> the allowed value, or a list of allowed values, such as ``{"chapter":
+                3}``. Strings are compared with fields of the type ``keyword``.
 
         Raises:
-            InputError: the query is not a string, k is below 1, the index does not store the texts, or the server
-                cannot be reached or refuses the user.
-            QabenchError: the server failed, is too busy, did not search all of the index, or sent a malformed reply.
+            InputError: the query is not a string, k is below 1, the index does not store the texts,
+                or the server cannot be reached or refuses the user.
+            QabenchError: the server failed, is too busy, did not search all of the index, or sent a
+                malformed reply.
         """
         checked_queries([query])
         size = min(checked_k(k), max(self._size, 1))
         body = {"query": self._query(query, where or {}), "size": size}
         hits = self._hits(self._call(self.client.search, body=body, preference=SAME_COPIES), size)
-        return DocumentHits([self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits])
+        return DocumentHits(
+            [self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits]
+        )
 
     def _query(self, query: str, where: Mapping[str, Any]) -> dict[str, Any]:
         match = {"match": {self.text_field: query}}
-        allowed = {field: value if isinstance(value, list) else [value] for field, value in where.items()}
+        allowed = {
+            field: value if isinstance(value, list) else [value] for field, value in where.items()
+        }
         filters = [{"terms": {field: values}} for field, values in allowed.items()]
         return {"bool": {"must": match, "filter": filters}} if filters else match
 
     def _document(self, hit: Mapping[str, Any]) -> Document:
         fields = hit.get("_source") or {}
         id = hit[ID] if self.id_field == ID else fields.get(self.id_field)
-        document = document_of(fields, str(id), (self.text_field,)) if isinstance(id, str | int) else None
+        document = (
+            document_of(fields, str(id), (self.text_field,)) if isinstance(id, str | int) else None
+        )
         if document is None:
             missing = self.id_field if not isinstance(id, str | int) else self.text_field
             raise InputError(
@@ -118,14 +141,24 @@ class OpenSearchIndex:
         shards = reply.get("_shards")
         failed = shards.get("failed") if isinstance(shards, dict) else 0
         if reply.get("timed_out") or failed:
-            detail = "it timed out" if reply.get("timed_out") else f"shards that failed: {quoted(failed, 20)}"
-            raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {detail}")
+            detail = (
+                "it timed out"
+                if reply.get("timed_out")
+                else f"shards that failed: {quoted(failed, 20)}"
+            )
+            raise QabenchError(
+                f"{self.where} did not search all of the index {self.index!r}: {detail}"
+            )
         outer = reply.get("hits")
         hits = outer.get("hits") if isinstance(outer, dict) else None
         if not isinstance(hits, list) or len(hits) > size:
             raise self._malformed(f"expected a list of at most {size} hits")
         for hit in hits:
-            score: Any = hit.get("_score") if isinstance(hit, dict) and isinstance(hit.get(ID), str) else None
+            score: Any = (
+                hit.get("_score")
+                if isinstance(hit, dict) and isinstance(hit.get(ID), str)
+                else None
+            )
             if type(score) not in (int, float) or not abs(score) < LARGEST_SCORE:
                 raise self._malformed("a hit without a string _id and a finite number _score")
             if not isinstance(hit.get("_source"), dict | None):
@@ -148,7 +181,9 @@ class OpenSearchIndex:
         return reply
 
     def _malformed(self, detail: str) -> QabenchError:
-        return QabenchError(f"{self.where} sent a malformed reply ({detail}): is it a search server?")
+        return QabenchError(
+            f"{self.where} sent a malformed reply ({detail}): is it a search server?"
+        )
 
     def _error(self, error: Exception) -> QabenchError:
         """Return the error to raise for a client's error."""
@@ -159,44 +194,65 @@ class OpenSearchIndex:
             text = type(error).__name__
         if not isinstance(status, int):
             cause = printable(text.rpartition("caused by: ")[2], MOST_SHOWN)  # the rest repeats it
-            return InputError(f"{self.where} cannot be reached: {cause}; check its address, and that it runs")
+            return InputError(
+                f"{self.where} cannot be reached: {cause}; check its address, and that it runs"
+            )
         if status in REFUSED:
             return InputError(
                 f"{self.where} refuses the user (status {status}): export {USER} and {PASSWORD}, or {API_KEY}, of a "
                 f"user who may read the index {self.index!r}; with `inspect eval`, also {SERVER}, the server's address"
             )
         if status == NOT_FOUND:
-            return InputError(f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices")
-        return QabenchError(f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}")
+            return InputError(
+                f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices"
+            )
+        return QabenchError(
+            f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}"
+        )
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
     """Open the index at URL/INDEX, such as "https://localhost:9200/sphere", with opensearch-py or elasticsearch.
 
-    "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The keys are sent if the
-    user gave the address in this call (``named_by_user``), or if its scheme, host and port are those of
-    QABENCH_SEARCH_URL.
+    "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The
+    keys are sent if the user gave the address in this call (``named_by_user``), or if its scheme,
+    host and port are those of QABENCH_SEARCH_URL.
     """
     parts = urlsplit(address)
     path, _, index = parts.path.rpartition("/")
     options = dict(parse_qsl(parts.query))
-    if parts.scheme not in ("http", "https") or not parts.hostname or not index or options.keys() - {"text", "id"}:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or not index
+        or options.keys() - {"text", "id"}
+    ):
         raise InputError(
             f"the address is {address!r:.200}; it must be URL/INDEX or URL/INDEX?text=FIELD&id=FIELD, such as "
             f"{engine}:https://localhost:9200/sphere"
         )
     if parts.username or parts.password:
-        raise InputError(f"put the user in {USER} and {PASSWORD}, or {API_KEY}: addresses are written to logs")
+        raise InputError(
+            f"put the user in {USER} and {PASSWORD}, or {API_KEY}: addresses are written to logs"
+        )
     module, name = CLIENTS[engine]
     try:
         client_class = getattr(importlib.import_module(module), name)
     except ImportError:
-        raise MissingExtra(f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'") from None
+        raise MissingExtra(
+            f"{name} indexes need the package {engine}: pip install 'qabench[{engine}]'"
+        ) from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
-    keys = _login(engine) if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")) else {}
+    keys = (
+        _login(engine)
+        if named_by_user or origin(server) == origin(os.environ.get(SERVER, ""))
+        else {}
+    )
     client = client_class([server], **keys)
     where = f"{name} at {server}"
-    return OpenSearchIndex(client, index, options.get("text", TEXT), options.get("id", ID), where=where)
+    return OpenSearchIndex(
+        client, index, options.get("text", TEXT), options.get("id", ID), where=where
+    )
 
 
 def _login(engine: str) -> dict[str, Any]:

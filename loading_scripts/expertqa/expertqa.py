@@ -34,17 +34,33 @@ CLAIM = {
     **{key: _feature(key) for key in OPTIONAL_KEYS},
     "optional_fields": datasets.List(TEXT),
 }
-ANSWER = {"system": TEXT} | {key: _feature(key) for key in ANSWER_KEYS} | {"claims": datasets.List(CLAIM)}
-METADATA = {"question_type": datasets.List(TEXT), "question_type_text": TEXT, "field": TEXT, "specific_field": TEXT}
+ANSWER = (
+    {"system": TEXT}
+    | {key: _feature(key) for key in ANSWER_KEYS}
+    | {"claims": datasets.List(CLAIM)}
+)
+METADATA = {
+    "question_type": datasets.List(TEXT),
+    "question_type_text": TEXT,
+    "field": TEXT,
+    "specific_field": TEXT,
+}
 QUESTION = {"id": TEXT, "question": TEXT, "annotator_id": TEXT, "metadata": METADATA}
-LFQA = {"id": TEXT, "example_id": datasets.Value("int64"), "context": TEXT, "question": TEXT, "answer": TEXT}
+LFQA = {
+    "id": TEXT,
+    "example_id": datasets.Value("int64"),
+    "context": TEXT,
+    "question": TEXT,
+    "answer": TEXT,
+}
 
 
 class ExpertQA(BenchmarkBuilder):
-    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample (split train); random,
-    domain, lfqa_random and lfqa_domain (splits train, validation, test).
+    """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
+    (split train); random, domain, lfqa_random and lfqa_domain (splits train, validation, test).
 
-    ``answers`` is a list of structs with the system's name; ``questions`` and the ``lfqa`` configs do not have it.
+    ``answers`` is a list of structs with the system's name; ``questions`` and the ``lfqa`` configs
+    do not have it.
     """
 
     BENCHMARK = "expertqa"
@@ -58,7 +74,11 @@ class ExpertQA(BenchmarkBuilder):
     def _columns(self) -> dict[str, Any]:
         if self.config.name.startswith("lfqa_"):
             return LFQA
-        return QUESTION if self.config.name == "questions" else QUESTION | {"answers": datasets.List(ANSWER)}
+        return (
+            QUESTION
+            if self.config.name == "questions"
+            else QUESTION | {"answers": datasets.List(ANSWER)}
+        )
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
         return map(parser_of(self.config.name), read_json_lines(path))

@@ -1,4 +1,7 @@
-"""Rows of ExpertQA's files as rows of the dataset. This module does not open files or import ``datasets``."""
+"""Rows of ExpertQA's files as rows of the dataset.
+
+This module does not open files or import ``datasets``.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,25 @@ LABELS: dict[str, tuple[str, ...]] = {
     "support": ("Complete", "Partial", "Incomplete", "Missing", "N/A"),
     "informativeness": ("Very relevant", "A bit relevant", "Not too important", "Uninformative"),
     "worthiness": ("Yes", "No"),
-    "correctness": ("Definitely correct", "Probably correct", "Unsure", "Likely incorrect", "Definitely incorrect"),
+    "correctness": (
+        "Definitely correct",
+        "Probably correct",
+        "Unsure",
+        "Likely incorrect",
+        "Definitely incorrect",
+    ),
     "reliability": ("Reliable", "Somewhat reliable", "Not reliable at all", "Missing", "N/A"),
     "autoais_label": ("Y", "N"),
 }
 
-SYSTEMS = ("gpt4", "bing_chat", "rr_sphere_gpt4", "rr_gs_gpt4", "post_hoc_sphere_gpt4", "post_hoc_gs_gpt4")
+SYSTEMS = (
+    "gpt4",
+    "bing_chat",
+    "rr_sphere_gpt4",
+    "rr_gs_gpt4",
+    "post_hoc_sphere_gpt4",
+    "post_hoc_gs_gpt4",
+)
 ANSWER_KEYS = (
     "answer_string",
     "attribution",
@@ -51,7 +67,8 @@ OPTIONAL_KEYS = (  # fields of a claim that only some files, or some claims of a
     "revised_claim_string",
 )
 TEXTS = ("attribution", "evidence", "revised_evidence", "atomic_claims", "atomic_evidences")
-LARGEST = {"annotation_time": 2**53, "fact_score": 1}  # a float64 represents all integers up to 2**53 exactly
+# a float64 represents all integers up to 2**53 exactly
+LARGEST = {"annotation_time": 2**53, "fact_score": 1}
 
 
 def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
@@ -66,20 +83,23 @@ def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
 def parse_annotated(row: Row) -> dict[str, Any]:
     """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
-    ``answers`` becomes a list; in the source it is a dict with the answer of one system. Raises DataError that names
-    file, line and field.
+    ``answers`` becomes a list; in the source it is a dict with the answer of one system. Raises
+    DataError that names file, line and field.
     """
     for system in row.get("answers", dict):
         if system not in SYSTEMS:
-            raise DataError(f"{row.where}, field 'answers': unknown system {system!r:.60}; known: {', '.join(SYSTEMS)}")
+            raise DataError(
+                f"{row.where}, field 'answers': unknown system {system!r:.60}; known: {', '.join(SYSTEMS)}"
+            )
     return _question(row) | {"answers": _answers(row, complete=True)}
 
 
 def parse_collected(row: Row) -> dict[str, Any]:
     """Parse a question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
 
-    Like ``parse_annotated``, with two differences: a system may have any name, and only answer_string of an answer and
-    claim_string of a claim are required. Other missing fields are null.
+    Like ``parse_annotated``, with two differences: a system may have any name, and only
+    answer_string of an answer and claim_string of a claim are required. Other missing fields are
+    null.
     """
     return _question(row) | {"answers": _answers(row, complete=False)}
 
@@ -87,7 +107,9 @@ def parse_collected(row: Row) -> dict[str, Any]:
 def parse_question(row: Row) -> dict[str, Any]:
     """Parse a question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
     if row.get("answers", dict):
-        raise DataError(f"{row.where}, field 'answers': expected an empty object, as in all rows of this file")
+        raise DataError(
+            f"{row.where}, field 'answers': expected an empty object, as in all rows of this file"
+        )
     return _question(row)
 
 
@@ -96,7 +118,9 @@ def parse_lfqa(row: Row) -> dict[str, Any]:
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
     if not 0 <= number < 2**63:
-        raise DataError(f"{row.where}, field 'example_id': expected an integer of at least 0, got {number}")
+        raise DataError(
+            f"{row.where}, field 'example_id': expected an integer of at least 0, got {number}"
+        )
     return {"id": str(number), "example_id": number} | {
         key: row.get(key, str) for key in ("context", "question", "answer")
     }
@@ -133,7 +157,9 @@ def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
         answer = Row.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(*ANSWER_KEYS)
         if not complete:
             answer = _filled(answer, ANSWER_KEYS[1:])
-        claims = answer.get("claims", list, None) and [_claim(claim, complete) for claim in answer.rows("claims")]
+        claims = answer.get("claims", list, None) and [
+            _claim(claim, complete) for claim in answer.rows("claims")
+        ]
         fields = {key: parse_field(answer, key) for key in ANSWER_KEYS if key != "claims"}
         answers.append({"system": system, "claims": claims} | fields)
     return answers
@@ -144,9 +170,15 @@ def _claim(row: Row, complete: bool) -> dict[str, Any]:
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
     row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
-    fields = {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS if key != "revised_evidence"}
+    fields = {
+        key: parse_field(row, key)
+        for key in CLAIM_KEYS + OPTIONAL_KEYS
+        if key != "revised_evidence"
+    }
     return fields | {
-        "revised_evidence": [revised] if isinstance(revised, str) else parse_field(row, "revised_evidence"),
+        "revised_evidence": [revised]
+        if isinstance(revised, str)
+        else parse_field(row, "revised_evidence"),
         "revised_evidence_is_text": None if revised is None else isinstance(revised, str),
         "optional_fields": present,
     }
@@ -160,7 +192,9 @@ def parse_field(row: Row, key: str) -> Any:
         return row.get(key, list, None) and row.texts(key)
     if key in LARGEST:
         return _number(row, key, LARGEST[key])
-    return row.get(key, str) if key in ("answer_string", "claim_string") else row.get(key, str, None)
+    return (
+        row.get(key, str) if key in ("answer_string", "claim_string") else row.get(key, str, None)
+    )
 
 
 def _filled(row: Row, keys: tuple[str, ...]) -> Row:
@@ -171,5 +205,7 @@ def _filled(row: Row, keys: tuple[str, ...]) -> Row:
 def _number(row: Row, key: str, most: int) -> float | None:
     value = row.get(key, int, float, None)
     if value is not None and not 0 <= value <= most:  # NaN is not in the range either
-        raise DataError(f"{row.where}, field {key!r}: expected a number from 0 to {most}, got {value!s:.60}")
+        raise DataError(
+            f"{row.where}, field {key!r}: expected a number from 0 to {most}, got {value!s:.60}"
+        )
     return None if value is None else float(value)

@@ -1,7 +1,7 @@
 """Statistics of ExpertQA, computed from the dataset's rows.
 
-Sources of the published numbers: the README of the authors' repository, the paper (Malaviya et al., NAACL 2024), and
-the sizes of the published splits.
+Sources of the published numbers: the README of the authors' repository, the paper (Malaviya et al.,
+NAACL 2024), and the sizes of the published splits.
 """
 
 from __future__ import annotations
@@ -32,8 +32,16 @@ CLAIM_LABELS = [key for key in LABELS if key != "usefulness"]
 FIELDS, TYPES, LABELS_OF_CLAIMS = "Questions by field", "Questions by type", "Labels of claims"
 ANSWERS = "Answers and claims by system, all splits"
 ROWS = {
-    ANSWERS: ["answers", "claims", "claims without evidence", *LABELS["usefulness"], "no usefulness"],
-    LABELS_OF_CLAIMS: [f"{key}: {label}" for key in CLAIM_LABELS for label in (*LABELS[key], "null")],
+    ANSWERS: [
+        "answers",
+        "claims",
+        "claims without evidence",
+        *LABELS["usefulness"],
+        "no usefulness",
+    ],
+    LABELS_OF_CLAIMS: [
+        f"{key}: {label}" for key in CLAIM_LABELS for label in (*LABELS[key], "null")
+    ],
 }
 NOTES = {
     FIELDS: [
@@ -41,7 +49,9 @@ NOTES = {
         "Other; the annotated files list such questions under another field."
     ],
     TYPES: ["A question may have several types."],
-    LABELS_OF_CLAIMS: ["autoais_label is the verdict of a model, not of the experts; null includes missing fields."],
+    LABELS_OF_CLAIMS: [
+        "autoais_label is the verdict of a model, not of the experts; null includes missing fields."
+    ],
 }
 
 
@@ -58,8 +68,14 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     tables = [Table("Rows", ["split", "here", "published"], lines)]
     for title in (FIELDS, TYPES, ANSWERS, LABELS_OF_CLAIMS):
         if title in counts:
-            columns = sorted({system for _, system in counts[ANSWERS]}) if title == ANSWERS else list(splits)
-            table = count_table(title, "count", counts[title], columns, ROWS.get(title), total="all")
+            columns = (
+                sorted({system for _, system in counts[ANSWERS]})
+                if title == ANSWERS
+                else list(splits)
+            )
+            table = count_table(
+                title, "count", counts[title], columns, ROWS.get(title), total="all"
+            )
             tables.append(replace(table, notes=NOTES.get(title, [])))
     return tables
 
@@ -77,4 +93,6 @@ def _tallies(row: Mapping[str, Any], split: str) -> Iterator[tuple[str, str, str
             yield ANSWERS, "claims", system
             if not claim["evidence"]:
                 yield ANSWERS, "claims without evidence", system
-            yield from ((LABELS_OF_CLAIMS, f"{key}: {claim[key] or 'null'}", split) for key in CLAIM_LABELS)
+            yield from (
+                (LABELS_OF_CLAIMS, f"{key}: {claim[key] or 'null'}", split) for key in CLAIM_LABELS
+            )

@@ -43,7 +43,8 @@ RESULT = {
 class FanOutQA(BenchmarkBuilder):
     """Configs dev, dev_nov23 and sample (split validation), test and test_nov23 (split test), leaderboard (split test).
 
-    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``; test questions have neither.
+    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``; test questions
+    have neither.
     """
 
     BENCHMARK = "fanoutqa"
@@ -57,11 +58,24 @@ class FanOutQA(BenchmarkBuilder):
     def _columns(self) -> dict[str, Any]:
         if self.config.name == LEADERBOARD:
             return RESULT
-        features: dict[str, Any] = {"id": datasets.Value("string"), "question": datasets.Value("string")}
+        features: dict[str, Any] = {
+            "id": datasets.Value("string"),
+            "question": datasets.Value("string"),
+        }
         if not self.config.name.startswith("test"):
-            features |= {"answer": datasets.Value("string"), "decomposition": datasets.Value("string")}
-        lists = {"necessary_evidence": datasets.List(PAGE), "categories": datasets.List(datasets.Value("string"))}
+            features |= {
+                "answer": datasets.Value("string"),
+                "decomposition": datasets.Value("string"),
+            }
+        lists = {
+            "necessary_evidence": datasets.List(PAGE),
+            "categories": datasets.List(datasets.Value("string")),
+        }
         return features | lists
 
     def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
-        return read_results(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)
+        return (
+            read_results(path)
+            if self.config.name == LEADERBOARD
+            else read_rows(path, self.config.name)
+        )

@@ -1,4 +1,7 @@
-"""FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``. No ``datasets`` here."""
+"""FanOutQA's published results: the files ``leaderboard-submissions/results/*.json``.
+
+No ``datasets`` here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path, sourc
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
 from qabench.loading_scripts.published import PublishedScore
 
-SETTINGS = {"closedbook": "closed-book", "openbook": "open-book", "evidenceprovided": "evidence-provided"}
+SETTINGS = {
+    "closedbook": "closed-book",
+    "openbook": "open-book",
+    "evidenceprovided": "evidence-provided",
+}
 ROUGES = ("rouge1", "rouge2", "rougeL")
 MEASURES = ("precision", "recall", "fscore")
 
@@ -21,10 +28,22 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 
 
 def read_results(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield one row per setting of the system in the file. Raises DataError that names file and field."""
-    file = Row.of(read_json(path), str(path)).only("_submission_hash", "_results_hash", "metadata", *SETTINGS)
+    """Yield one row per setting of the system in the file.
+
+    Raises DataError that names file and field.
+    """
+    file = Row.of(read_json(path), str(path)).only(
+        "_submission_hash", "_results_hash", "metadata", *SETTINGS
+    )
     about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
-        "name", "authors", "url", "citation", "type", "context", "is_trained_for_function_calling", "details"
+        "name",
+        "authors",
+        "url",
+        "citation",
+        "type",
+        "context",
+        "is_trained_for_function_calling",
+        "details",
     )
     common = {
         "system": about.get("name", str),
@@ -39,11 +58,18 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
     }
     for key, setting in SETTINGS.items():
         if file.fields.get(key) is not None:  # a submission may lack a setting
-            yield {**common, "setting": setting, **_scores(Row.of(file.get(key, dict), f"{path}, field {key!r}"))}
+            yield {
+                **common,
+                "setting": setting,
+                **_scores(Row.of(file.get(key, dict), f"{path}, field {key!r}")),
+            }
 
 
 def published_scores() -> list[PublishedScore]:
-    """Return all scores of all systems, by metric. Raises SourceError if a file is not available."""
+    """Return all scores of all systems, by metric.
+
+    Raises SourceError if a file is not available.
+    """
     sources = source_table("fanoutqa")
     return [
         PublishedScore(

@@ -1,4 +1,7 @@
-"""Rows of FanOutQA's files as rows of the dataset. No ``datasets`` here: the command line reads rows without it."""
+"""Rows of FanOutQA's files as rows of the dataset.
+
+No ``datasets`` here: the command line reads rows without it.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 def parse_dev(row: Row) -> dict[str, Any]:
     """Return a development question: a row of ``fanout-final-dev.json``.
 
-    Answer and decomposition are JSON text, and necessary_evidence are the pages of the decomposition. Raises DataError
-    that names file, row and field.
+    Answer and decomposition are JSON text, and necessary_evidence are the pages of the
+    decomposition. Raises DataError that names file, row and field.
     """
     row.only("id", "question", "decomposition", "answer", "categories")
     evidence = list(_evidence(row))
@@ -43,11 +46,18 @@ def parse_dev(row: Row) -> dict[str, Any]:
 def parse_test(row: Row) -> dict[str, Any]:
     """Return a test question, which has no answer and no decomposition: a row of ``fanout-final-test.json``."""
     row.only("id", "question", "necessary_evidence", "categories")
-    return {**_common(row), "necessary_evidence": [_page(page) for page in row.rows("necessary_evidence")]}
+    return {
+        **_common(row),
+        "necessary_evidence": [_page(page) for page in row.rows("necessary_evidence")],
+    }
 
 
 def _common(row: Row) -> dict[str, Any]:
-    return {"id": row.get("id", str), "question": row.get("question", str), "categories": row.texts("categories")}
+    return {
+        "id": row.get("id", str),
+        "question": row.get("question", str),
+        "categories": row.texts("categories"),
+    }
 
 
 def _page(row: Row) -> dict[str, Any]:
@@ -65,7 +75,9 @@ def _page_number(row: Row, key: str) -> int | None:
     if value == TO_BE_DETERMINED:
         return None
     if isinstance(value, str) or not 0 <= value < 2**63:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer or {TO_BE_DETERMINED!r}, got {value!r:.60}")
+        raise DataError(
+            f"{row.where}, field {key!r}: expected an integer or {TO_BE_DETERMINED!r}, got {value!r:.60}"
+        )
     return int(value)
 
 
@@ -90,4 +102,6 @@ def _check_value(value: Any, where: str) -> None:
         for part, item in value.items() if isinstance(value, dict) else enumerate(value):
             _check_value(item, f"{where}[{part!r}]")
     elif value is None or (isinstance(value, float) and not math.isfinite(value)):
-        raise DataError(f"{where}: expected a string, finite number, true or false, a list or an object, got {value!r}")
+        raise DataError(
+            f"{where}: expected a string, finite number, true or false, a list or an object, got {value!r}"
+        )

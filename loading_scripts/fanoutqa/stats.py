@@ -29,7 +29,10 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
         tables.append(count_table("Sub-questions by depth", "depth", depths, ["sub-questions"]))
     categories = Counter((category, "questions") for row in rows for category in row["categories"])
     names = [name for (name, _), _ in categories.most_common()]
-    return [*tables, count_table("Questions by category", "category", categories, ["questions"], names)]
+    return [
+        *tables,
+        count_table("Questions by category", "category", categories, ["questions"], names),
+    ]
 
 
 def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
@@ -37,7 +40,9 @@ def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
     counts = [len(row["necessary_evidence"]) for row in rows]
     notes = []
     if config == "test_nov23":
-        notes.append("The corrections of 2026 removed question 36146d2306ce9ca3, so test has one question fewer.")
+        notes.append(
+            "The corrections of 2026 removed question 36146d2306ce9ca3, so test has one question fewer."
+        )
     figures = {
         "questions": len(rows),
         "pages of evidence": len(pages),
@@ -50,7 +55,9 @@ def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
     }
     published = {"questions": PUBLISHED_QUESTIONS.get(config)}
     lines = [[name, published.get(name), figure] for name, figure in figures.items()]
-    return Table(f"FanOutQA {config}: questions and evidence", ["count", "published", "here"], lines, notes)
+    return Table(
+        f"FanOutQA {config}: questions and evidence", ["count", "published", "here"], lines, notes
+    )
 
 
 def _parts(answers: Iterable[Any]) -> Iterator[tuple[str, Any]]:

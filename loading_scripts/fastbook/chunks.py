@@ -1,8 +1,9 @@
 """Chunks of the chapters, and which of them contain a question's answer components: documents and their relevance.
 
-The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). These chunks need no model and no
-download: a token is a word or a punctuation mark, between 1.2% fewer and 0.2% more tokens than with OpenAI's cl100k on
-the seven chapters. A sentence ends by the rules below or at the end of a line.
+The author of the benchmark splits with llama-index (500 tokens, 64 of overlap). These chunks need
+no model and no download: a token is a word or a punctuation mark, between 1.2% fewer and 0.2% more
+tokens than with OpenAI's cl100k on the seven chapters. A sentence ends by the rules below or at the
+end of a line.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ Unit = tuple[int, int, int]
 def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
-    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many sentences of the
-    previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter of the size); a sentence longer than
-    ``size`` is split after ``size`` tokens. Raises InputError for sizes out of range.
+    Together they contain every token. A chunk has at most ``size`` tokens and begins with as many
+    sentences of the previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter
+    of the size); a sentence longer than ``size`` is split after ``size`` tokens. Raises InputError
+    for sizes out of range.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 
@@ -60,20 +62,25 @@ def check_sizes(size: int, overlap: int | None) -> int:
         raise InputError(f"the chunk size is {size}; it must be at least 1 token")
     overlap = min(size // 4, 64) if overlap is None else overlap  # 64 in the source, for 500 tokens
     if not 0 <= overlap < size:
-        raise InputError(f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size")
+        raise InputError(
+            f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size"
+        )
     return overlap
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Return (start, end) of each sentence or line; together they are the whole text.
 
-    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows, or an abbreviation
-    or an initial precedes it; and at the end of a line, because headings, code and table rows have no full stop.
+    A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows,
+    or an abbreviation or an initial precedes it; and at the end of a line, because headings, code
+    and table rows have no full stop.
     """
     for line in LINE.finditer(text):
         start = line.start()
         for stop in STOP.finditer(text, line.start(), line.end()):
-            if not ABBREVIATION.search(text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()):
+            if not ABBREVIATION.search(
+                text, max(start, stop.start() - LONGEST_ABBREVIATION), stop.start()
+            ):
                 yield start, stop.end()
                 start = stop.end()
         if start < line.end():
@@ -88,10 +95,13 @@ def doc_id(chapter: int, position: int) -> str:
 def judgments(question: Mapping[str, Any], chunks: Sequence[str]) -> list[tuple[str, int]]:
     """Return the id and the relevance of each chunk of a question's chapter, in order.
 
-    The relevance is the number of answer components that the chunk contains, after ``ftfy.fix_text`` on both. Chunks
-    with 0 are judged too, so that a question whose components are in no chunk counts in the means of other programs.
+    The relevance is the number of answer components that the chunk contains, after
+    ``ftfy.fix_text`` on both. Chunks with 0 are judged too, so that a question whose components are
+    in no chunk counts in the means of other programs.
     """
-    components = [[repaired(context) for context in part["context"]] for part in question["answer_context"]]
+    components = [
+        [repaired(context) for context in part["context"]] for part in question["answer_context"]
+    ]
     pairs = []
     for position, chunk in enumerate(map(repaired, chunks)):
         relevance = sum(any(context in chunk for context in contexts) for contexts in components)

@@ -38,7 +38,9 @@ FEATURES: dict[str, dict[str, Any]] = {
                 **FLAGS,
             }
         ),
-        "question_context": datasets.List({"question_component": STRING, "context": datasets.List(STRING)}),
+        "question_context": datasets.List(
+            {"question_component": STRING, "context": datasets.List(STRING)}
+        ),
     },
     "corpus": {
         "chapter": INTEGER,
@@ -64,8 +66,9 @@ FEATURES: dict[str, dict[str, Any]] = {
 class Fastbook(BenchmarkBuilder):
     """Configs questions, keywords, contexts, qrels (split test), corpus and chunks (split corpus), leaderboard.
 
-    The sample has the same configs. ``id`` ("13-4": chapter and question number) joins questions with keywords, and
-    with ``query_id`` of contexts and qrels. ``chapter`` joins them with the corpus. ``doc_id`` joins qrels and chunks.
+    The sample has the same configs. ``id`` ("13-4": chapter and question number) joins questions
+    with keywords, and with ``query_id`` of contexts and qrels. ``chapter`` joins them with the
+    corpus. ``doc_id`` joins qrels and chunks.
     """
 
     BENCHMARK = "fastbook"
@@ -105,7 +108,9 @@ class Fastbook(BenchmarkBuilder):
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]
         notebooks = [open_path("fastbook", file) for file in files if file.endswith(NOTEBOOK)]
-        chunks = {chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)}
+        chunks = {
+            chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)
+        }
         for question in map(parse_question, read_questions(path)):
             for document, relevance in judgments(question, chunks[question["chapter"]]):
                 yield {"query_id": question["id"], "doc_id": document, "relevance": relevance}
@@ -113,4 +118,8 @@ class Fastbook(BenchmarkBuilder):
 
 def _chunk_rows(chapter: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for position, text in enumerate(cut(chapter["text"])):
-        yield {"doc_id": doc_id(chapter["chapter"], position), "chapter": chapter["chapter"], "text": text}
+        yield {
+            "doc_id": doc_id(chapter["chapter"], position),
+            "chapter": chapter["chapter"],
+            "text": text,
+        }

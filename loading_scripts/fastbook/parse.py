@@ -1,8 +1,9 @@
 """Rows of fastbook-benchmark's files (JSON, notebooks, CSV) as rows of the dataset, without ``datasets``.
 
-Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and an answer component
-that is one string becomes a list with one element (the source's lists have at least two). Of a notebook, the types and
-sources of the cells are kept; outputs, execution counts, attachments and metadata are not.
+Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and
+an answer component that is one string becomes a list with one element (the source's lists have at
+least two). Of a notebook, the types and sources of the cells are kept; outputs, execution counts,
+attachments and metadata are not.
 """
 
 from __future__ import annotations
@@ -31,11 +32,17 @@ _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 def parse_question(row: Row) -> dict[str, Any]:
     """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
-    The id is "chapter-question_number"; the other fields are the source's. In answer_context, the flags are booleans
-    and answer_component is a list of strings. Raises DataError that names file, row and field.
+    The id is "chapter-question_number"; the other fields are the source's. In answer_context, the
+    flags are booleans and answer_component is a list of strings. Raises DataError that names file,
+    row and field.
     """
     row.only(
-        "chapter", "question_number", "question_text", "gold_standard_answer", "answer_context", "question_context"
+        "chapter",
+        "question_number",
+        "question_text",
+        "gold_standard_answer",
+        "answer_context",
+        "question_context",
     )
     chapter, number = _number(row, "chapter"), _number(row, "question_number")
     return {
@@ -50,9 +57,14 @@ def parse_question(row: Row) -> dict[str, Any]:
 
 
 def parse_contexts(row: Row) -> list[dict[str, Any]]:
-    """Return the relevant passages of a question, in order; indexes count from 0. A component may have none."""
+    """Return the relevant passages of a question, in order; indexes count from 0.
+
+    A component may have none.
+    """
     question = parse_question(row)
-    numbers = {"query_id": question["id"]} | {key: question[key] for key in ("chapter", "question_number")}
+    numbers = {"query_id": question["id"]} | {
+        key: question[key] for key in ("chapter", "question_number")
+    }
     return [
         {**numbers, "component_index": i, "context_index": j, "context": context}
         | {key: component[key] for key in ("explicit_context", "extraneous_answer")}
@@ -64,14 +76,18 @@ def parse_contexts(row: Row) -> list[dict[str, Any]]:
 def read_chapter(path: Path) -> dict[str, Any]:
     """Return a chapter: a notebook of nbformat 4; the leading digits of its file name are the chapter's number.
 
-    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text. ``cells`` are all
-    cells, including the questionnaire, with position (from 0), cell_type and source. Raises DataError that names file
-    and field.
+    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text.
+    ``cells`` are all cells, including the questionnaire, with position (from 0), cell_type and
+    source. Raises DataError that names file and field.
     """
-    notebook = Row.of(read_json(path), str(path)).only("cells", "metadata", "nbformat", "nbformat_minor")
+    notebook = Row.of(read_json(path), str(path)).only(
+        "cells", "metadata", "nbformat", "nbformat_minor"
+    )
     name = _FILE_NAME.fullmatch(path.name)
     if not name:
-        raise DataError(f"{notebook.where}: expected a name with the chapter's number, such as 01_intro.ipynb")
+        raise DataError(
+            f"{notebook.where}: expected a name with the chapter's number, such as 01_intro.ipynb"
+        )
     cells = [_cell(row, position) for position, row in enumerate(notebook.rows("cells"))]
     return {
         "chapter": int(name[1]),
@@ -87,7 +103,9 @@ def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
 
     The text ends before the first markdown cell that contains "## Questionnaire".
     """
-    before = takewhile(lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells)
+    before = takewhile(
+        lambda cell: cell["cell_type"] != "markdown" or QUESTIONNAIRE not in cell["source"], cells
+    )
     return "".join(f"{cell['source']}\n" for cell in before if cell["cell_type"] != "raw")
 
 
@@ -101,7 +119,9 @@ def _component(row: Row) -> dict[str, Any]:
     answer = row.get("answer_component", str, list)
     if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
         # It could not be distinguished from a component that is one string.
-        raise DataError(f"{row.where}, field 'answer_component': expected a string or a list of at least two strings")
+        raise DataError(
+            f"{row.where}, field 'answer_component': expected a string or a list of at least two strings"
+        )
     return {
         "answer_component": [answer] if isinstance(answer, str) else list(answer),
         "scoring_type": row.get("scoring_type", str),
@@ -112,23 +132,33 @@ def _component(row: Row) -> dict[str, Any]:
 
 def _question_context(row: Row) -> dict[str, Any]:
     row.only("question_component", "context")
-    return {"question_component": row.get("question_component", str), "context": row.texts("context")}
+    return {
+        "question_component": row.get("question_component", str),
+        "context": row.texts("context"),
+    }
 
 
 def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
     value = row.get(key, kind)
     number = value if isinstance(value, int) else int(value) if _INTEGER.fullmatch(value) else -1
     if not 0 <= number <= _LARGEST:
-        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}")
+        raise DataError(
+            f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}"
+        )
     return number
 
 
 def _cell(row: Row, position: int) -> dict[str, Any]:
     row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
-    source = row.get("source", str, list)  # nbformat's two forms: a string, or a list of lines with line endings
+    # nbformat's two forms: a string, or a list of lines with line endings
+    source = row.get("source", str, list)
     if isinstance(source, list):
         source = "".join(row.texts("source"))
-    return {"position": position, "cell_type": row.one_of("cell_type", CELL_TYPES), "source": source}
+    return {
+        "position": position,
+        "cell_type": row.one_of("cell_type", CELL_TYPES),
+        "source": source,
+    }
 
 
 def _title(cells: list[dict[str, Any]], where: str) -> str:
@@ -137,7 +167,9 @@ def _title(cells: list[dict[str, Any]], where: str) -> str:
             for line in cell["source"].split("\n"):
                 if line.startswith("# "):
                     return str(line[2:].strip())
-    raise DataError(f"{where}, field 'cells': expected a markdown cell with the chapter's title, such as '# Tides'")
+    raise DataError(
+        f"{where}, field 'cells': expected a markdown cell with the chapter's title, such as '# Tides'"
+    )
 
 
 def _keywords(row: Row) -> dict[str, Any]:
@@ -152,8 +184,13 @@ def _keywords(row: Row) -> dict[str, Any]:
 
 
 def read_questions(path: Path) -> Iterator[Row]:
-    """Yield the questions of a ``fastbook-benchmark.json``; ``where`` counts them from 0. Raises DataError."""
-    for i, value in enumerate(Row.of(read_json(path), str(path)).only("questions").get("questions", list)):
+    """Yield the questions of a ``fastbook-benchmark.json``; ``where`` counts them from 0.
+
+    Raises DataError.
+    """
+    for i, value in enumerate(
+        Row.of(read_json(path), str(path)).only("questions").get("questions", list)
+    ):
         yield Row.of(value, f"{path}, row {i}")
 
 
@@ -170,7 +207,9 @@ def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
     names = ", ".join(KEYWORD_COLUMNS)
     try:
         if reader.fieldnames != list(KEYWORD_COLUMNS):
-            raise DataError(f"{path}, line 1: expected the columns {names}, got {str(reader.fieldnames)[:120]}")
+            raise DataError(
+                f"{path}, line 1: expected the columns {names}, got {str(reader.fieldnames)[:120]}"
+            )
         for fields in reader:
             where = f"{path}, line {reader.line_num}"
             if None in fields or None in fields.values():  # too many, or too few

@@ -12,11 +12,15 @@ Count = Callable[[Mapping[str, Any]], int]
 
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
 ALL = "all"
-# By config and title: what a row counts, and the published numbers by chapter (the tables of the source's README).
+# By config and title: what a row counts, and the published numbers by chapter (the tables of the
+# source's README).
 FIGURES: dict[str, dict[str, tuple[Count, tuple[int, ...]]]] = {
     "questions": {
         "Questions by chapter": (lambda row: 1, (30, 26, 31, 23, 27, 20, 34)),
-        "Answer components by chapter": (lambda row: len(row["answer_context"]), (78, 58, 73, 31, 48, 27, 42)),
+        "Answer components by chapter": (
+            lambda row: len(row["answer_context"]),
+            (78, 58, 73, 31, 48, 27, 42),
+        ),
         "Answer components without context by chapter": (
             lambda row: sum(not part["context"] for part in row["answer_context"]),
             (8, 5, 8, 1, 1, 1, 1),
@@ -68,9 +72,13 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     if kind == "questions":
         questions, components = tables[:2]
         pairs = zip(questions.rows, components.rows, strict=True)
-        means = {row[0]: round(row_of_parts[2] / row[2], 1) for row, row_of_parts in pairs if row[2]}
+        means = {
+            row[0]: round(row_of_parts[2] / row[2], 1) for row, row_of_parts in pairs if row[2]
+        }
         published = {} if config == "sample" else PUBLISHED_MEANS
-        tables.insert(2, _by_chapter("Answer components per question, mean by chapter", means, published))
+        tables.insert(
+            2, _by_chapter("Answer components per question, mean by chapter", means, published)
+        )
     return tables
 
 

@@ -24,7 +24,8 @@ RESPONSES = {
 class FELM(BenchmarkBuilder):
     """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard; split test.
 
-    ``segmented_response``, ``labels`` and ``comment`` are aligned lists; ``type`` is aligned with them or empty.
+    ``segmented_response``, ``labels`` and ``comment`` are aligned lists; ``type`` is aligned with
+    them or empty.
     """
 
     BENCHMARK = "felm"

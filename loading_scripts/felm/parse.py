@@ -1,8 +1,9 @@
 """Rows of FELM's file as rows of the dataset, and back. This module does not import ``datasets``, which is slow.
 
-The source writes missing values in several ways: NaN for a response, an empty string or an empty list instead of a
-list. Which of them it writes follows from the rest of the row, so the dataset can have lists throughout without loss:
-``parse_row`` rejects a row that breaks one of these rules, and ``to_source`` uses them to convert rows back.
+The source writes missing values in several ways: NaN for a response, an empty string or an empty
+list instead of a list. Which of them it writes follows from the rest of the row, so the dataset can
+have lists throughout without loss: ``parse_row`` rejects a row that breaks one of these rules, and
+``to_source`` uses them to convert rows back.
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
@@ -29,7 +30,10 @@ FIELDS = (
 
 
 def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
-    """Return the rows of a config's file as rows of the dataset, in order. Raises DataError as ``parse_row``."""
+    """Return the rows of a config's file as rows of the dataset, in order.
+
+    Raises DataError as ``parse_row``.
+    """
     rows = map(parse_row, read_json_lines(path))
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
 
@@ -37,10 +41,10 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
 def parse_row(row: Row) -> dict[str, Any]:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
-    ``id`` equals ``index``. The other fields are the source's:
-    ``response`` is a string or None; ``segmented_response``, ``labels`` (true = factual)
-    and ``comment`` are lists of one length; ``type`` is a list of that length or empty; ``ref`` and ``ref_contents``
-    are lists, not always of one length. Raises DataError that names file, line and field.
+    ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None;
+    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of one length;
+    ``type`` is a list of that length or empty; ``ref`` and ``ref_contents`` are lists, not always
+    of one length. Raises DataError that names file, line and field.
     """
     row.only(*FIELDS)
     segments = row.texts("segmented_response")
@@ -80,7 +84,9 @@ def _response(row: Row) -> str | None:
     if isinstance(response, str):
         return response
     if not math.isnan(response):
-        raise DataError(f"{row.where}, field 'response': expected string or NaN, got number {response!r}")
+        raise DataError(
+            f"{row.where}, field 'response': expected string or NaN, got number {response!r}"
+        )
     return None
 
 
@@ -88,7 +94,9 @@ def _labels(row: Row) -> list[bool]:
     labels = row.get("labels", list)
     for i, label in enumerate(labels):
         if not isinstance(label, bool):
-            raise DataError(f"{row.where}, field 'labels'[{i}]: expected true or false, got {label!r:.60}")
+            raise DataError(
+                f"{row.where}, field 'labels'[{i}]: expected true or false, got {label!r:.60}"
+            )
     return list(labels)
 
 
@@ -98,7 +106,9 @@ def _types(row: Row, segments: list[str]) -> list[str | None]:
         # A list or an object cannot be compared with the allowed values.
         if not isinstance(name, str | None) or name not in ERROR_TYPES:
             allowed = ", ".join("null" if kind is None else repr(kind) for kind in ERROR_TYPES)
-            raise DataError(f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}")
+            raise DataError(
+                f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}"
+            )
     return _aligned(row, "type", list(types), segments) if types else []
 
 
@@ -114,6 +124,12 @@ def _no_list(row: Row, key: str) -> list[Any]:
     """Return an empty list for the empty string that the source has instead of the list ``key``."""
     text = row.get(key, str)
     if text:
-        why = f"the domain is {TEXT_FOR_LIST!r}" if key != "ref_contents" else "the row has no references"
-        raise DataError(f"{row.where}, field {key!r}: expected an empty string, because {why}, got {text!r:.60}")
+        why = (
+            f"the domain is {TEXT_FOR_LIST!r}"
+            if key != "ref_contents"
+            else "the row has no references"
+        )
+        raise DataError(
+            f"{row.where}, field {key!r}: expected an empty string, because {why}, got {text!r:.60}"
+        )
     return []

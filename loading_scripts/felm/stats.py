@@ -22,7 +22,11 @@ PUBLISHED = {
 }
 PUBLISHED_RESPONSES = 847
 NO_TYPES = "(no list of types)"
-TYPES = [f"{kind}, {label}" for kind in (*map(repr, ERROR_TYPES), NO_TYPES) for label in ("true", "error")]
+TYPES = [
+    f"{kind}, {label}"
+    for kind in (*map(repr, ERROR_TYPES), NO_TYPES)
+    for label in ("true", "error")
+]
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
@@ -44,18 +48,30 @@ def _figures(row: Mapping[str, Any]) -> Iterator[str]:
     yield from ("responses", "all segments true" if all(row["labels"]) else "with an error")
     types = [repr(kind) for kind in row["type"]] or [NO_TYPES] * len(row["labels"])
     for label, kind in zip(row["labels"], types, strict=True):
-        yield from ("segments", "true" if label else "errors", f"{kind}, {'true' if label else 'error'}")
+        yield from (
+            "segments",
+            "true" if label else "errors",
+            f"{kind}, {'true' if label else 'error'}",
+        )
 
 
 def _segments(counts: Counter[tuple[str, str]], domains: list[str], config: str) -> Table:
     names = ("responses", *SEGMENTS)
     rows, differing = [], []
     for domain in domains if len(domains) == 1 else [*domains, ALL]:
-        figures = [sum(counts[name, part] for part in (domains if domain == ALL else [domain])) for name in names]
-        published: list[int | None] = [PUBLISHED_RESPONSES if domain == ALL else None, *PUBLISHED[domain]]
+        figures = [
+            sum(counts[name, part] for part in (domains if domain == ALL else [domain]))
+            for name in names
+        ]
+        published: list[int | None] = [
+            PUBLISHED_RESPONSES if domain == ALL else None,
+            *PUBLISHED[domain],
+        ]
         if config == "sample":
             published = [None] * len(names)
-        rows.append([domain, *(cell for pair in zip(figures, published, strict=True) for cell in pair)])
+        rows.append(
+            [domain, *(cell for pair in zip(figures, published, strict=True) for cell in pair)]
+        )
         if figures[1:] != published[1:] and config != "sample":
             differing.append(domain)
     columns = [cell for name in names for cell in (name, f"{name} (published)")]

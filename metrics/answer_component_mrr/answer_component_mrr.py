@@ -11,26 +11,32 @@ from qabench.benchmarks.fastbook.answer_components import answer_component_score
 
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):
-    """Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of the question's answer
-    have been retrieved; 0 if one of them is not in the first k passages. A component is retrieved by a passage that
-    contains one of its contexts. A fraction; equal to the official score of fastbook-benchmark to the last digit.
+    """Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of
+    the question's answer have been retrieved; 0 if one of them is not in the first k passages. A
+    component is retrieved by a passage that contains one of its contexts. A fraction; equal to the
+    official score of fastbook-benchmark to the last digit.
 
     Args:
-        predictions: for each question the list of its passages (strings), best first; None if nothing was retrieved.
-        references: the dataset's `answer_context` column: for each question the list of its components, dicts with
-            `context` (list of strings), `explicit_context` and `extraneous_answer` (booleans); or the same as JSON.
+        predictions: for each question the list of its passages (strings), best first; None if
+            nothing was retrieved.
+        references: the dataset's `answer_context` column: for each question the list of its
+            components, dicts with `context` (list of strings), `explicit_context` and
+            `extraneous_answer` (booleans); or the same as JSON.
         k: the cutoff, or a list of cutoffs; 10 by default.
-        skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
+        skip_empty_contexts: unofficial: leave out components without context, which no system can
+            retrieve.
         skip_extraneous: unofficial: leave out components that go beyond the question.
         explicit_only: unofficial: leave out components that their contexts only imply.
         per_question: also return each question's score.
     Returns:
         mrr@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions without any component left by the options; they are not in the means.
-        per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input; None: skipped.
+        skipped: the number of questions without any component left by the options; they are not in
+            the means.
+        per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input;
+            None: skipped.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, an item of another shape, k not a
-        positive integer.
+        InputError (a ValueError): nothing to score, lists of different lengths, an item of another
+            shape, k not a positive integer.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("answer_component_mrr")

@@ -11,26 +11,30 @@ from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
 
 
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
-    """AutoAIS: the share of claims, among those that experts found fully supported by their evidence, that an
-    entailment model also finds supported. It is averaged over answers (macro) and over claims (micro), with and without
-    answers that abstain, overall and by system, as ExpertQA reports it.
+    """AutoAIS: the share of claims, among those that experts found fully supported by their
+    evidence, that an entailment model also finds supported. It is averaged over answers (macro) and
+    over claims (micro), with and without answers that abstain, overall and by system, as ExpertQA
+    reports it.
 
     Args:
-        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the
-            config `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no
-            labels.
-        references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-        on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or "exclude".
+        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
+            claims, as in the config `autoais`; or a list of labels, one per claim, over all answers
+            of the row; or None if it has no labels.
+        references: rows of the dataset with `answers`, whose claims have evidence, support and
+            worthiness.
+        on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or
+            "exclude".
         per_question: also return the scores of each answer.
     Returns:
-        macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None if no claim counts.
-        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled: counts.
+        macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None
+        if no claim counts. answers, abstaining_answers, claims, claims_without_evidence,
+        counted_claims, unlabeled: counts.
         by_system: the same for each system, which is what the official script prints.
-        per_question: with per_question=True, for each row a list of {"system", "autoais", "counted_claims",
-            "abstains"}, one per answer.
+        per_question: with per_question=True, for each row a list of {"system", "autoais",
+            "counted_claims", "abstains"}, one per answer.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another
-        format, no label at all, an unknown option.
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
+            label in another format, no label at all, an unknown option.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_autoais")
@@ -45,11 +49,19 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(
-        self, predictions: list[Any], references: list[Any], on_unlabeled: str = "N", per_question: bool = False
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        on_unlabeled: str = "N",
+        per_question: bool = False,
     ) -> dict[str, Any]:
         score = autoais(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given")
+        result |= self.provenance(
+            scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
+        )
         if per_question:
-            result["per_question"] = [[answer.as_dict() for answer in row] for row in score.per_question]
+            result["per_question"] = [
+                [answer.as_dict() for answer in row] for row in score.per_question
+            ]
         return result

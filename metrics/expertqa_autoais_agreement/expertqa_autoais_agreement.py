@@ -11,30 +11,33 @@ from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, sco
 
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
-    """Agreement of AutoAIS labels with experts: a model's label Y against the experts' support Complete, on the claims
-    that need a citation; as accuracy, and precision, recall and F1 of both classes, overall and by system.
+    """Agreement of AutoAIS labels with experts: a model's label Y against the experts' support
+    Complete, on the claims that need a citation; as accuracy, and precision, recall and F1 of both
+    classes, overall and by system.
 
     Args:
-        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its claims, as in the
-            config `autoais`; or a list of labels, one per claim, over all answers of the row; or None if it has no
-            labels.
-        references: rows of the dataset with `answers`, whose claims have evidence, support and worthiness.
-        on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or "exclude". A claim without
-            evidence is always N.
+        predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
+            claims, as in the config `autoais`; or a list of labels, one per claim, over all answers
+            of the row; or None if it has no labels.
+        references: rows of the dataset with `answers`, whose claims have evidence, support and
+            worthiness.
+        on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or
+            "exclude". A claim without evidence is always N.
         per_question: also return the two verdicts on each claim.
     Returns:
-        accuracy: float in [0, 1]; None if no claim counts.
-        complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
-            script prints 0).
+        accuracy: float in [0, 1]; None if no claim counts. complete, not_complete: {"precision",
+            "recall", "f1", "support"} of each class; None if undefined (the official script prints
+            0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason.
         tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
         unlabeled: the number of claims with evidence and without a label.
         by_system: the same for each system.
-        per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
+        per_question: with per_question=True, for each row a list of {"predicted", "gold",
+            "skipped"}, one per claim.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or label in another
-        format, no label at all, an unknown option.
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
+            label in another format, no label at all, an unknown option.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_autoais_agreement")
@@ -52,11 +55,19 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(
-        self, predictions: list[Any], references: list[Any], on_unlabeled: str = "N", per_question: bool = False
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        on_unlabeled: str = "N",
+        per_question: bool = False,
     ) -> dict[str, Any]:
         score = autoais_agreement(references, predictions, on_unlabeled=on_unlabeled)
         result = score.as_dict()
-        result |= self.provenance(scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given")
+        result |= self.provenance(
+            scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
+        )
         if per_question:
-            result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
+            result["per_question"] = [
+                [claim.as_dict() for claim in row] for row in score.per_question
+            ]
         return result

@@ -12,29 +12,32 @@ from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_a
 
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
-    """Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against the labels Definitely
-    correct and Probably correct; as accuracy, micro F1, and precision, recall and F1 of both classes, overall and by
-    system.
+    """Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against
+    the labels Definitely correct and Probably correct; as accuracy, micro F1, and precision, recall
+    and F1 of both classes, overall and by system.
 
     Args:
-        predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None) in its claims, as in
-            the config `factscores`; or a list of scores, one per claim, over all answers of the row; or None if it has
-            none.
-        references: rows of the dataset with `answers`, whose claims have claim_string and correctness.
+        predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None)
+            in its claims, as in the config `factscores`; or a list of scores, one per claim, over
+            all answers of the row; or None if it has none.
+        references: rows of the dataset with `answers`, whose claims have claim_string and
+            correctness.
         per_question: also return the two verdicts on each claim.
     Returns:
         accuracy: float in [0, 1]; None if no claim counts.
-        micro_f1: the same number, as the official script prints it.
-        correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
+        micro_f1: the same number, as the official script prints it. correct, not_correct:
+            {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
             script prints 0).
         claims: the number of counted claims.
-        skipped: the number of claims that are not counted, by reason: claims of abstaining answers, claims without
-            correctness, claims without a fact score, and void claims (such as greetings).
+        skipped: the number of claims that are not counted, by reason: claims of abstaining answers,
+            claims without correctness, claims without a fact score, and void claims (such as
+            greetings).
         by_system: the same for each system.
-        per_question: with per_question=True, for each row a list of {"predicted", "gold", "skipped"}, one per claim.
+        per_question: with per_question=True, for each row a list of {"predicted", "gold",
+            "skipped"}, one per claim.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or score in another
-        format, no score at all.
+        InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
+            score in another format, no score at all.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_factscore_agreement")
@@ -52,10 +55,16 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def score(self, predictions: list[Any], references: list[Any], per_question: bool = False) -> dict[str, Any]:
+    def score(
+        self, predictions: list[Any], references: list[Any], per_question: bool = False
+    ) -> dict[str, Any]:
         score = factscore_agreement(references, predictions)
         result = score.as_dict()
-        result |= self.provenance(scored_part(references, FIELDS), threshold=THRESHOLD, fact_scores="given")
+        result |= self.provenance(
+            scored_part(references, FIELDS), threshold=THRESHOLD, fact_scores="given"
+        )
         if per_question:
-            result["per_question"] = [[claim.as_dict() for claim in row] for row in score.per_question]
+            result["per_question"] = [
+                [claim.as_dict() for claim in row] for row in score.per_question
+            ]
         return result

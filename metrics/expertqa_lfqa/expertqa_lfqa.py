@@ -11,24 +11,29 @@ from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
 
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
-    """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's revised answers: the
-    scores of the metric "rouge" of evaluate with its defaults, which ExpertQA uses, with a fixed seed.
+    """ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum F-measures of long-form answers against ExpertQA's
+    revised answers: the scores of the metric "rouge" of evaluate with its defaults, which ExpertQA
+    uses, with a fixed seed.
 
     Args:
-        predictions: the answers, one string per question; None for an unanswered question, which scores 0.
+        predictions: the answers, one string per question; None for an unanswered question, which
+            scores 0.
         references: the `answer` column of config lfqa_random or lfqa_domain: strings.
-        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast one if installed).
+        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast
+            one if installed).
         seed: the seed of the bootstrap.
         per_question: also return the F-measures of each question.
     Returns:
-        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples of the mean.
+        rouge1, rouge2, rougeL, rougeLsum: floats in [0, 1]: the median over 1,000 bootstrap samples
+        of the mean.
         mean: the means by type, which do not depend on the seed.
         interval: the 95% interval [low, high] by type.
         unanswered: the number of predictions that are None.
-        per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"} in the input's
-            order.
+        per_question: with per_question=True, a list of {"rouge1", "rouge2", "rougeL", "rougeLsum"}
+            in the input's order.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, an item that is not a string.
+        InputError (a ValueError): nothing to score, lists of different lengths, an item that is not
+            a string.
         MissingExtra: the backend is not installed.
     Examples:
         >>> import qabench

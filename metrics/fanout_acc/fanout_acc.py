@@ -13,25 +13,28 @@ from qabench.text.normalize import NormalizedTextCache
 
 
 class FanoutAcc(MetricModule, evaluate.Metric):
-    """Loose accuracy: the mean share of a reference's strings (keys and values, items, or the single value) that occur
-    in the answer, both normalized. Strict accuracy: the share of questions with all strings found. Both are fractions,
-    equal to those of the official FanOutQA scorer to the last digit if its lemmatizer is used.
+    """Loose accuracy: the mean share of a reference's strings (keys and values, items, or the
+    single value) that occur in the answer, both normalized. Strict accuracy: the share of questions
+    with all strings found. Both are fractions, equal to those of the official FanOutQA scorer to
+    the last digit if its lemmatizer is used.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered question, which scores
+        predictions: a list with the text of the answer to each question; None for an unanswered
+            question, which scores
             0.
-        references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-            float, bool.
-        lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning), "spacy", "simplemma",
-            or an object; only spaCy's en_core_web_sm gives official scores.
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects:
+            dict, list, str, int, float, bool.
+        lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning),
+            "spacy", "simplemma", or an object; only spaCy's en_core_web_sm gives official scores.
         per_question: also return each question's score and the strings that were not found.
     Returns:
         loose: float, at most 1.
         strict: float in [0, 1].
-        per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order of the input.
+        per_question: with per_question=True, a list of {"loose", "strict", "missing"} in the order
+            of the input.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
-        empty list or dict.
+        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
+            or contains an empty list or dict.
         MissingExtra: lemmatizer="spacy" without spaCy or its model.
     Examples:
         >>> import qabench
@@ -49,7 +52,11 @@ class FanoutAcc(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def score(
-        self, predictions: list[Any], references: list[Any], lemmatizer: Any = "auto", per_question: bool = False
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        lemmatizer: Any = "auto",
+        per_question: bool = False,
     ) -> dict[str, Any]:
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
         score = accuracy(references, predictions, normalizer.batch)

@@ -11,13 +11,14 @@ from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
 
 
 class FanoutEvidence(MetricModule, evaluate.Metric):
-    """Recall: the mean share of a question's necessary Wikipedia pages that a system read or retrieved. Precision: the
-    mean share of the pages read that are necessary. FanOutQA names the necessary pages; its authors report no such
-    score.
+    """Recall: the mean share of a question's necessary Wikipedia pages that a system read or
+    retrieved. Precision: the mean share of the pages read that are necessary. FanOutQA names the
+    necessary pages; its authors report no such score.
 
     Args:
-        predictions: a list with the pages read for each question: titles, URLs, page ids, or objects with "title",
-            "url" and "pageid"; None for a question without a search. A page that was read several times counts once.
+        predictions: a list with the pages read for each question: titles, URLs, page ids, or
+            objects with "title", "url" and "pageid"; None for a question without a search. A page
+            that was read several times counts once.
         references: the dataset's `necessary_evidence` column: a list of pages for each question.
         k: count only the first k different pages of a question, for rankings; None for all.
         per_question: also return each question's scores.
@@ -25,11 +26,11 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         recall: float in [0, 1], the mean over all questions; 0 for a question without pages.
         precision: float in [0, 1], the mean over the questions with pages; None if there are none.
         without_pages: the number of questions without pages, which have no precision.
-        per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last are the necessary
-            pages that were not read.
+        per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last
+            are the necessary pages that were not read.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a question without necessary pages, or
-        something that does not identify a page.
+        InputError (a ValueError): nothing to score, lists of different lengths, a question without
+            necessary pages, or something that does not identify a page.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_evidence")
@@ -45,7 +46,11 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/zhudotexe/fanoutqa")
 
     def score(
-        self, predictions: list[Any], references: list[Any], k: int | None = None, per_question: bool = False
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        k: int | None = None,
+        per_question: bool = False,
     ) -> dict[str, Any]:
         scores = evidence_scores(references, predictions, k)
         precisions = [score.precision for score in scores if score.precision is not None]

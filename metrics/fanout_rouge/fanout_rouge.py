@@ -12,21 +12,24 @@ from qabench.text.rouge import rouge
 
 
 class FanoutRouge(MetricModule, evaluate.Metric):
-    """Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against reference answers written as
-    text, with the Porter stemmer; equal to those of the official FanOutQA scorer to the last digit.
+    """Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against
+    reference answers written as text, with the Porter stemmer; equal to those of the official
+    FanOutQA scorer to the last digit.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered question, which scores
+        predictions: a list with the text of the answer to each question; None for an unanswered
+            question, which scores
             0.
-        references: the dataset's `answer` column (JSON text), or the answers as Python objects: dict, list, str, int,
-            float, bool. A list is compared as its items, one per line; a dict as lines "key - value"; a bool as yes or
-            no.
-        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the fast one if
-            installed).
+        references: the dataset's `answer` column (JSON text), or the answers as Python objects:
+            dict, list, str, int, float, bool. A list is compared as its items, one per line; a dict
+            as lines "key - value"; a bool as yes or no.
+        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the
+            fast one if installed).
         per_question: also return each question's scores.
     Returns:
         rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
-        per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the input.
+        per_question: with per_question=True, a list of {"rouge1": {...}, ...} in the order of the
+            input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.
         MissingExtra: the backend is not installed.
@@ -39,7 +42,10 @@ class FanoutRouge(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
-    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
+    URLS = (
+        "https://arxiv.org/abs/2402.14116",
+        "https://github.com/google-research/google-research",
+    )
     CITATION = """
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
@@ -51,13 +57,18 @@ class FanoutRouge(MetricModule, evaluate.Metric):
 """
 
     def score(
-        self, predictions: list[Any], references: list[Any], backend: str = "auto", per_question: bool = False
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        backend: str = "auto",
+        per_question: bool = False,
     ) -> dict[str, Any]:
         score = rouge(references, predictions, backend)
         result: dict[str, Any] = score.as_dict()
         result |= self.provenance(references, rouge=score.backend, stemmer="porter")
         if per_question:
             result["per_question"] = [
-                {kind: asdict(prf) for kind, prf in question.items()} for question in score.per_question
+                {kind: asdict(prf) for kind, prf in question.items()}
+                for question in score.per_question
             ]
         return result

@@ -16,28 +16,37 @@ from qabench.text.normalize import NormalizedTextCache
 
 
 class Fanoutqa(MetricModule, evaluate.Metric):
-    """All of FanOutQA's scores in one call, in the shape of the official result: loose and strict accuracy, ROUGE,
-    BLEURT and the factuality judge. A score that is not available is absent, and the result says why.
+    """All of FanOutQA's scores in one call, in the shape of the official result: loose and strict
+    accuracy, ROUGE, BLEURT and the factuality judge. A score that is not available is absent, and
+    the result says why.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered question.
+        predictions: a list with the text of the answer to each question; None for an unanswered
+            question.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
         questions: the text of each question, for the judge; without them there is no judge score.
         ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
-        lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric fanout_acc.
-        bleurt: a function (references, candidates) -> scores, two lists of strings to one float for each pair.
-        judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the metric fanout_judge), or
-            False to leave the judge out. No call is made unless there are questions and a key.
+        lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric
+            fanout_acc.
+        bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
+            each pair.
+        judge: a dict with the judge's options (model, base_url, api_key, prompt, ...; see the
+            metric fanout_judge), or False to leave the judge out. No call is made unless there are
+            questions and a key.
         per_question: also return each question's scores, as `raw`.
     Returns:
-        acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2", "rougeL"}.
-        bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric fanout_judge.
+        acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2",
+            "rougeL"}.
+        bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric
+            fanout_judge.
         absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"}; None for absent scores.
+        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"};
+            None for absent scores.
     Raises:
-        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is or contains an
-        empty list or dict, an option that cannot be used. MissingExtra: a backend that was asked for is not installed.
+        InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
+            or contains an empty list or dict, an option that cannot be used. MissingExtra: a
+            backend that was asked for is not installed.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanoutqa")
@@ -63,17 +72,25 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         if ids is not None and len(ids) != len(references):
-            raise InputError(f"{len(ids)} ids for {len(references)} questions; give one for each, or none")
+            raise InputError(
+                f"{len(ids)} ids for {len(references)} questions; give one for each, or none"
+            )
         judging = None if judge is False or questions is None else judge_from(judge)
-        scorers = Scorers(Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, judging)
+        scorers = Scorers(
+            Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, judging
+        )
         scores = score_answers(list(questions or []), references, predictions, scorers, {})
         result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
         if scores.judged:
             judged = scores.judged.as_dict(ids)
-            result["judge"] = {name: value for name, value in judged.items() if name not in ("gpt", "absent")}
+            result["judge"] = {
+                name: value for name, value in judged.items() if name not in ("gpt", "absent")
+            }
         if per_question:
             result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(scores.rows)]
-        fields: dict[str, object] = {} if judging is None else {"questions": digest(list(questions or []))}
+        fields: dict[str, object] = (
+            {} if judging is None else {"questions": digest(list(questions or []))}
+        )
         for line in scores.signatures.values():
             fields |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
         result |= self.provenance(references, **fields)
@@ -88,7 +105,9 @@ def _absent(scores: Scores, questions: Any, judge: Any, bleurt: Any) -> dict[str
     elif questions is None:
         absent["gpt"] = "the judge needs the questions: give questions=[...]"
     if bleurt is None:
-        absent["bleurt"] = "no BLEURT scorer was given: bleurt=..., a function (references, candidates) -> scores"
+        absent["bleurt"] = (
+            "no BLEURT scorer was given: bleurt=..., a function (references, candidates) -> scores"
+        )
     return absent
 
 

@@ -13,7 +13,9 @@ from qabench.evaluation import Evaluation
 PAPER = "https://arxiv.org/abs/2309.07852"
 
 
-def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dict[str, Any] | None = None) -> Path:
+def write_card(
+    folder: Path, evaluation: Evaluation | None = None, decoding: dict[str, Any] | None = None
+) -> Path:
     """Write ``README.md`` into the output folder of ``train.py``.
 
     Args:
@@ -22,7 +24,9 @@ def write_card(folder: Path, evaluation: Evaluation | None = None, decoding: dic
         decoding: how the answers were generated.
     """
     record = read_record(folder)
-    card = ModelCard(f"---\n{_data(folder, record, evaluation).to_yaml()}\n---\n\n{_text(folder, record)}")
+    card = ModelCard(
+        f"---\n{_data(folder, record, evaluation).to_yaml()}\n---\n\n{_text(folder, record)}"
+    )
     if evaluation is not None:
         card.text += _scores(evaluation, decoding or {})
     path = folder / "README.md"
@@ -35,7 +39,9 @@ def scores_table(evaluation: Evaluation) -> str:
     lines = ["| score | value | 95% interval | n | not official because |", "|---|--:|--:|--:|---|"]
     for name, score in evaluation.scores().items():
         deviations = "; ".join(evaluation.deviations(score)) or "it is official"
-        lines.append(f"| {name} | {score.interval.mean:.4f} | {score.interval.bounds()} | {score.n} | {deviations} |")
+        lines.append(
+            f"| {name} | {score.interval.mean:.4f} | {score.interval.bounds()} | {score.n} | {deviations} |"
+        )
     return "\n".join(lines)
 
 
@@ -115,7 +121,9 @@ def _data_text(data: dict[str, Any]) -> str:
 
 
 def _prompt_text(prompt: dict[str, Any]) -> str:
-    messages = [f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]]
+    messages = [
+        f"{role}:\n\n```text\n{prompt[role]}\n```" for role in ("system", "user") if prompt[role]
+    ]
     return "\n\n" + "\n\n".join(messages) if messages else ""
 
 

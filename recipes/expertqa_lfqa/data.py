@@ -28,13 +28,17 @@ def load_rows(recipe: Recipe, split: str, file: str | None = None) -> Any:
         SourceError: the data is not available.
     """
     if file is not None:
-        rows = qabench.load_dataset("expertqa", recipe.dataset_config, split=split, data_files={split: Path(file)})
+        rows = qabench.load_dataset(
+            "expertqa", recipe.dataset_config, split=split, data_files={split: Path(file)}
+        )
         return rows.select_columns(COLUMNS)
     try:
         rows = datasets.load_dataset(recipe.dataset, recipe.dataset_config, split=split)
     except (OSError, ValueError) as error:  # not on the Hub, no network, or not in the cache
         if recipe.dataset.removeprefix("qabench/") != "expertqa":
-            raise InputError(f"cannot load {recipe.dataset} {recipe.dataset_config}: {error}") from error
+            raise InputError(
+                f"cannot load {recipe.dataset} {recipe.dataset_config}: {error}"
+            ) from error
         rows = qabench.load_dataset("expertqa", recipe.dataset_config, split=split)
     return rows.select_columns(COLUMNS)
 
@@ -43,5 +47,9 @@ def digest_of(rows: Any) -> str:
     """Twelve hex digits of the SHA-256 of all rows, in order."""
     total = hashlib.sha256()
     for row in rows:
-        total.update(json.dumps([row[name] for name in COLUMNS], ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        total.update(
+            json.dumps([row[name] for name in COLUMNS], ensure_ascii=False).encode(
+                "utf-8", "surrogatepass"
+            )
+        )
     return total.hexdigest()[:12]

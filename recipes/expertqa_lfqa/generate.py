@@ -19,7 +19,13 @@ from card import scores_table, write_card
 from data import load_rows
 from prompting import Prompting, prompting_of
 from settings import DECODING, KINDS, RECORD, SEQ2SEQ, Recipe, read_record
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer, HfArgumentParser, set_seed
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    HfArgumentParser,
+    set_seed,
+)
 
 import qabench
 from qabench.data.rows import read_json_lines
@@ -34,22 +40,42 @@ Batch = list[tuple[str, list[int]]]  # ids of questions with the tokens of their
 class Generation:
     """The command line."""
 
-    model: str = field(metadata={"help": "The output folder of train.py, or any model (then give --kind)."})
+    model: str = field(
+        metadata={"help": "The output folder of train.py, or any model (then give --kind)."}
+    )
     output: str = field(metadata={"help": "The file of predictions, JSONL."})
     split: str = field(default="test", metadata={"help": "train, validation or test."})
-    dataset_config: str | None = field(default=None, metadata={"help": "lfqa_random or lfqa_domain."})
-    questions: str | None = field(default=None, metadata={"help": "Custom questions instead of the dataset's."})
+    dataset_config: str | None = field(
+        default=None, metadata={"help": "lfqa_random or lfqa_domain."}
+    )
+    questions: str | None = field(
+        default=None, metadata={"help": "Custom questions instead of the dataset's."}
+    )
     limit: int | None = field(default=None, metadata={"help": "Only the first questions."})
-    batch_size: int = field(default=8, metadata={"help": "Questions per batch. With sampling it changes the answers."})
+    batch_size: int = field(
+        default=8, metadata={"help": "Questions per batch. With sampling it changes the answers."}
+    )
     seed: int = field(default=0, metadata={"help": "Seed of sampling."})
-    temperature: float | None = field(default=None, metadata={"help": "0 means greedy. Default: the record's."})
-    top_p: float | None = field(default=None, metadata={"help": "Nucleus sampling. Default: the record's."})
+    temperature: float | None = field(
+        default=None, metadata={"help": "0 means greedy. Default: the record's."}
+    )
+    top_p: float | None = field(
+        default=None, metadata={"help": "Nucleus sampling. Default: the record's."}
+    )
     max_new_tokens: int | None = field(default=None, metadata={"help": "Default: the record's."})
     dtype: str = field(default="auto", metadata={"help": "auto, float32, bfloat16 or float16."})
-    device_map: str | None = field(default=None, metadata={"help": "auto spreads a large model over several GPUs."})
-    kind: str | None = field(default=None, metadata={"help": "Of a model not trained here.", "choices": list(KINDS)})
-    prompt: str = field(default="", metadata={"help": "Of a model not trained here; as for train.py."})
-    chat_template_kwargs: str = field(default="{}", metadata={"help": "Of a model not trained here."})
+    device_map: str | None = field(
+        default=None, metadata={"help": "auto spreads a large model over several GPUs."}
+    )
+    kind: str | None = field(
+        default=None, metadata={"help": "Of a model not trained here.", "choices": list(KINDS)}
+    )
+    prompt: str = field(
+        default="", metadata={"help": "Of a model not trained here; as for train.py."}
+    )
+    chat_template_kwargs: str = field(
+        default="{}", metadata={"help": "Of a model not trained here."}
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> Path:
@@ -59,14 +85,20 @@ def main(argv: Sequence[str] | None = None) -> Path:
         InputError: a setting is not allowed, or the output file is that of another command.
         SourceError: the data or the official prompt is not available.
     """
-    (options,) = HfArgumentParser(Generation).parse_args_into_dataclasses(None if argv is None else list(argv))
+    (options,) = HfArgumentParser(Generation).parse_args_into_dataclasses(
+        None if argv is None else list(argv)
+    )
     recipe, stored, label = recipe_of(options)
-    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left")
+    tokenizer = AutoTokenizer.from_pretrained(
+        options.model, padding_side="right" if recipe.kind == SEQ2SEQ else "left"
+    )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer, stored)
     if label not in (None, prompting.label):
-        raise InputError(f"the model was trained with the prompt {label}; this is {prompting.label}")
+        raise InputError(
+            f"the model was trained with the prompt {label}; this is {prompting.label}"
+        )
     rows = load_rows(recipe, options.split, options.questions)
     rows = rows if options.limit is None else rows.select(range(min(options.limit, len(rows))))
     path = Path(options.output)
@@ -74,7 +106,9 @@ def main(argv: Sequence[str] | None = None) -> Path:
     if len(done) < len(rows):
         network = load_network(options, recipe)
         todo = batches(prompting, rows, options.batch_size)
-        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, options.seed))
+        write_answers(
+            path, todo, done, lambda batch: answers(network, prompting, batch, options.seed)
+        )
     report(options, recipe, path)
     return path
 
@@ -89,12 +123,22 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
         record = read_record(Path(options.model))
         recipe = Recipe(**record["settings"]["recipe"], **record["decoding"])
         text = record["prompt"]
-        stored = Prompt(f"file:{Path(recipe.prompt).name}", text["user"], text["system"]) if text["user"] else None
+        stored = (
+            Prompt(f"file:{Path(recipe.prompt).name}", text["user"], text["system"])
+            if text["user"]
+            else None
+        )
         label = text["label"]
     elif options.kind is None:
-        raise InputError(f"{options.model} is not the output of train.py; give --kind ({' or '.join(KINDS)})")
+        raise InputError(
+            f"{options.model} is not the output of train.py; give --kind ({' or '.join(KINDS)})"
+        )
     else:
-        recipe = Recipe(kind=options.kind, prompt=options.prompt, chat_template_kwargs=options.chat_template_kwargs)
+        recipe = Recipe(
+            kind=options.kind,
+            prompt=options.prompt,
+            chat_template_kwargs=options.chat_template_kwargs,
+        )
         stored = label = None
     for name in ("dataset_config", "temperature", "top_p", "max_new_tokens"):
         if getattr(options, name) is not None:
@@ -105,7 +149,9 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
 def batches(prompting: Prompting, rows: Any, size: int) -> list[Batch]:
     """Return all questions in batches of similar length; the same for every run of a command."""
     encoded = [(str(row["example_id"]), prompting.prompt_ids(row["question"])) for row in rows]
-    return [[encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)]
+    return [
+        [encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)
+    ]
 
 
 def answered(path: Path, ids: set[str]) -> set[str]:
@@ -122,11 +168,15 @@ def answered(path: Path, ids: set[str]) -> set[str]:
             file.truncate(len(whole) + 1 if whole else 0)
     done = {str(row.fields["id"]) for row in read_json_lines(path)} if whole else set()
     if done - ids:
-        raise InputError(f"{path} has answers to other questions, such as {min(done - ids)}; give another --output")
+        raise InputError(
+            f"{path} has answers to other questions, such as {min(done - ids)}; give another --output"
+        )
     return done
 
 
-def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callable[[Batch], Iterable[Any]]) -> None:
+def write_answers(
+    path: Path, todo: list[Batch], done: set[str], answer: Callable[[Batch], Iterable[Any]]
+) -> None:
     """Append the answers batch by batch, so that a killed run loses one batch at most.
 
     A partly answered batch is answered again as a whole, since sampling draws for a whole batch.
@@ -136,20 +186,38 @@ def write_answers(path: Path, todo: list[Batch], done: set[str], answer: Callabl
     for count, batch in enumerate(todo, start=1):
         if all(id in done for id, _ in batch):
             continue
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch) if row["id"] not in done]
+        lines = [
+            json.dumps(row, ensure_ascii=False) + "\n"
+            for row in answer(batch)
+            if row["id"] not in done
+        ]
         with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
-        print(f"\rbatch {count} of {len(todo)}, {total} questions", end="", file=sys.stderr, flush=True)
+        print(
+            f"\rbatch {count} of {len(todo)}, {total} questions",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
     print(file=sys.stderr)
 
 
-def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iterator[dict[str, Any]]:
+def answers(
+    network: Any, prompting: Prompting, batch: Batch, seed: int
+) -> Iterator[dict[str, Any]]:
     """Yield the lines of the output for one batch."""
     recipe, tokenizer = prompting.recipe, prompting.tokenizer
-    inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(network.device)
+    inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(
+        network.device
+    )
     set_seed(seed + int(batch[0][0]))  # per batch: a run that is continued draws the same numbers
     # top_k is what transformers added to the authors' settings.
-    sampling = {"do_sample": True, "temperature": recipe.temperature, "top_p": recipe.top_p, "top_k": 50}
+    sampling = {
+        "do_sample": True,
+        "temperature": recipe.temperature,
+        "top_p": recipe.top_p,
+        "top_k": 50,
+    }
     stop = prompting.stop_ids()
     with torch.inference_mode():
         output = network.generate(
@@ -169,20 +237,32 @@ def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iter
 def load_network(options: Generation, recipe: Recipe) -> Any:
     """Return the model with its LoRA weights, if it has any, on the GPU if there is one."""
     auto = AutoModelForSeq2SeqLM if recipe.kind == SEQ2SEQ else AutoModelForCausalLM
-    network = auto.from_pretrained(options.model, dtype=options.dtype, device_map=options.device_map)
+    network = auto.from_pretrained(
+        options.model, dtype=options.dtype, device_map=options.device_map
+    )
     return (network if options.device_map else network.to(default_device())).eval()
 
 
 def report(options: Generation, recipe: Recipe, path: Path) -> None:
     """Print the scores; write them into the card of a model that was trained here."""
     evaluation = qabench.evaluate_predictions(
-        "expertqa", recipe.dataset_config, path, ["rouge"], questions=options.questions, split=options.split
+        "expertqa",
+        recipe.dataset_config,
+        path,
+        ["rouge"],
+        questions=options.questions,
+        split=options.split,
     )
     cut = sum(row.fields["cut"] for row in read_json_lines(path))
     print(scores_table(evaluation))
-    print(f"{path}: {len(evaluation.records)} questions, {cut} answers cut at {recipe.max_new_tokens} tokens")
+    print(
+        f"{path}: {len(evaluation.records)} questions, {cut} answers cut at {recipe.max_new_tokens} tokens"
+    )
     if (Path(options.model) / RECORD).is_file():
-        decoding = {name: getattr(recipe, name) for name in DECODING} | {"seed": options.seed, "cut": cut}
+        decoding = {name: getattr(recipe, name) for name in DECODING} | {
+            "seed": options.seed,
+            "cut": cut,
+        }
         write_card(Path(options.model), evaluation, decoding)
 
 

@@ -46,7 +46,9 @@ class Prompting:
         """Return the tokens from which the model generates."""
         if self.recipe.kind == SEQ2SEQ:
             text = self.prompt.filled(question=question.lstrip())  # as in the authors' script
-            ids: list[int] = self.tokenizer(text, truncation=True, max_length=self.recipe.max_source_length).input_ids
+            ids: list[int] = self.tokenizer(
+                text, truncation=True, max_length=self.recipe.max_source_length
+            ).input_ids
             return ids
         return self._plain_ids(self._texts(question, "")[0])
 
@@ -54,7 +56,9 @@ class Prompting:
         """Return the tokens that the model is to generate, with the token that ends an answer."""
         if self.recipe.kind == SEQ2SEQ:
             limit = self.recipe.max_target_length
-            ids: list[int] = self.tokenizer(text_target=answer, truncation=True, max_length=limit).input_ids
+            ids: list[int] = self.tokenizer(
+                text_target=answer, truncation=True, max_length=limit
+            ).input_ids
             return ids
         return self._plain_ids(self._texts(question, answer)[1])
 
@@ -71,12 +75,18 @@ class Prompting:
         if not self.with_template:
             # The newline and the end token follow the authors' script.
             return self.prompt.filled(question=question), f"\n{answer}{self.tokenizer.eos_token}"
-        messages = [{"role": role, "content": text} for role, text in self.prompt.messages(question=question)]
+        messages = [
+            {"role": role, "content": text}
+            for role, text in self.prompt.messages(question=question)
+        ]
         prompt = self._rendered(messages, add_generation_prompt=True)
         whole = self._rendered([*messages, {"role": "assistant", "content": answer}])
         if whole.startswith(prompt):
             return prompt, whole[len(prompt) :]
-        return prompt, answer + self.tokenizer.eos_token  # a template that writes past turns in another way
+        return (
+            prompt,
+            answer + self.tokenizer.eos_token,
+        )  # a template that writes past turns in another way
 
     def _rendered(self, messages: list[dict[str, str]], **options: Any) -> str:
         options |= self.recipe.template_arguments
@@ -84,7 +94,9 @@ class Prompting:
         return text
 
     def _plain_ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids  # they are in the text
+        ids: list[int] = self.tokenizer(
+            text, add_special_tokens=False
+        ).input_ids  # they are in the text
         return ids
 
 
@@ -104,9 +116,13 @@ def prompting_of(recipe: Recipe, tokenizer: Any, stored: Prompt | None = None) -
     prompt = QUESTION if name in ("question", "template") else stored or read_prompt(Path(name))
     check_fields(prompt, {"question"})
     if name == ("template" if recipe.kind == SEQ2SEQ else "question"):
-        raise InputError(f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}")
+        raise InputError(
+            f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}"
+        )
     if recipe.kind == SEQ2SEQ and prompt.system:
-        raise InputError(f"the prompt {name} has a system message, which a seq2seq model does not read")
+        raise InputError(
+            f"the prompt {name} has a system message, which a seq2seq model does not read"
+        )
     if recipe.kind == CHAT and not tokenizer.chat_template:
         raise InputError(
             "the model's tokenizer has no chat template; give --prompt official (Llama 2, Vicuna), or use the chat "

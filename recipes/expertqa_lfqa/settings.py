@@ -15,14 +15,43 @@ SEQ2SEQ, CHAT = KINDS = ("seq2seq", "chat")
 RECORD = "recipe.json"
 # Settings of the trainers and of PEFT that change the trained weights.
 TRAINING = (
-    *("adam_beta1", "adam_beta2", "adam_epsilon", "bf16", "completion_only_loss", "data_seed", "fp16"),
-    *("gradient_accumulation_steps", "label_smoothing_factor", "learning_rate", "lr_scheduler_type", "max_grad_norm"),
+    *(
+        "adam_beta1",
+        "adam_beta2",
+        "adam_epsilon",
+        "bf16",
+        "completion_only_loss",
+        "data_seed",
+        "fp16",
+    ),
+    *(
+        "gradient_accumulation_steps",
+        "label_smoothing_factor",
+        "learning_rate",
+        "lr_scheduler_type",
+        "max_grad_norm",
+    ),
     *("max_length", "max_steps", "num_train_epochs", "optim", "packing", "packing_strategy"),
     *("per_device_train_batch_size", "seed", "warmup_steps", "weight_decay"),
 )
 MODEL = (
-    *("dtype", "load_in_4bit", "load_in_8bit", "bnb_4bit_quant_type", "use_bnb_nested_quant", "use_peft", "lora_r"),
-    *("lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save", "use_rslora", "use_dora"),
+    *(
+        "dtype",
+        "load_in_4bit",
+        "load_in_8bit",
+        "bnb_4bit_quant_type",
+        "use_bnb_nested_quant",
+        "use_peft",
+        "lora_r",
+    ),
+    *(
+        "lora_alpha",
+        "lora_dropout",
+        "lora_target_modules",
+        "lora_modules_to_save",
+        "use_rslora",
+        "use_dora",
+    ),
 )
 DECODING = ("temperature", "top_p", "max_new_tokens")
 
@@ -33,7 +62,10 @@ class Recipe:
 
     kind: str = field(
         default=CHAT,
-        metadata={"help": "seq2seq (FLAN-T5) or chat (Llama, Vicuna, Qwen).", "choices": list(KINDS)},
+        metadata={
+            "help": "seq2seq (FLAN-T5) or chat (Llama, Vicuna, Qwen).",
+            "choices": list(KINDS),
+        },
     )
     prompt: str = field(
         default="",
@@ -44,20 +76,35 @@ class Recipe:
         },
     )
     chat_template_kwargs: str = field(
-        default="{}", metadata={"help": 'JSON for the chat template, such as {"enable_thinking": false}.'}
+        default="{}",
+        metadata={"help": 'JSON for the chat template, such as {"enable_thinking": false}.'},
     )
     dataset: str = field(default="qabench/expertqa", metadata={"help": "The dataset."})
-    dataset_config: str = field(default="lfqa_random", metadata={"help": "lfqa_random or lfqa_domain."})
+    dataset_config: str = field(
+        default="lfqa_random", metadata={"help": "lfqa_random or lfqa_domain."}
+    )
     train_file: str | None = field(
         default=None,
-        metadata={"help": "Custom questions to train on: JSONL with example_id, context, question, answer."},
+        metadata={
+            "help": "Custom questions to train on: JSONL with example_id, context, question, answer."
+        },
     )
-    validation_file: str | None = field(default=None, metadata={"help": "Custom questions for the validation loss."})
-    max_source_length: int = field(default=512, metadata={"help": "seq2seq: tokens after which a question is cut."})
-    max_target_length: int = field(default=512, metadata={"help": "seq2seq: tokens after which an answer is cut."})
-    temperature: float = field(default=0.0, metadata={"help": "For generate.py: 0 means greedy decoding."})
+    validation_file: str | None = field(
+        default=None, metadata={"help": "Custom questions for the validation loss."}
+    )
+    max_source_length: int = field(
+        default=512, metadata={"help": "seq2seq: tokens after which a question is cut."}
+    )
+    max_target_length: int = field(
+        default=512, metadata={"help": "seq2seq: tokens after which an answer is cut."}
+    )
+    temperature: float = field(
+        default=0.0, metadata={"help": "For generate.py: 0 means greedy decoding."}
+    )
     top_p: float = field(default=1.0, metadata={"help": "For generate.py: nucleus sampling."})
-    max_new_tokens: int = field(default=1024, metadata={"help": "For generate.py: the longest answer, in tokens."})
+    max_new_tokens: int = field(
+        default=1024, metadata={"help": "For generate.py: the longest answer, in tokens."}
+    )
 
     def __post_init__(self) -> None:
         self.prompt = self.prompt or ("question" if self.kind == SEQ2SEQ else "template")
@@ -72,10 +119,14 @@ class Recipe:
 def settings_of(recipe: Recipe, model: Any, training: Any) -> dict[str, Any]:
     """Return the settings that a run's weights depend on, as JSON values."""
     values = {name: getattr(training, name) for name in TRAINING if hasattr(training, name)}
-    values = {name: getattr(value, "value", value) for name, value in values.items()}  # enums by their values
+    values = {
+        name: getattr(value, "value", value) for name, value in values.items()
+    }  # enums by their values
     return {
         "recipe": {name: value for name, value in asdict(recipe).items() if name not in DECODING},
-        "model": {name: getattr(model, name) for name in ("model_name_or_path", "model_revision", *MODEL)},
+        "model": {
+            name: getattr(model, name) for name in ("model_name_or_path", "model_revision", *MODEL)
+        },
         "training": values,
     }
 
@@ -109,11 +160,15 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"{folder} is not the output of train.py: {RECORD} cannot be read ({error})") from None
+        raise InputError(
+            f"{folder} is not the output of train.py: {RECORD} cannot be read ({error})"
+        ) from None
     return record
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write the record of a run, with the versions of the packages."""
     names = ("qabench", "torch", "transformers", "trl", "peft", "accelerate", "datasets")
-    write_json(folder / RECORD, record | {"versions": {name: metadata.version(name) for name in names}})
+    write_json(
+        folder / RECORD, record | {"versions": {name: metadata.version(name) for name in names}}
+    )

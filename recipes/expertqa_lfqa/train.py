@@ -27,7 +27,14 @@ from transformers import (
     TrainerState,
     set_seed,
 )
-from trl import ModelConfig, SFTConfig, SFTTrainer, TrlParser, get_peft_config, get_quantization_config
+from trl import (
+    ModelConfig,
+    SFTConfig,
+    SFTTrainer,
+    TrlParser,
+    get_peft_config,
+    get_quantization_config,
+)
 
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.models.loader import locate
@@ -55,7 +62,11 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
     folder = Path(training.output_dir)
     source = locate(model.model_name_or_path, model.model_revision)
     model.model_revision = source.commit or "main"  # of a folder, where it is not used
-    checkpoint = last_checkpoint(folder) if training.resume_from_checkpoint is None else training.resume_from_checkpoint
+    checkpoint = (
+        last_checkpoint(folder)
+        if training.resume_from_checkpoint is None
+        else training.resume_from_checkpoint
+    )
     settings = settings_of(recipe, model, training)
     if checkpoint:
         check_same_settings(folder, settings)
@@ -70,7 +81,9 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
         "decoding": {name: getattr(recipe, name) for name in DECODING},
         "data": data,
     }
-    if Path(recipe.prompt).is_file():  # a custom prompt; the official one is read from its pinned file
+    if Path(
+        recipe.prompt
+    ).is_file():  # a custom prompt; the official one is read from its pinned file
         record["prompt"] |= {"user": prompting.prompt.user, "system": prompting.prompt.system}
     if trainer.is_world_process_zero():
         write_record(folder, record)
@@ -78,7 +91,10 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
     trainer.train(resume_from_checkpoint=checkpoint)
     _save(trainer)
     if trainer.is_world_process_zero():
-        result = {"seconds": round(time.monotonic() - start, 1), "continued_from": checkpoint and Path(checkpoint).name}
+        result = {
+            "seconds": round(time.monotonic() - start, 1),
+            "continued_from": checkpoint and Path(checkpoint).name,
+        }
         write_record(folder, record | {"result": result | _result(trainer)})
         write_card(folder)
     return folder
@@ -92,11 +108,17 @@ def parsed(argv: Sequence[str] | None) -> tuple[Recipe, ModelConfig, Any]:
     parser = TrlParser((Recipe, ModelConfig, ARGUMENTS[recipe.kind]))
     recipe, model, training = parser.parse_args_and_config(arguments)
     if not model.model_name_or_path:
-        raise InputError("no model is given; use --model_name_or_path with a name on the Hub or a folder")
+        raise InputError(
+            "no model is given; use --model_name_or_path with a name on the Hub or a folder"
+        )
     if (model.load_in_4bit or model.load_in_8bit) and not find_spec("bitsandbytes"):
-        raise MissingExtra("4-bit and 8-bit weights (QLoRA) need bitsandbytes: pip install bitsandbytes")
+        raise MissingExtra(
+            "4-bit and 8-bit weights (QLoRA) need bitsandbytes: pip install bitsandbytes"
+        )
     if (model.load_in_4bit or model.load_in_8bit) and not model.use_peft:
-        raise InputError("4-bit and 8-bit weights cannot be trained themselves; add --use_peft true")
+        raise InputError(
+            "4-bit and 8-bit weights cannot be trained themselves; add --use_peft true"
+        )
     return recipe, model, training
 
 
@@ -105,7 +127,11 @@ def last_checkpoint(folder: Path) -> str | None:
 
     A process that is killed while it saves leaves a checkpoint without the trainer's state, which is written last.
     """
-    numbered = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    numbered = sorted(
+        folder.glob("checkpoint-*"),
+        key=lambda path: int(path.name.rpartition("-")[2]),
+        reverse=True,
+    )
     for path in numbered:
         try:
             TrainerState.load_from_json(str(path / "trainer_state.json"))
@@ -115,9 +141,13 @@ def last_checkpoint(folder: Path) -> str | None:
     return None
 
 
-def trainer_of(recipe: Recipe, model: ModelConfig, training: Any) -> tuple[Any, Prompting, dict[str, Any]]:
+def trainer_of(
+    recipe: Recipe, model: ModelConfig, training: Any
+) -> tuple[Any, Prompting, dict[str, Any]]:
     """Return the trainer, the prompting, and what the record says of the data."""
-    tokenizer = AutoTokenizer.from_pretrained(model.model_name_or_path, revision=model.model_revision)
+    tokenizer = AutoTokenizer.from_pretrained(
+        model.model_name_or_path, revision=model.model_revision
+    )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer)
@@ -132,7 +162,9 @@ def trainer_of(recipe: Recipe, model: ModelConfig, training: Any) -> tuple[Any, 
     whole = recipe.kind == CHAT and training.completion_only_loss is False
     with training.main_process_first():
         encoded = {
-            name: part.map(lambda row: encode(prompting, row, whole), remove_columns=part.column_names)
+            name: part.map(
+                lambda row: encode(prompting, row, whole), remove_columns=part.column_names
+            )
             for name, part in rows.items()
         }
     return make(model, training, tokenizer, encoded), prompting, data
@@ -146,7 +178,10 @@ def _pair(prompting: Prompting, row: dict[str, Any], whole: bool) -> dict[str, l
 def _sequence(prompting: Prompting, row: dict[str, Any], whole: bool) -> dict[str, list[int]]:
     prompt = prompting.prompt_ids(row["question"])
     answer = prompting.answer_ids(row["question"], row["answer"])
-    return {"input_ids": prompt + answer, "labels": (prompt if whole else [IGNORED] * len(prompt)) + answer}
+    return {
+        "input_ids": prompt + answer,
+        "labels": (prompt if whole else [IGNORED] * len(prompt)) + answer,
+    }
 
 
 def _chat(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any]) -> SFTTrainer:
@@ -162,7 +197,9 @@ def _chat(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any
     )
 
 
-def _seq2seq(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any]) -> Seq2SeqTrainer:
+def _seq2seq(
+    model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, Any]
+) -> Seq2SeqTrainer:
     set_seed(training.seed)  # before LoRA's weights are drawn
     options = _model_options(model)
     if quantization := get_quantization_config(model):
@@ -188,7 +225,11 @@ def _seq2seq(model: ModelConfig, training: Any, tokenizer: Any, data: dict[str, 
 
 
 def _model_options(model: ModelConfig) -> dict[str, Any]:
-    options = {"revision": model.model_revision, "dtype": model.dtype, "attn_implementation": model.attn_implementation}
+    options = {
+        "revision": model.model_revision,
+        "dtype": model.dtype,
+        "attn_implementation": model.attn_implementation,
+    }
     return {name: value for name, value in options.items() if value is not None}
 
 

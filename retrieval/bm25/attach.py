@@ -23,13 +23,18 @@ class AttachedIndex(BaseIndex):
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
-    def search_batch(self, queries: Sequence[str], k: int = 10, **kwargs: Any) -> BatchedSearchResults:
+    def search_batch(
+        self, queries: Sequence[str], k: int = 10, **kwargs: Any
+    ) -> BatchedSearchResults:
         """Call ``search`` for each query."""
         batch = self.index.search_batch(queries, k, **kwargs)
-        return BatchedSearchResults([hits.scores for hits in batch], [hits.positions for hits in batch])
+        return BatchedSearchResults(
+            [hits.scores for hits in batch], [hits.positions for hits in batch]
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        return self  # datasets copies a dataset with its indexes on each change of format; an index is immutable
+        # datasets copies a dataset with its indexes on each change of format; an index is immutable
+        return self
 
 
 def add_bm25_index(
@@ -41,33 +46,40 @@ def add_bm25_index(
 ) -> Any:
     """Attach a BM25 index to a dataset, like ``add_faiss_index`` for vectors.
 
-    ``dataset.search(name, query, k)``, ``search_batch``, ``get_nearest_examples`` and ``get_nearest_examples_batch``
-    then work, also with ``mask=`` and ``where=``. ``drop_index(name)`` removes the index; ``datasets`` requires this
-    before ``select``, ``filter`` and other methods that move rows.
+    ``dataset.search(name, query, k)``, ``search_batch``, ``get_nearest_examples`` and
+    ``get_nearest_examples_batch`` then work, also with ``mask=`` and ``where=``.
+    ``drop_index(name)`` removes the index; ``datasets`` requires this before ``select``, ``filter``
+    and other methods that move rows.
 
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several.
         index_name: the name of the index; by default the name of the first column.
-        index: an index of this dataset, or of its first rows, that was built or loaded before; the other rows are
-            added to a copy. None builds one.
+        index: an index of this dataset, or of its first rows, that was built or loaded before; the
+            other rows are added to a copy. None builds one.
         **options: passed to ``BM25Index.from_dataset``.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of another dataset.
+        InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of
+            another dataset.
     """
     if not isinstance(dataset, Dataset):
-        raise InputError(f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}")
+        raise InputError(
+            f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}"
+        )
     columns = [column] if isinstance(column, str) else list(column)
     if index is None:
         index = BM25Index.from_dataset(dataset, columns, **options)
     elif options:
-        raise InputError(f"{', '.join(options)} cannot be set for an existing index; omit index= to build one")
+        raise InputError(
+            f"{', '.join(options)} cannot be set for an existing index; omit index= to build one"
+        )
     else:
         index = index.extended(dataset)
-    # The only use of this private attribute: datasets has no public method to add another kind of index.
+    # The only use of this private attribute: datasets has no public method to add another kind of
+    # index.
     dataset._indexes[index_name or columns[0]] = AttachedIndex(index)
     return dataset

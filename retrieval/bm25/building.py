@@ -26,7 +26,8 @@ ROWS_A_READ = 256
 ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
 POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
 RARE = 256  # fewer postings than these are weighed together with those of other terms
-TERMS_PER_QUERY = 16  # of the vocabulary, that can be put into a hash table in the time that it saves for a query
+# of the vocabulary, that can be put into a hash table in the time that it saves for a query
+TERMS_PER_QUERY = 16
 FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
 
 
@@ -74,7 +75,8 @@ class Origin:
         digests: a digest of each document and its filter values; uint64.
         span: the number of positions that were ever given to documents.
         positions: the position of each document, ascending; None if none was removed.
-        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are those of a dataset.
+        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are those of a
+            dataset.
     """
 
     columns: list[str] | None
@@ -107,7 +109,9 @@ def build(
 ) -> Content:
     """Index the documents of a source, after those of ``before``; see ``BM25Index`` for the arguments and errors."""
     if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
-        raise InputError(f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}")
+        raise InputError(
+            f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}"
+        )
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
     digests = [before.origin.digests if before else np.empty(0, dtype=np.uint64)]
     documents: list[list[int]] = []
@@ -131,10 +135,18 @@ def build(
     filters = (before.filters if before else Filters.of(source.filters)).plus(values)
     if before:
         origin, span = before.origin, before.origin.span + size
-        positions = None if origin.positions is None else np.append(origin.positions, np.arange(origin.span, span))
-        origin = replace(origin, digests=np.concatenate(digests), span=span, positions=positions, cache_key=None)
+        positions = (
+            None
+            if origin.positions is None
+            else np.append(origin.positions, np.arange(origin.span, span))
+        )
+        origin = replace(
+            origin, digests=np.concatenate(digests), span=span, positions=positions, cache_key=None
+        )
     else:
-        origin = Origin(source.columns, source.filters, np.concatenate(digests), size, None, source.fingerprint)
+        origin = Origin(
+            source.columns, source.filters, np.concatenate(digests), size, None, source.fingerprint
+        )
     return Content(InvertedScorer(counts, parameters, documents), filters, origin)
 
 
@@ -143,14 +155,18 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
     origin = before.origin
     positions = np.arange(origin.span) if origin.positions is None else origin.positions
     if len(absent := np.setdiff1d(removed, positions)):
-        raise InputError(f"no document at position {absent[0]} can be removed: it was removed before, or never existed")
+        raise InputError(
+            f"no document at position {absent[0]} can be removed: it was removed before, or never existed"
+        )
     keep = np.isin(positions, removed, invert=True)
     counts = before.scorer.counts
     if not keep[counts.documents].any():
         raise InputError(
             f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
         )
-    origin = replace(origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None)
+    origin = replace(
+        origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None
+    )
     return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
 
 
@@ -181,10 +197,14 @@ def check_belongs(origin: Origin, dataset: Any, extended: bool = False) -> int:
         return size
     digests = digests_of(source)
     if common_start(origin.digests, digests) < size or not (extended or len(digests) == size):
-        columns = "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
+        columns = (
+            "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
+        )
         number = f"{len(digests)} documents"
         detail = f"{number}, not {size}" if size != len(digests) else f"{number}, others{columns}"
-        raise InputError(f"the index does not belong to this dataset, which has {detail}: build it again")
+        raise InputError(
+            f"the index does not belong to this dataset, which has {detail}: build it again"
+        )
     return len(digests)
 
 
@@ -210,7 +230,9 @@ def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Itera
     for batch in _batches(dataset, [*columns, *filters]):
         for name in (*columns, *filters):
             if name not in batch:
-                raise InputError(f"row {position} has no {name!r}; the columns are {', '.join(batch)}")
+                raise InputError(
+                    f"row {position} has no {name!r}; the columns are {', '.join(batch)}"
+                )
         for row in zip(*(batch[name] for name in (*columns, *filters)), strict=True):
             parts, values = row[: len(columns)], row[len(columns) :]
             if not all(isinstance(part, str) for part in parts):
@@ -222,37 +244,58 @@ def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Itera
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
     columns = getattr(dataset, "column_names", None)
     if isinstance(columns, list) and (missing := [name for name in names if name not in columns]):
-        raise InputError(f"the dataset has no column {missing[0]!r}; the columns are {', '.join(columns)}")
+        raise InputError(
+            f"the dataset has no column {missing[0]!r}; the columns are {', '.join(columns)}"
+        )
     if not hasattr(dataset, "iter"):
         for position, row in enumerate(dataset):
             if not isinstance(row, Mapping):
-                raise InputError(f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}")
+                raise InputError(
+                    f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}"
+                )
             yield {name: [value] for name, value in row.items()}
-    elif hasattr(dataset, "data"):  # an Arrow table: reads only these columns, in any format that the user has set
-        for table in dataset.select_columns(list(dict.fromkeys(names))).with_format("arrow").iter(ROWS_A_READ):
+    elif hasattr(
+        dataset, "data"
+    ):  # an Arrow table: reads only these columns, in any format that the user has set
+        for table in (
+            dataset.select_columns(list(dict.fromkeys(names)))
+            .with_format("arrow")
+            .iter(ROWS_A_READ)
+        ):
             yield {name: table.column(name).to_pylist() for name in table.column_names}
     else:
         yield from dataset.iter(ROWS_A_READ)
 
 
 def as_json(value: Any, where: str) -> str:
-    """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1". Raises InputError for other types."""
+    """Return a filter value as JSON, which distinguishes 1, 1.0, true and "1".
+
+    Raises InputError for other types.
+    """
     value = value.item() if isinstance(value, np.generic) else value
     if value is None or isinstance(value, str | int | float):
         return json.dumps(value, ensure_ascii=False)
-    raise InputError(f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null")
+    raise InputError(
+        f"{where}: cannot filter by {value!r:.60}; allowed: strings, numbers, booleans and null"
+    )
 
 
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(self, counts: TermCounts, parameters: Parameters, documents: Sequence[Sequence[int]] = ()) -> None:
+    def __init__(
+        self, counts: TermCounts, parameters: Parameters, documents: Sequence[Sequence[int]] = ()
+    ) -> None:
         self.counts = counts
         self.parameters = parameters
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
         self.rank_bm25 = bool(documents)
-        self._search = RankBm25Search(self.postings, documents, parameters) if documents else Search(self.postings)
+        self._search = (
+            RankBm25Search(self.postings, documents, parameters)
+            if documents
+            else Search(self.postings)
+        )
         self._queries = math.inf if documents else 0.0  # so far; infinite once the search is chosen
         self._encoded = 0  # queries in batches so far
         self._table: Any = None
@@ -271,7 +314,9 @@ class InvertedScorer:
             self._choose_search(1)
         return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
-    def top_all(self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None) -> list[Results]:
+    def top_all(
+        self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None
+    ) -> list[Results]:
         """Return the k best documents in ``mask`` for each query."""
         k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
         if self._queries < math.inf:
@@ -303,7 +348,11 @@ class InvertedScorer:
     def _choose_search(self, queries: int) -> None:
         """Use the compiled search from now on, if numba is installed and worth importing."""
         self._queries += queries
-        if self.postings.size > FEW_DOCUMENTS or self._queries > FEW_QUERIES or "numba" in sys.modules:
+        if (
+            self.postings.size > FEW_DOCUMENTS
+            or self._queries > FEW_QUERIES
+            or "numba" in sys.modules
+        ):
             self._queries = math.inf
             with suppress(ImportError, RuntimeError):
                 from qabench.retrieval.bm25.compiled import CompiledSearch
@@ -321,7 +370,10 @@ class Filters:
     @classmethod
     def of(cls, columns: Sequence[str]) -> Filters:
         """Return the filters of no documents."""
-        return cls({column: [] for column in columns}, {column: np.empty(0, dtype=np.int32) for column in columns})
+        return cls(
+            {column: [] for column in columns},
+            {column: np.empty(0, dtype=np.int32) for column in columns},
+        )
 
     def plus(self, rows: Sequence[Sequence[str]]) -> Filters:
         """Return the filters with more rows, which have one value per column."""
@@ -335,7 +387,10 @@ class Filters:
 
     def only(self, keep: Mask) -> Filters:
         """Return the filters of some documents."""
-        rows = [[self.values[column][code] for code in codes[keep].tolist()] for column, codes in self.codes.items()]
+        rows = [
+            [self.values[column][code] for code in codes[keep].tolist()]
+            for column, codes in self.codes.items()
+        ]
         return Filters.of(list(self.codes)).plus(list(zip(*rows, strict=True)))
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
@@ -349,7 +404,9 @@ class Filters:
     def _column_mask(self, column: str, allowed: Any) -> Mask:
         if column not in self.codes:
             names = ", ".join(self.codes) or "none"
-            raise InputError(f"{column!r} is not a filter of the index; it has: {names} (set by filters=[...])")
+            raise InputError(
+                f"{column!r} is not a filter of the index; it has: {names} (set by filters=[...])"
+            )
         values = self.values[column]
         codes = []
         for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:
@@ -365,10 +422,15 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
     """Return postings, whose weights are computed term by term when a query first has the term."""
     starts, documents, lengths = counts.starts, counts.documents, counts.lengths
     idf = parameters.idf(len(lengths), np.diff(starts))
-    relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / (float(lengths.sum()) / len(lengths))
+    relative = (
+        1
+        - parameters.b
+        + parameters.b * lengths.astype(np.float64) / (float(lengths.sum()) / len(lengths))
+    )
     base = parameters.base(idf)
     weights = np.empty(len(documents))
-    # Except for rounding, no weight is higher than in the shortest document with the term's highest count.
+    # Except for rounding, no weight is higher than in the shortest document with the term's highest
+    # count.
     most = np.maximum.reduceat(counts.counts, starts[:-1])
     bounds = parameters.weights(idf, most, relative[lengths > 0].min())
     highest = bounds - base + (np.abs(bounds) + base) * 1e-12

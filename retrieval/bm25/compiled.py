@@ -1,7 +1,7 @@
 """The search of ``search``, compiled by numba (extra ``fast``). The module can only be imported with numba.
 
-A pass over blocks of documents computes their totals and collects candidates; the bound that they must reach rises on
-the way. Each query term is then looked up for each candidate.
+A pass over blocks of documents computes their totals and collects candidates; the bound that they
+must reach rises on the way. Each query term is then looked up for each candidate.
 
 Arrays are passed as addresses: numba takes about 1 microsecond to unpack an array argument.
 """
@@ -36,10 +36,12 @@ from qabench.retrieval.bm25.search import (
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-BLOCK, STRIDE = 4096, 128  # documents whose totals are computed, and compared with the bound, together
+# documents whose totals are computed, and compared with the bound, together
+BLOCK, STRIDE = 4096, 128
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-# Queries: fewest, as threads start slowly; and most, so that threads take Python's lock at different times.
+# Queries: fewest, as threads start slowly; and most, so that threads take Python's lock at
+# different times.
 QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (500, 500)
 NUMBERS = 14  # in the header of an index
 
@@ -68,7 +70,8 @@ class Index(NamedTuple):
     rows: Array
     addends: Array  # the rows of a small collection
     values: Array  # the rows of a larger one
-    places: Array  # for each row, that of the first document of each part in the postings, and the end of the last
+    # for each row, that of the first document of each part in the postings, and the end of the last
+    places: Array
     unit: float
     most_terms: float
 
@@ -90,8 +93,13 @@ def _sift(scores: Array, positions: Array, size: int, score: float, position: in
 
 
 @compiled
-def _best(totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats) -> None:
-    """Find the best documents. The length of ``documents`` is 0 if they are all documents, by position."""
+def _best(
+    totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats
+) -> None:
+    """Find the best documents.
+
+    The length of ``documents`` is 0 if they are all documents, by position.
+    """
     scores[:] = -np.inf
     positions[:] = 0
     for j in range(len(totals)):
@@ -130,8 +138,13 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
 
 
 @compiled
-def _pruned(index: Index, terms: Array, allowed: Mask, size: int, positions: Array, scores: Floats) -> bool:
-    """Find the best documents by bounds. Returns whether these are useful: else, all documents must be scored."""
+def _pruned(
+    index: Index, terms: Array, allowed: Mask, size: int, positions: Array, scores: Floats
+) -> bool:
+    """Find the best documents by bounds.
+
+    Returns whether these are useful: else, all documents must be scored.
+    """
     n, k = len(terms), len(scores)
     postings, most = size, float(n)
     for term in terms:
@@ -170,7 +183,9 @@ def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, li
         for t in range(len(rare)):
             base, place, end = index.base[rare[t]], next_places[t], index.starts[rare[t] + 1]
             while place < end and index.documents[place] < start + width:
-                totals[index.documents[place] - start] += np.uint16((index.weights[place] - base) / index.unit + 1)
+                totals[index.documents[place] - start] += np.uint16(
+                    (index.weights[place] - base) / index.unit + 1
+                )
                 place += 1
             next_places[t] = place
         for first in range(0, width, STRIDE):
@@ -236,7 +251,10 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 @compiled
 def _index_at(header: int) -> Index:
     """Return the arrays whose addresses and sizes are at ``header``; see ``CompiledSearch``."""
-    at, numbers = carray(_pointer(header, np.int64(0)), NUMBERS), carray(_pointer(header, np.float64(0)), NUMBERS)
+    at, numbers = (
+        carray(_pointer(header, np.int64(0)), NUMBERS),
+        carray(_pointer(header, np.float64(0)), NUMBERS),
+    )
     terms, postings, size, rows = at[8], at[9], at[10], at[11]
     return Index(
         carray(_pointer(at[0], np.int64(0)), terms + 1),
@@ -254,10 +272,13 @@ def _index_at(header: int) -> Index:
 
 
 @compiled
-def _search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
+def _search(
+    header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int
+) -> int:
     """Search for one query. Returns 0, or ``MISSING`` if the row of a frequent term must be computed first.
 
-    All but ``count`` (of terms) and ``k`` are addresses; that of ``mask`` is 0 if all documents are allowed.
+    All but ``count`` (of terms) and ``k`` are addresses; that of ``mask`` is 0 if all documents are
+    allowed.
     """
     index = _index_at(header)
     size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]
@@ -266,19 +287,35 @@ def _search(header: int, terms: int, count: int, mask: int, k: int, positions: i
         if index.rows[term] == MISSING:
             return MISSING
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
-    best, best_scores = carray(_pointer(positions, np.int64(0)), k), carray(_pointer(scores, np.float64(0)), k)
+    best, best_scores = (
+        carray(_pointer(positions, np.int64(0)), k),
+        carray(_pointer(scores, np.float64(0)), k),
+    )
     if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
 
 
 @compiled
-def _search_all(header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
-    """Search for ``count`` queries; see ``_search``. Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``."""
+def _search_all(
+    header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int
+) -> int:
+    """Search for ``count`` queries; see ``_search``.
+
+    Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``.
+    """
     bounds = carray(_pointer(ends, np.int64(0)), count + 1)
     for i in range(count):
         begin, offset = bounds[i], 8 * i * k
-        _search(header, terms + 8 * begin, bounds[i + 1] - begin, mask, k, positions + offset, scores + offset)
+        _search(
+            header,
+            terms + 8 * begin,
+            bounds[i + 1] - begin,
+            mask,
+            k,
+            positions + offset,
+            scores + offset,
+        )
     return 0
 
 
@@ -295,7 +332,10 @@ class Best(threading.local):
 
 
 class CompiledSearch(Search):
-    """``Search`` by compiled functions. Raises RuntimeError if numba finds no writable folder for its cache."""
+    """``Search`` by compiled functions.
+
+    Raises RuntimeError if numba finds no writable folder for its cache.
+    """
 
     compiled = True
 
@@ -303,7 +343,13 @@ class CompiledSearch(Search):
         super().__init__(postings)
         rows, size = self.values.shape
         self.places = np.empty((rows, (size >> PARTS) + 2), dtype=np.int64)
-        arrays = postings.starts, postings.documents, postings.weights, postings.base, postings.highest
+        arrays = (
+            postings.starts,
+            postings.documents,
+            postings.weights,
+            postings.base,
+            postings.highest,
+        )
         addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
         sizes = [len(postings.base), len(postings.documents), size, rows]
         floats = np.array([self.unit, self.most_terms]).view(np.int64).tolist()
@@ -333,7 +379,9 @@ class CompiledSearch(Search):
             count = len(ends) - 1
             positions, scores = np.empty((count, k), dtype=np.int64), np.empty((count, k))
             queries = _address(terms), _address(ends), count
-            _search_all(self._address, *queries, _address(mask), k, _address(positions), _address(scores))
+            _search_all(
+                self._address, *queries, _address(mask), k, _address(positions), _address(scores)
+            )
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         threads = processors()

@@ -10,9 +10,11 @@ from qabench.retrieval.bm25.compiled import compiled
 from qabench.retrieval.bm25.search import Array
 from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
-FIRST_CODE, FACTOR = 0xCBF29CE484222325 - 2**64, 0x100000001B3  # of the hash FNV-1a, in signed integers
+# of the hash FNV-1a, in signed integers
+FIRST_CODE, FACTOR = 0xCBF29CE484222325 - 2**64, 0x100000001B3
 SPACE = 32
-LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)  # a letter in lower case; a space for what is in no word
+# a letter in lower case; a space for what is in no word
+LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
 
 
 @compiled
@@ -44,9 +46,19 @@ def _fill(table: Array, words: Array, ends: Array) -> None:
 
 @compiled
 def _encode(
-    table: Array, words: Array, ends: Array, lower: Array, texts: Array, bounds: Array, terms: Array, term_ends: Array
+    table: Array,
+    words: Array,
+    ends: Array,
+    lower: Array,
+    texts: Array,
+    bounds: Array,
+    terms: Array,
+    term_ends: Array,
 ) -> None:
-    """Find the numbers of known words. Text i has the bytes from ``bounds[i]`` to before ``bounds[i + 1]``."""
+    """Find the numbers of known words.
+
+    Text i has the bytes from ``bounds[i]`` to before ``bounds[i + 1]``.
+    """
     count = 0
     for i in range(len(bounds) - 1):
         place, end = bounds[i], bounds[i + 1]
@@ -66,7 +78,10 @@ def _encode(
 
 
 class WordTable:
-    """The vocabulary of an index in a hash table. ``Words`` is the only tokenizer that it can replace."""
+    """The vocabulary of an index in a hash table.
+
+    ``Words`` is the only tokenizer that it can replace.
+    """
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self.words, self.ends = _joined(list(vocabulary))
@@ -82,9 +97,15 @@ class WordTable:
 
 
 def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return texts as UTF-8, with the start of each one and the end of the last. Texts beyond ASCII are tokenized."""
+    """Return texts as UTF-8, with the start of each one and the end of the last.
+
+    Texts beyond ASCII are tokenized.
+    """
     if tokenizer.stemmer or not "".join(texts).isascii():
-        texts = [text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text)) for text in texts]
+        texts = [
+            text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))
+            for text in texts
+        ]
     return _joined(texts)
 
 

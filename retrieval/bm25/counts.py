@@ -17,14 +17,16 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, encode
 class TermCounts:
     """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
 
-    All that depends on the collection as a whole is computed from it, so documents can be added and removed.
+    All that depends on the collection as a whole is computed from it, so documents can be added and
+    removed.
 
     Attributes:
         vocabulary: the number of each term. Every term is in a document.
         starts: the start of each term's postings, and the end of the last; int64, terms + 1.
         documents: positions of documents, ascending for each term; int32.
         counts: how often the term occurs in these documents; the narrowest unsigned type.
-        places: where the term first occurs in these documents, the narrowest unsigned type; empty if not needed.
+        places: where the term first occurs in these documents, the narrowest unsigned type; empty
+            if not needed.
         lengths: the number of terms in each document; int32.
     """
 
@@ -38,7 +40,9 @@ class TermCounts:
     def plus(self, new: TermCounts) -> TermCounts:
         """Return the counts with more documents, whose vocabulary and numbers continue those of this one."""
         added = np.diff(new.starts)
-        ends = np.append(self.starts[1:], np.full(len(added) + 1 - len(self.starts), self.starts[-1]))
+        ends = np.append(
+            self.starts[1:], np.full(len(added) + 1 - len(self.starts), self.starts[-1])
+        )
         inserted = ranges(ends + new.starts[:-1], added)  # after the old postings of the same term
         old = np.ones(len(self.documents) + len(inserted), dtype=bool)
         old[inserted] = False
@@ -81,7 +85,8 @@ class TermCounts:
 class TermCounter:
     """Counts the terms of documents, block by block. It stores the counts, not the documents.
 
-    It needs 5 bytes of memory per posting (a term in a document), 7 with places, and the vocabulary.
+    It needs 5 bytes of memory per posting (a term in a document), 7 with places, and the
+    vocabulary.
 
     Args:
         tokenizer: see ``BM25Index``.
@@ -89,7 +94,9 @@ class TermCounter:
         before: the counts of earlier documents. They are not changed.
     """
 
-    def __init__(self, tokenizer: Tokenizer, with_places: bool, before: TermCounts | None = None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, with_places: bool, before: TermCounts | None = None
+    ) -> None:
         self.tokenizer = tokenizer
         self.with_places = with_places
         self.before = before
@@ -104,7 +111,8 @@ class TermCounter:
         """Count the terms of more documents, and return their numbers; see ``encode``."""
         terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
         lengths = np.diff(ends).astype(np.int32)
-        # Group the occurrences by term, in the order of the text. NumPy sorts 16-bit integers by radix, which is fast.
+        # Group the occurrences by term, in the order of the text. NumPy sorts 16-bit integers by
+        # radix, which is fast.
         order = np.argsort(terms.astype(np.uint16), kind="stable")
         if len(self.vocabulary) > 1 << 16:
             order = order[np.argsort((terms >> 16).astype(np.uint16)[order], kind="stable")]

@@ -6,8 +6,8 @@ A score is a sum over the query's terms, with repetitions. For each term, a meth
 - the weight in a document that contains the term, from its count ``tf`` and the document's relative length
 - the weight in a document that does not contain it
 
-If ``rank_bm25`` has the method, the operations and their order are the same as there, so that sums agree to the last
-bit.
+If ``rank_bm25`` has the method, the operations and their order are the same as there, so that sums
+agree to the last bit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.search import Floats, Ints, Mask, Postings, Results, Search, top
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
-RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}  # method -> class of rank_bm25
+# method -> class of rank_bm25
+RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
 
 
 def idf_robertson(n: int, df: int) -> float:
@@ -76,7 +77,9 @@ def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Fl
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
 
-FORMULAS: dict[str, tuple[Callable[[int, int], float], Callable[[Floats, Ints, Floats, Parameters], Floats]]]
+FORMULAS: dict[
+    str, tuple[Callable[[int, int], float], Callable[[Floats, Ints, Floats, Parameters], Floats]]
+]
 FORMULAS = {
     "bm25+": (idf_bm25plus, weigh_bm25plus),
     "okapi": (idf_robertson, weigh_atire),
@@ -99,12 +102,16 @@ class Parameters:
     epsilon: float
 
     @classmethod
-    def of(cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25) -> Parameters:
+    def of(
+        cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
+    ) -> Parameters:
         """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l)."""
         if method not in FORMULAS:
             raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")
         delta = DELTAS.get(method, 0.0) if delta is None else delta
-        if not (0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)):
+        if not (
+            0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)
+        ):
             raise InputError(
                 f"k1 is {k1}, b is {b}, delta is {delta} and epsilon is {epsilon}; k1 and delta must be at least 0, "
                 "b from 0 to 1, and all finite"
@@ -124,11 +131,13 @@ class Parameters:
     def idf(self, documents: int, frequencies: Ints) -> Floats:
         """Return the idf of each term; the terms must be in the order of their first occurrence."""
         formula = FORMULAS[self.method][0]
-        # math.log and not np.log, whose last bit depends on the processor; few frequencies are distinct.
+        # math.log and not np.log, whose last bit depends on the processor; few frequencies are
+        # distinct.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]
         if self.sums_idf and len(idf):
-            # A sequential sum as in rank_bm25: the pairwise summation of np.sum gives different bits.
+            # A sequential sum as in rank_bm25: the pairwise summation of np.sum gives different
+            # bits.
             mean = np.add.accumulate(idf)[-1] / len(idf)
             idf[idf < 0] = self.epsilon * mean
         return idf
@@ -145,13 +154,17 @@ class Parameters:
 class RankBm25Search(Search):
     """The scores of the package rank_bm25, over documents of term numbers."""
 
-    def __init__(self, postings: Postings, documents: Sequence[Sequence[int]], parameters: Parameters) -> None:
+    def __init__(
+        self, postings: Postings, documents: Sequence[Sequence[int]], parameters: Parameters
+    ) -> None:
         super().__init__(postings)
         method, k1, b, delta, epsilon = astuple(parameters)
         try:
             import rank_bm25
         except ImportError:
-            raise MissingExtra("the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'") from None
+            raise MissingExtra(
+                "the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'"
+            ) from None
         last = epsilon if method == "okapi" else delta
         self._bm25 = getattr(rank_bm25, RANK_BM25[method])(documents, None, k1, b, last)
 

@@ -1,7 +1,8 @@
 """BM25 over strings and over columns of datasets, with the scores of ``rank_bm25`` to the last bit.
 
-Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009; Lu, BM25S: Orders of
-magnitude faster lexical search via eager sparse scoring, 2024, for weights computed when the index is built.
+Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009; Lu,
+BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, for weights
+computed when the index is built.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ HITS_SHOWN = 10  # by print and in notebooks
 
 @dataclass(slots=True, repr=False)  # not frozen, which would take a tenth of the time of a query
 class Hits(Displayed):
-    """Positions and scores of a query's best documents, best first. Iterating gives (position, score) pairs."""
+    """Positions and scores of a query's best documents, best first.
+
+    Iterating gives (position, score) pairs.
+    """
 
     positions: list[int]
     scores: list[float]
@@ -60,7 +64,9 @@ class Hits(Displayed):
 def hits_tables(column: str, documents: Sequence[Any], scores: Sequence[float]) -> list[Table]:
     """Return the table of the best documents."""
     first = islice(zip(documents, scores, strict=True), HITS_SHOWN)
-    rows: list[list[Any]] = [[rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(first, 1)]
+    rows: list[list[Any]] = [
+        [rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(first, 1)
+    ]
     more = [f"and {len(scores) - HITS_SHOWN:,} more"] if len(scores) > HITS_SHOWN else []
     return [Table(f"{len(scores):,} hits", ["rank", column, "score"], rows, more)]
 
@@ -75,29 +81,33 @@ def hits_frame(column: str, documents: Sequence[Any], scores: Sequence[float]) -
 class BM25Index(Displayed):
     """A BM25 index of documents.
 
-    Documents with equal scores are ordered by ascending position. ``rank_bm25`` leaves that order to NumPy's unstable
-    argsort, which differs between processors.
+    Documents with equal scores are ordered by ascending position. ``rank_bm25`` leaves that order
+    to NumPy's unstable argsort, which differs between processors.
 
-    A document without terms scores like a document without any term of the query. A query term that is in no document
-    adds 0. A query without known terms gives every document the score 0, so the first k are returned. If k is larger
-    than the collection, all documents are returned.
+    A document without terms scores like a document without any term of the query. A query term that
+    is in no document adds 0. A query without known terms gives every document the score 0, so the
+    first k are returned. If k is larger than the collection, all documents are returned.
 
     Args:
-        texts: an iterable of strings, the documents. It is read once, in blocks; the strings are not stored.
-        method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of ``rank_bm25``, whose BM25L
-            multiplies the paper's weight by the term's count), or "lucene", "atire" or "robertson" (as in bm25s).
+        texts: an iterable of strings, the documents. It is read once, in blocks; the strings are
+            not stored.
+        method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of
+            ``rank_bm25``, whose BM25L multiplies the paper's weight by the term's count), or
+            "lucene", "atire" or "robertson" (as in bm25s).
         k1: saturation of repeated terms, 0 or more.
         b: weight of length normalization, 0 to 1.
-        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); not used by the other methods.
+        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); not used by the other
+            methods.
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
-        tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the default; it can
-            also remove stop words and stem), ``FanOutQAWords``, or any other. A method ``batch`` is used if it exists.
+        tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
+            default; it can also remove stop words and stem), ``FanOutQAWords``, or any other. A
+            method ``batch`` is used if it exists.
         backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method or backend, a parameter out of range, a document that is not a string, no
-            documents, or no terms in the documents.
+        InputError: an unknown method or backend, a parameter out of range, a document that is not a
+            string, no documents, or no terms in the documents.
 
     Attributes:
         parameters: the method and its parameters.
@@ -119,18 +129,26 @@ class BM25Index(Displayed):
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
-        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress, backend)
+        self._scorer, self._filters, self._origin = build(
+            source, self.parameters, tokenizer, progress, backend
+        )
 
     @classmethod
     def from_dataset(
-        cls, dataset: Any, column: str | Sequence[str] = "text", filters: str | Sequence[str] = (), **options: Any
+        cls,
+        dataset: Any,
+        column: str | Sequence[str] = "text",
+        filters: str | Sequence[str] = (),
+        **options: Any,
     ) -> Self:
         """Build an index of a dataset's rows; several columns are joined by a newline.
 
         Args:
-            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of rows as dicts.
+            dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of
+                rows as dicts.
             column: the name of one or several string columns.
-            filters: columns of strings, numbers or booleans by which a search can be restricted; see ``search``.
+            filters: columns of strings, numbers or booleans by which a search can be restricted;
+                see ``search``.
             **options: see the class.
 
         Raises:
@@ -148,7 +166,10 @@ class BM25Index(Displayed):
 
     @property
     def positions(self) -> Ints:
-        """The position of each document, in ascending order: 0, 1, 2, ... unless documents were removed."""
+        """The position of each document, in ascending order: 0, 1, 2, ...
+
+        unless documents were removed.
+        """
         positions = self._origin.positions
         return np.arange(self._origin.span) if positions is None else positions
 
@@ -161,7 +182,13 @@ class BM25Index(Displayed):
             **{name: f"{value}" for name, value in self.parameters.used().items()},
             "tokenizer": name_of(self.tokenizer),
         }
-        return [Table("BM25Index", ["property", "value"], [[name, value] for name, value in about.items() if value])]
+        return [
+            Table(
+                "BM25Index",
+                ["property", "value"],
+                [[name, value] for name, value in about.items() if value],
+            )
+        ]
 
     def scores(self, query: str) -> Floats:
         """Return the query's score for every position, float64; zeros if no document has any of its terms.
@@ -175,18 +202,22 @@ class BM25Index(Displayed):
         every[self._origin.positions] = scores
         return every
 
-    def search(self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None) -> Hits:
+    def search(
+        self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
+    ) -> Hits:
         """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
 
         Args:
             query: a string.
             k: the number of documents, at least 1.
-            mask: one boolean per position: whether the document may be returned. This does not change scores.
-            where: filter column -> the allowed value, or a list of allowed values, such as ``{"chapter": 3}``.
+            mask: one boolean per position: whether the document may be returned. This does not
+                change scores.
+            where: filter column -> the allowed value, or a list of allowed values, such as
+                ``{"chapter": 3}``.
 
         Raises:
-            InputError: k is below 1, the mask has another length or type, a column is not a filter, or no document has
-                the value.
+            InputError: k is below 1, the mask has another length or type, a column is not a filter,
+                or no document has the value.
         """
         if type(query) is not str:
             checked_queries([query])
@@ -196,33 +227,47 @@ class BM25Index(Displayed):
         return self._hits(self._scorer.top(terms, checked_k(k), allowed))
 
     def search_batch(
-        self, queries: Iterable[str], k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
+        self,
+        queries: Iterable[str],
+        k: int = 10,
+        *,
+        mask: Any = None,
+        where: Mapping[str, Any] | None = None,
     ) -> list[Hits]:
         """Call ``search`` for each query, in one compiled call; many queries are shared by a thread per processor."""
         k, allowed = checked_k(k), self._mask(mask, where)
         best = self._scorer.top_all(self.tokenizer, checked_queries(queries), k, allowed)
-        return [Hits(*result) for result in best] if self._origin.positions is None else list(map(self._hits, best))
+        return (
+            [Hits(*result) for result in best]
+            if self._origin.positions is None
+            else list(map(self._hits, best))
+        )
 
     def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
         """Add documents to the index, which is then the same as one that is built from all documents.
 
-        Only the new documents are tokenized. Each call copies all postings, so one call for many documents is faster
-        than many calls. Do not search in other threads meanwhile. If the call fails, the index is not changed.
+        Only the new documents are tokenized. Each call copies all postings, so one call for many
+        documents is faster than many calls. Do not search in other threads meanwhile. If the call
+        fails, the index is not changed.
 
         Args:
-            documents: strings, or rows with the columns and filters of the indexed dataset; may be an iterator.
+            documents: strings, or rows with the columns and filters of the indexed dataset; may be
+                an iterator.
             progress: called with the number of new documents processed, after each block.
 
         Returns:
             The positions of the new documents.
 
         Raises:
-            InputError: a document is not a string or does not have the columns, or the backend is rank_bm25.
+            InputError: a document is not a string or does not have the columns, or the backend is
+                rank_bm25.
         """
         self._check_grows()
         first = self._origin.span
         source = self._origin.source(documents)
-        self._replace(build(source, self.parameters, self.tokenizer, progress, before=self._content))
+        self._replace(
+            build(source, self.parameters, self.tokenizer, progress, before=self._content)
+        )
         return range(first, self._origin.span)
 
     def remove(self, positions: Iterable[int]) -> None:
@@ -231,26 +276,34 @@ class BM25Index(Displayed):
         The other documents keep their positions, and new documents get new ones; see ``compact``.
 
         Raises:
-            InputError: there is no document at a position, no document with a term would be left, or the backend is
-                rank_bm25. The index is not changed.
+            InputError: there is no document at a position, no document with a term would be left,
+                or the backend is rank_bm25. The index is not changed.
         """
         self._check_grows()
         removed = np.unique(np.array(list(positions), dtype=object))
-        if wrong := [position for position in removed if not isinstance(position, int | np.integer)]:
+        if wrong := [
+            position for position in removed if not isinstance(position, int | np.integer)
+        ]:
             raise InputError(f"the position {wrong[0]!r:.60} is not an integer")
         if len(removed):
             self._replace(without(self._content, self.parameters, removed.astype(np.int64)))
 
     def compact(self) -> Ints:
-        """Give the documents the positions 0, 1, 2, ... in their order, and return their positions before."""
+        """Give the documents the positions 0, 1, 2, ...
+
+        in their order, and return their positions before.
+        """
         before = self.positions
         self._origin = replace(self._origin, span=len(self), positions=None)
         return before
 
-    def update(self, dataset: Any, progress: Callable[[int], None] | None = None) -> tuple[int, int]:
+    def update(
+        self, dataset: Any, progress: Callable[[int], None] | None = None
+    ) -> tuple[int, int]:
         """Make the index that of a dataset, with the positions of its rows, by adding and removing what differs.
 
-        Rows that follow a new or moved row are removed and added again. Rows are compared by digests.
+        Rows that follow a new or moved row are removed and added again. Rows are compared by
+        digests.
 
         Args:
             dataset: a ``datasets.Dataset``, or a list of rows or strings if the index is of those.
@@ -298,7 +351,8 @@ class BM25Index(Displayed):
 
         Args:
             path: the file.
-            tokenizer: needed if the index was built with a custom function; must have the same name.
+            tokenizer: needed if the index was built with a custom function; must have the same
+                name.
 
         Raises:
             InputError: not an index, another format, another tokenizer, or damaged.
@@ -335,7 +389,9 @@ class BM25Index(Displayed):
 
     def _check_grows(self) -> None:
         if self._scorer.rank_bm25:
-            raise InputError("an index with the backend rank_bm25 cannot be changed: build it again")
+            raise InputError(
+                "an index with the backend rank_bm25 cannot be changed: build it again"
+            )
 
     def _hits(self, best: Results) -> Hits:
         positions = self._origin.positions
@@ -348,7 +404,9 @@ class BM25Index(Displayed):
         allowed = np.ascontiguousarray(mask)
         span, positions = self._origin.span, self._origin.positions
         if allowed.dtype != bool or allowed.shape != (span,):
-            raise InputError(f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {span} booleans")
+            raise InputError(
+                f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {span} booleans"
+            )
         allowed = allowed if positions is None else allowed[positions]
         return allowed if matching is None else allowed & matching
 

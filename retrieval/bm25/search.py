@@ -1,25 +1,29 @@
 """Postings by term, and their search in NumPy; ``compiled`` has the same search for numba (extra ``fast``).
 
-Both return the k best documents and their scores as if all documents were scored, to the last bit. Small collections
-are scored as a whole. In larger ones, an upper bound of every document's score is computed in 16-bit integers, which is
-much faster than scores, and only the few documents whose bound is high enough are scored.
+Both return the k best documents and their scores as if all documents were scored, to the last bit.
+Small collections are scored as a whole. In larger ones, an upper bound of every document's score is
+computed in 16-bit integers, which is much faster than scores, and only the few documents whose
+bound is high enough are scored.
 
 **Bounds.** The gain of a document is its score minus that of a document without any term of the query. A query term
-adds ``times * (weight - base)`` to it, where the query has the term ``times`` times. Gains are never below 0 (queries
-with a negative idf are scored exhaustively). ``unit`` is a gain, the same for all terms of the index. The ``total`` of
-a document is the sum, over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at
-most ``n`` more for a query of n terms with repetitions.
+adds ``times * (weight - base)`` to it, where the query has the term ``times`` times. Gains are
+never below 0 (queries with a negative idf are scored exhaustively). ``unit`` is a gain, the same
+for all terms of the index. The ``total`` of a document is the sum, over the query's terms, of the
+gain in units, rounded down, plus 1: more than the gain, and at most ``n`` more for a query of n
+terms with repetitions.
 
 **Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units or more. A document
-whose total is below that gains at least one unit less, and cannot be among the k best. All others are scored.
+whose total is below that gains at least one unit less, and cannot be among the k best. All others
+are scored.
 
 **Rounding.** The scores are sums of 64 bits in the query's order, as in ``rank_bm25``, so they can be off by ``n``
-halves of a unit in the last place of the largest sum. Four times that must be less than ``unit``, or else all documents
-are scored, as they are if the totals could exceed 16 bits or if there are too many candidates.
+halves of a unit in the last place of the largest sum. Four times that must be less than ``unit``,
+or else all documents are scored, as they are if the totals could exceed 16 bits or if there are too
+many candidates.
 
 **Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed when a query first
-has the term: in small collections the addend to the score, in larger ones a byte, the addend to the total. Adding rows
-is vectorized. The postings of other terms are read.
+has the term: in small collections the addend to the score, in larger ones a byte, the addend to the
+total. Adding rows is vectorized. The postings of other terms are read.
 """
 
 from __future__ import annotations
@@ -36,14 +40,18 @@ Array = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
-Results = tuple[list[int], list[float]]  # positions and scores of a query's best documents, best first
-Part = Callable[[int, int], tuple[Array, Array]]  # the terms and ends of some queries, see ``Search.top_all``
+# positions and scores of a query's best documents, best first
+Results = tuple[list[int], list[float]]
+# the terms and ends of some queries, see ``Search.top_all``
+Part = Callable[[int, int], tuple[Array, Array]]
 
 SMALL = 2000  # documents; fewer are scored exhaustively
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
-LEVELS, RARE_LEVELS = 254, 1024  # units in the highest gain of a frequent term, and of any term, at most
+# units in the highest gain of a frequent term, and of any term, at most
+LEVELS, RARE_LEVELS = 254, 1024
 MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of frequent terms
-MISSING, FULL = -1, -2  # instead of the number of a row: not computed yet; not frequent, or no room for it
+# instead of the number of a row: not computed yet; not frequent, or no room for it
+MISSING, FULL = -1, -2
 MOST_TOTAL = np.iinfo(np.uint16).max
 ROUNDING = 2.0**-53  # half a unit in the last place, relative
 CANDIDATES = 8  # all documents are scored if more than one of so many is a candidate
@@ -60,7 +68,8 @@ class Postings:
         base: the addend of each term to the score of a document without it; float64, one per term.
         highest: at least the largest weight of each term minus its base; float64, one per term.
         size: the number of documents.
-        compute: called with terms before their weights are first used; sets them. None: all are set.
+        compute: called with terms before their weights are first used; sets them. None: all are
+            set.
     """
 
     starts: Array
@@ -77,7 +86,8 @@ class Search:
 
     Attributes:
         rows: the row of each term in ``values``; negative: none.
-        values: the rows of frequent terms, see the module; float64 in small collections, else uint8.
+        values: the rows of frequent terms, see the module; float64 in small collections, else
+            uint8.
         unit: see the module.
         most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less; see Rounding.
     """
@@ -92,9 +102,13 @@ class Search:
         count = min(MOST_ROWS, MOST_BYTES // postings.size, int(frequent.sum()))
         self.values = np.empty((count, postings.size), dtype=np.float64 if self.small else np.uint8)
         highest = postings.highest
-        self.unit = max(highest[frequent].max(initial=0) / LEVELS, highest.max() / RARE_LEVELS) or 1.0
+        self.unit = (
+            max(highest[frequent].max(initial=0) / LEVELS, highest.max() / RARE_LEVELS) or 1.0
+        )
         largest = float((np.abs(postings.base) + highest).max())
-        self.most_terms = self.unit / (4 * ROUNDING * largest) if largest > 0 and highest.min() >= 0 else 0.0
+        self.most_terms = (
+            self.unit / (4 * ROUNDING * largest) if largest > 0 and highest.min() >= 0 else 0.0
+        )
         self._used = 0
         self._lock = threading.Lock()
 
@@ -107,7 +121,10 @@ class Search:
         base = self.postings.base
         sums = np.zeros(self.postings.size)
         rows = self.rows[terms].tolist() if self.small else [FULL] * len(terms)
-        parts = zip(*self._parts([term for term, row in zip(terms, rows, strict=True) if row < 0]), strict=True)
+        parts = zip(
+            *self._parts([term for term, row in zip(terms, rows, strict=True) if row < 0]),
+            strict=True,
+        )
         for term, row in zip(terms, rows, strict=True):
             if row >= 0:
                 sums += self.values[row]
@@ -131,11 +148,13 @@ class Search:
     def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
         """Return the results of ``top`` for queries from 0 to before ``size``.
 
-        ``part(first, last)`` returns the terms of some of them, and the start of each query's terms and the end of the
-        last.
+        ``part(first, last)`` returns the terms of some of them, and the start of each query's terms
+        and the end of the last.
         """
         terms, ends = part(0, size)
-        return [self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())]
+        return [
+            self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())
+        ]
 
     def fill(self, terms: Sequence[int] | Array) -> None:
         """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
@@ -147,12 +166,17 @@ class Search:
             if self.postings.compute:
                 self.postings.compute(missing)
             starts = self.postings.starts
-            frequent = missing[(starts[missing + 1] - starts[missing]) * SHARE >= self.postings.size]
-            for row, term in enumerate(frequent[: len(self.values) - self._used].tolist(), self._used):
+            frequent = missing[
+                (starts[missing + 1] - starts[missing]) * SHARE >= self.postings.size
+            ]
+            for row, term in enumerate(
+                frequent[: len(self.values) - self._used].tolist(), self._used
+            ):
                 self._fill_row(term, row)
                 self._used += 1
                 self.rows[term] = row
-            self.rows[missing[self.rows[missing] == MISSING]] = FULL  # last: from now on, other threads use them
+            # last: from now on, other threads use them
+            self.rows[missing[self.rows[missing] == MISSING]] = FULL
 
     def _fill_row(self, term: int, row: int) -> None:
         (documents,), (weights,) = self._parts([term])
@@ -167,7 +191,10 @@ class Search:
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
         """Return the documents that can be among the k best, ascending; None without useful bounds."""
         postings, n = self.postings, len(terms)
-        if not n * (n + 2) < self.most_terms or n + postings.highest[terms].sum() / self.unit > MOST_TOTAL:
+        if (
+            not n * (n + 2) < self.most_terms
+            or n + postings.highest[terms].sum() / self.unit > MOST_TOTAL
+        ):
             return None
         totals = np.zeros(postings.size, dtype=np.uint16)
         rare = []
@@ -178,7 +205,9 @@ class Search:
                 totals += self.values[row]
         if rare:
             documents, weights = self._parts(rare)
-            gains = np.concatenate(weights) - np.repeat(postings.base[rare], list(map(len, weights)))
+            gains = np.concatenate(weights) - np.repeat(
+                postings.base[rare], list(map(len, weights))
+            )
             np.add.at(totals, np.concatenate(documents), (gains / self.unit + 1).astype(np.uint16))
         if mask is not None:
             totals *= mask
@@ -189,19 +218,32 @@ class Search:
     def _scores_of(self, terms: Sequence[int], near: Array) -> Floats:
         """Return the scores of documents, which ascend."""
         postings = self.postings
-        positions = near.astype(np.int32)  # of the type of ``documents``, or searchsorted would copy these
+        # of the type of ``documents``, or searchsorted would copy these
+        positions = near.astype(np.int32)
         numbers = np.array(terms)[:, None]
-        places = np.array([documents.searchsorted(positions) for documents in self._parts(terms)[0]])
+        places = np.array(
+            [documents.searchsorted(positions) for documents in self._parts(terms)[0]]
+        )
         places = np.minimum(places + postings.starts[numbers], postings.starts[numbers + 1] - 1)
-        addends = np.where(postings.documents[places] == positions, postings.weights[places], postings.base[numbers])
+        addends = np.where(
+            postings.documents[places] == positions,
+            postings.weights[places],
+            postings.base[numbers],
+        )
         return np.asarray(np.add.accumulate(addends)[-1])  # in order; np.sum is not
 
     def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:
         """Return the documents and the weights of each term's postings."""
         numbers = np.array(terms, dtype=np.int64)
-        bounds = zip(self.postings.starts[numbers].tolist(), self.postings.starts[numbers + 1].tolist(), strict=True)
+        bounds = zip(
+            self.postings.starts[numbers].tolist(),
+            self.postings.starts[numbers + 1].tolist(),
+            strict=True,
+        )
         parts = [slice(start, end) for start, end in bounds]
-        return [self.postings.documents[part] for part in parts], [self.postings.weights[part] for part in parts]
+        return [self.postings.documents[part] for part in parts], [
+            self.postings.weights[part] for part in parts
+        ]
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:

@@ -1,7 +1,8 @@
 """Save an index to one file, and open it without trusting the file.
 
-A file is: eight bytes of magic and version, a checksum of all that follows, the length of the header (8 bytes each),
-the header in JSON, and the arrays, each at a multiple of 64 bytes. The header has type and length of each array.
+A file is: eight bytes of magic and version, a checksum of all that follows, the length of the
+header (8 bytes each), the header in JSON, and the arrays, each at a multiple of 64 bytes. The
+header has type and length of each array.
 """
 
 from __future__ import annotations
@@ -31,30 +32,52 @@ VERSION = 7
 START = len(MAGIC) + 1 + 16
 ALIGNMENT = 64
 UNSIGNED = ("|u1", "<u2", "<u4")
-COUNTS = {"starts": ("<i8",), "documents": ("<i4",), "counts": UNSIGNED, "places": UNSIGNED, "lengths": ("<i4",)}
-TYPES = COUNTS | {"vocabulary": ("|u1",), "ends": ("<i8",), "digests": ("<u8",), "positions": ("<i8",)}
+COUNTS = {
+    "starts": ("<i8",),
+    "documents": ("<i4",),
+    "counts": UNSIGNED,
+    "places": UNSIGNED,
+    "lengths": ("<i4",),
+}
+TYPES = COUNTS | {
+    "vocabulary": ("|u1",),
+    "ends": ("<i8",),
+    "digests": ("<u8",),
+    "positions": ("<i8",),
+}
 FILTER_TYPES = ("<i4",)
 
 
 def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
-    """Write an index to a file; see ``BM25Index.save``. Temporary files of killed processes are deleted."""
+    """Write an index to a file; see ``BM25Index.save``.
+
+    Temporary files of killed processes are deleted.
+    """
     name = name_of(tokenizer)
     if "<" in name:
-        raise InputError(f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name")
+        raise InputError(
+            f"the tokenizer {name} cannot be saved: use a function of a module, or an object with a name"
+        )
     scorer, filters, origin = content
     terms = list(scorer.vocabulary)  # by number
     arrays = {name: getattr(scorer.counts, name) for name in COUNTS}
-    arrays["vocabulary"] = np.frombuffer("".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8)
+    arrays["vocabulary"] = np.frombuffer(
+        "".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8
+    )
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
     arrays["digests"] = origin.digests
-    arrays["positions"] = np.empty(0, dtype=np.int64) if origin.positions is None else origin.positions
+    arrays["positions"] = (
+        np.empty(0, dtype=np.int64) if origin.positions is None else origin.positions
+    )
     arrays |= {f"filter_{number}": codes for number, codes in enumerate(filters.codes.values())}
     header = {
         "parameters": asdict(parameters),
         "tokenizer": name,
         "tokenizer_spec": getattr(tokenizer, "spec", None),
         "filters": filters.values,
-        "origin": {name: getattr(origin, name) for name in ("columns", "filters", "span", "cache_key")},
+        "origin": {
+            name: getattr(origin, name) for name in ("columns", "filters", "span", "cache_key")
+        },
         "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
@@ -109,7 +132,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
             if begin[: len(MAGIC)] != MAGIC:
                 raise InputError(f"{path} is not a BM25 index of qabench")
             if len(begin) == START and (version := begin[len(MAGIC)]) != VERSION:
-                raise InputError(f"the index {path} has format {version}; this qabench reads {VERSION}. Build it again")
+                raise InputError(
+                    f"the index {path} has format {version}; this qabench reads {VERSION}. Build it again"
+                )
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
@@ -133,14 +158,19 @@ def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin:
     gaps = np.diff(documents)
     gaps[starts[1:-1] - 1] = 1  # documents ascend within a term
     correct = {
-        "starts": len(starts) > 1 and starts[0] == 0 and starts[-1] == len(documents) and (np.diff(starts) > 0).all(),
+        "starts": len(starts) > 1
+        and starts[0] == 0
+        and starts[-1] == len(documents)
+        and (np.diff(starts) > 0).all(),
         "documents": (gaps > 0).all() and documents.min() >= 0 and documents.max() < size,
         "counts": len(counts.counts) == len(documents) and counts.counts.min() > 0,
         "places": len(counts.places) == len(documents) * parameters.sums_idf,
         "lengths": counts.lengths.min() >= 0 and counts.lengths.sum() == counts.counts.sum(),
         "terms": len(counts.vocabulary) == len(starts) - 1,
         "digests": len(origin.digests) == size,
-        "positions": len(positions) == size and positions[0] >= 0 and (np.diff(positions) > 0).all(),
+        "positions": len(positions) == size
+        and positions[0] >= 0
+        and (np.diff(positions) > 0).all(),
         "span": type(origin.span) is int
         and (origin.span > positions[-1] if origin.positions is not None else origin.span == size),
         "filters": list(filters.values) == list(filters.codes)
@@ -155,8 +185,12 @@ def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin:
 
 def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> Tokenizer:
     if override is None and spec is None:
-        raise InputError(f"the index {path} was built with the tokenizer {name}: pass it as tokenizer=")
+        raise InputError(
+            f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="
+        )
     tokenizer = from_spec(spec) if override is None else override
     if (other := name_of(tokenizer)) != name:
-        raise InputError(f"the index {path} was built with the tokenizer {name}, not {other}: pass {name}, or rebuild")
+        raise InputError(
+            f"the index {path} was built with the tokenizer {name}, not {other}: pass {name}, or rebuild"
+        )
     return tokenizer

@@ -18,7 +18,8 @@ Tokenizer = Callable[[str], Sequence[str]]
 
 WORD = re.compile(r"\w+")
 ASCII = bytes(range(128))
-# Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond ASCII.
+# Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond
+# ASCII.
 ASCII_WORDS = bytes(
     ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in ASCII
 ) + bytes(range(128, 256))
@@ -41,17 +42,22 @@ class Words:
 
     Args:
         stop_words: words to omit: None, "english" (a list of function words), or a custom list.
-        stemmer: None, or the language of a Snowball stemmer ("english", "german", ...), applied after the stop words.
+        stemmer: None, or the language of a Snowball stemmer ("english", "german", ...), applied
+            after the stop words.
 
     Raises:
         MissingExtra: a stemmer is given and PyStemmer is not installed.
         InputError: an unknown list of stop words or an unknown stemmer.
     """
 
-    def __init__(self, stop_words: str | Iterable[str] | None = None, stemmer: str | None = None) -> None:
+    def __init__(
+        self, stop_words: str | Iterable[str] | None = None, stemmer: str | None = None
+    ) -> None:
         if isinstance(stop_words, str):
             if stop_words != "english":
-                raise InputError(f"unknown stop words {stop_words!r}; allowed: 'english', None, or a list of words")
+                raise InputError(
+                    f"unknown stop words {stop_words!r}; allowed: 'english', None, or a list of words"
+                )
             stop_words = ENGLISH_STOP_WORDS
         self.stop_words = frozenset(map(str.lower, stop_words or ()))
         self.stemmer = stemmer
@@ -64,9 +70,13 @@ class Words:
             try:
                 import Stemmer
             except ImportError:
-                raise MissingExtra("a stemmer needs PyStemmer: pip install 'qabench[retrieval]'") from None
+                raise MissingExtra(
+                    "a stemmer needs PyStemmer: pip install 'qabench[retrieval]'"
+                ) from None
             if stemmer not in Stemmer.algorithms():
-                raise InputError(f"unknown stemmer {stemmer!r}; allowed: {', '.join(Stemmer.algorithms())}")
+                raise InputError(
+                    f"unknown stemmer {stemmer!r}; allowed: {', '.join(Stemmer.algorithms())}"
+                )
             self._stem = Stemmer.Stemmer(stemmer).stemWord
             parts.append(f"snowball-{stemmer}-{Stemmer.version()}")
         self.name = "+".join(parts)
@@ -86,7 +96,8 @@ class Words:
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
         """Return the number of each word of all texts, the start of each text and the end of the last, and the terms.
 
-        The terms are in the order of first occurrence; None for a stop word. Each distinct word is stemmed once.
+        The terms are in the order of first occurrence; None for a stop word. Each distinct word is
+        stemmed once.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -95,7 +106,11 @@ class Words:
         buffers = map(pa.py_buffer, _spaced(texts))
         split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(texts), *buffers))
         words = split.values.dictionary_encode()
-        return _numbers(words.indices), _numbers(split.offsets), self._finish(words.dictionary.to_pylist())
+        return (
+            _numbers(words.indices),
+            _numbers(split.offsets),
+            self._finish(words.dictionary.to_pylist()),
+        )
 
     def _finish(self, words: Sequence[str]) -> list[str | None]:
         # Arrow finds an empty word where a text begins or ends with a space.
@@ -109,11 +124,12 @@ words = Words()
 class FanOutQAWords:
     """The terms of FanOutQA's retriever: the officially normalized text, split at each space.
 
-    As upstream, a space at the beginning or end of the normalized text gives an empty term, and so does an empty text.
+    As upstream, a space at the beginning or end of the normalized text gives an empty term, and so
+    does an empty text.
 
     Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's en_core_web_sm. Or a
-            ``Normalizer``, which can have a cache.
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's
+            en_core_web_sm. Or a ``Normalizer``, which can have a cache.
     """
 
     def __init__(self, lemmatizer: Any = "auto") -> None:
@@ -130,7 +146,11 @@ class FanOutQAWords:
     @property
     def spec(self) -> dict[str, Any] | None:
         """The specification for ``from_spec``; None with a custom lemmatizer."""
-        return {"kind": "fanoutqa", "lemmatizer": self._lemmatizer} if isinstance(self._lemmatizer, str) else None
+        return (
+            {"kind": "fanoutqa", "lemmatizer": self._lemmatizer}
+            if isinstance(self._lemmatizer, str)
+            else None
+        )
 
     def __call__(self, text: str) -> list[str]:
         """Return the text's terms."""
@@ -149,11 +169,15 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     for terms in tokens:
         if set(map(type, terms)) - {str}:
             wrong = next(term for term in terms if type(term) is not str)
-            raise InputError(f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string")
+            raise InputError(
+                f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string"
+            )
     return tokens
 
 
-def encode(tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str], int | None]) -> tuple[Array, Array]:
+def encode(
+    tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str], int | None]
+) -> tuple[Array, Array]:
     """Return the numbers of all texts' terms without None, and the start of each text and the end of the last."""
     terms: Sequence[str | None]
     if type(tokenizer) is Words:
@@ -162,9 +186,13 @@ def encode(tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str]
         tokens = tokenize(tokenizer, texts)
         ends = np.cumsum([0, *map(len, tokens)])
         place_of: defaultdict[str, int] = defaultdict(count().__next__)
-        places = np.fromiter(map(place_of.__getitem__, chain.from_iterable(tokens)), dtype=np.int64, count=ends[-1])
+        places = np.fromiter(
+            map(place_of.__getitem__, chain.from_iterable(tokens)), dtype=np.int64, count=ends[-1]
+        )
         terms = list(place_of)
-    numbers = [-1 if term is None or (number := number_of(term)) is None else number for term in terms]
+    numbers = [
+        -1 if term is None or (number := number_of(term)) is None else number for term in terms
+    ]
     encoded = np.array(numbers or [-1], dtype=np.int64)[places]
     absent = np.flatnonzero(encoded < 0)
     return np.delete(encoded, absent), ends - np.searchsorted(absent, ends)
@@ -190,21 +218,32 @@ def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
     """Return the start of each text and the end of the last, and the lowercase words as UTF-8, spaces between them."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
-    characters = words.translate(None, ASCII).decode("utf-8", "surrogatepass").encode("utf-32-le", "surrogatepass")
+    characters = (
+        words.translate(None, ASCII)
+        .decode("utf-8", "surrogatepass")
+        .encode("utf-32-le", "surrogatepass")
+    )
     codes = np.frombuffer(characters, dtype="<u4")
-    table = np.zeros(codes.max(initial=0) + 1, dtype="S4")  # the UTF-8 of each character, in lower case or as spaces
+    # the UTF-8 of each character, in lower case or as spaces
+    table = np.zeros(codes.max(initial=0) + 1, dtype="S4")
     for code in np.flatnonzero(np.bincount(codes)).tolist():
         lower = chr(code).lower()
-        size, lower_size = (len(text.encode("utf-8", "surrogatepass")) for text in (chr(code), lower))
+        size, lower_size = (
+            len(text.encode("utf-8", "surrogatepass")) for text in (chr(code), lower)
+        )
         if lower_size != size or chr(code) == "Σ":  # İ grows; Σ becomes ς at the end of a word
             return _spaced([text.lower() for text in texts])
         table[code] = lower.encode() if WORD.fullmatch(lower) else b" " * size
     array = np.frombuffer(words, dtype=np.uint8)
-    array[array >= 128] = np.frombuffer(table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8)
+    array[array >= 128] = np.frombuffer(
+        table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8
+    )
     return np.cumsum([0, *map(len, encoded)], dtype=np.int64), words
 
 
 def _numbers(array: Any) -> Array:
     """Return the values of an Arrow array of integers without nulls."""
     width = np.dtype(array.type.to_pandas_dtype())
-    return np.frombuffer(array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize)
+    return np.frombuffer(
+        array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize
+    )

@@ -38,7 +38,8 @@ class Extractor:
             self._worker = self._worker or _started()
             assert self._worker.stdin is not None and self._worker.stdout is not None
             try:
-                self._worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")  # a character per byte
+                # a character per byte
+                self._worker.stdin.write(json.dumps([html.decode("latin-1"), charset]) + "\n")
                 self._worker.stdin.flush()
                 return str(json.loads(self._worker.stdout.readline()))
             except (OSError, ValueError):
@@ -62,26 +63,45 @@ def main_text(html: bytes, charset: str | None = None) -> str:
     page = decoded(html, charset)
     try:
         return _trafilatura().extract(html if page is None else page, include_comments=False) or ""
-    except (ValueError, TypeError, AttributeError, RecursionError):  # its parser meets any input of the web
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):  # its parser meets any input of the web
         return ""
 
 
 def _started() -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-c", f"from qabench.retrieval.web.extract import serve; serve({SECONDS})"]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        f"from qabench.retrieval.web.extract import serve; serve({SECONDS})",
+    ]
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, text=True
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        text=True,
     )
 
 
 def serve(seconds: float) -> None:
-    """Answer requests on standard input until its end. A page that takes longer than ``seconds`` ends this process."""
+    """Answer requests on standard input until its end.
+
+    A page that takes longer than ``seconds`` ends this process.
+    """
     requests, answers = sys.stdin, sys.stdout
     _trafilatura()
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         for line in requests:
             html, charset = json.loads(line)
-            # Unlike a timer of Python, this ends the process also while C code holds the interpreter's lock.
+            # Unlike a timer of Python, this ends the process also while C code holds the
+            # interpreter's lock.
             faulthandler.dump_traceback_later(seconds, exit=True)
             text = main_text(html.encode("latin-1"), charset)
             faulthandler.cancel_dump_traceback_later()

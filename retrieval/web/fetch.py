@@ -23,8 +23,10 @@ from qabench.retrieval.web.extract import EXTRA
 from qabench.retrieval.web.provider import PageLimits
 
 READ = "read"
-DAY = 86400.0  # after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
-LONGEST_WAIT = 30.0  # seconds; pages of a host that asks for more between two requests are not fetched
+# after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
+DAY = 86400.0
+# seconds; pages of a host that asks for more between two requests are not fetched
+LONGEST_WAIT = 30.0
 RETRIED = frozenset({429, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = ("text/html", "application/xhtml+xml")
@@ -46,7 +48,9 @@ class WebCache:
         """Return the entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
-            if entry["key"] != key or (max_age is not None and time.time() - entry["time"] > max_age):
+            if entry["key"] != key or (
+                max_age is not None and time.time() - entry["time"] > max_age
+            ):
                 return None
             value: dict[str, Any] = entry["value"]
         except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
@@ -70,8 +74,9 @@ class FetchedPage:
 
     Attributes:
         url: the requested URL.
-        outcome: "read", or the reason why there is no page: "robots.txt", "timeout", "status 404", "not HTML",
-            "too large", "blocked address", "connection failed", "too many redirects", "invalid URL" or others.
+        outcome: "read", or the reason why there is no page: "robots.txt", "timeout", "status 404",
+            "not HTML", "too large", "blocked address", "connection failed", "too many redirects",
+            "invalid URL" or others.
         detail: more about a failure.
         html: the page; empty without one.
         charset: as the server declared it.
@@ -102,7 +107,10 @@ class PageFetcher:
         self._next: dict[str, float] = {}
 
     def fetch(self, url: str) -> FetchedPage:
-        """Return the page of a URL, from the cache if it is there. Failures are outcomes, not exceptions."""
+        """Return the page of a URL, from the cache if it is there.
+
+        Failures are outcomes, not exceptions.
+        """
         with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
             if (page := self._cached(url)) is not None:
                 return page
@@ -123,7 +131,12 @@ class PageFetcher:
 
     def _store(self, page: FetchedPage, transient: bool) -> None:
         html = page.html.decode("latin-1")  # one character per byte
-        about = {"outcome": page.outcome, "detail": page.detail, "charset": page.charset, "passing": transient}
+        about = {
+            "outcome": page.outcome,
+            "detail": page.detail,
+            "charset": page.charset,
+            "passing": transient,
+        }
         self.cache.put("pages", self._key(page.url), about | {"html": html})
 
     def _key(self, url: str) -> str:
@@ -183,12 +196,19 @@ class PageFetcher:
             now = time.monotonic()
             turn = max(now + wait, self._next.get(host, 0.0))
             if turn - now > LONGEST_WAIT + self.limits.timeout * self.limits.results:
-                raise HttpError("host is busy", f"{host}: {turn - now:.0f} s until its next turn", transient=True)
+                raise HttpError(
+                    "host is busy",
+                    f"{host}: {turn - now:.0f} s until its next turn",
+                    transient=True,
+                )
             self._next[host] = turn + delay
         time.sleep(max(0.0, turn - now))
 
     def _allowed_delay(self, url: str) -> float:
-        """Return the seconds between requests that robots.txt asks for. Raises HttpError if it forbids the URL."""
+        """Return the seconds between requests that robots.txt asks for.
+
+        Raises HttpError if it forbids the URL.
+        """
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise HttpError("invalid URL", url)
@@ -196,7 +216,9 @@ class PageFetcher:
         if not rules.can_fetch(url, AGENT):
             raise HttpError("robots.txt", "the host's robots.txt forbids this page")
         if (delay := float(rules.crawl_delay(AGENT) or 0)) > LONGEST_WAIT:
-            raise HttpError("robots.txt", f"the host's robots.txt asks for {delay:g} s between requests")
+            raise HttpError(
+                "robots.txt", f"the host's robots.txt asks for {delay:g} s between requests"
+            )
         return delay
 
     def _rules(self, url: str) -> str:
@@ -217,7 +239,10 @@ class PageFetcher:
 
 
 def _rules_in(response: Response) -> str:
-    """Return the rules: everything is allowed if the host has none (4xx). Raises HttpError if it failed (5xx, 429)."""
+    """Return the rules: everything is allowed if the host has none (4xx).
+
+    Raises HttpError if it failed (5xx, 429).
+    """
     if response.status == 200:
         return response.content[:LARGEST_RULES].decode("utf-8", "replace")
     if 400 <= response.status < 500 and response.status != 429:

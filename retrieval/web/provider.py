@@ -1,7 +1,8 @@
 """A JSON search API described by configuration: a preset, or a TOML file.
 
-A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in, ``${NAME}`` is an
-environment variable that QABENCH_SEARCH_VARIABLES lists), and where the results are in the response:
+A file names the URL, the parameters and headers (``{query}`` and ``{count}`` are filled in,
+``${NAME}`` is an environment variable that QABENCH_SEARCH_VARIABLES lists), and where the results
+are in the response:
 
     url = "https://search.example.org/v1/search"
     results = "web.results"           # path to the list of results
@@ -35,8 +36,11 @@ from qabench.io.limits import toml_of
 from qabench.io.tables import keep_secret
 
 VARIABLE = re.compile(r"\$\{(\w+)\}")
-ALLOWED = "QABENCH_SEARCH_VARIABLES"  # the names, separated by commas, that files may use: files may be from others
-KINDS = dict.fromkeys(("params", "headers", "pages"), (dict, "table")) | {"results_may_be_absent": (bool, "boolean")}
+# the names, separated by commas, that files may use: files may be from others
+ALLOWED = "QABENCH_SEARCH_VARIABLES"
+KINDS = dict.fromkeys(("params", "headers", "pages"), (dict, "table")) | {
+    "results_may_be_absent": (bool, "boolean")
+}
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
         "url": "https://www.googleapis.com/customsearch/v1",
@@ -67,12 +71,14 @@ class PageLimits:
 
     Attributes:
         results: search results per query, at most; their pages are fetched.
-        delay: seconds between two requests to the same host; a longer Crawl-delay of its robots.txt takes precedence.
+        delay: seconds between two requests to the same host; a longer Crawl-delay of its robots.txt
+            takes precedence.
         timeout: seconds for one page, from the connection to the last byte.
         max_bytes: the largest page, uncompressed.
         redirects: redirects followed per page; the address of each target is checked.
         at_once: pages fetched at the same time.
-        private_addresses: also fetch pages from loopback and private addresses, for tests and intranets.
+        private_addresses: also fetch pages from loopback and private addresses, for tests and
+            intranets.
     """
 
     results: int = 10
@@ -91,7 +97,11 @@ def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
         if name not in defaults:
             raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(defaults)}")
         flag, least = isinstance(defaults[name], bool), 0 if name in ("delay", "redirects") else 1
-        number = isinstance(value, int | float) and not isinstance(value, bool) and least <= value < math.inf
+        number = (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and least <= value < math.inf
+        )
         if not (isinstance(value, bool) if flag else number):
             allowed = "true or false" if flag else f"a number of at least {least}"
             raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be {allowed}")
@@ -105,14 +115,16 @@ class SearchProvider:
     Attributes:
         name: of the preset or the file, for signatures.
         url: the endpoint, without parameters.
-        results: the path to the list of results in the JSON response, with dots; "" if the response is the list.
+        results: the path to the list of results in the JSON response, with dots; "" if the response
+            is the list.
         address: the path to a page's address in a result.
         params: parameters of the query, or with POST the fields of the JSON body.
         headers: headers of the request.
         method: "GET" or "POST".
-        results_may_be_absent: whether a response without the list means that nothing was found. Otherwise it is an
-            error, so that a wrong path does not look like a web without pages.
-        failures: the path to a list of failed engines: a response without results but with entries there is an error.
+        results_may_be_absent: whether a response without the list means that nothing was found.
+            Otherwise it is an error, so that a wrong path does not look like a web without pages.
+        failures: the path to a list of failed engines: a response without results but with entries
+            there is an error.
         hint: how to fix a refused request.
         pages: limits for the pages.
         values: the environment variables that are filled in; never printed.
@@ -149,7 +161,9 @@ class SearchProvider:
 
     def key(self, query: str) -> str:
         """Return what the results of a query depend on, without secrets."""
-        return json.dumps([self.method, self.url, dict(self.params), self.pages.results, self.results, query])
+        return json.dumps(
+            [self.method, self.url, dict(self.params), self.pages.results, self.results, query]
+        )
 
     def _filled(self, text: str) -> str:
         return VARIABLE.sub(lambda match: self.values[match[1]].rstrip("/"), text)
@@ -159,18 +173,22 @@ def load_provider(search: str) -> SearchProvider:
     """Return the provider of a preset or a TOML file.
 
     Args:
-        search: "google" (Google Programmable Search), "searxng" (a SearXNG server), or the path of a TOML file. A file
-            may begin with ``preset = "searxng"`` and change some of its values.
+        search: "google" (Google Programmable Search), "searxng" (a SearXNG server), or the path of
+            a TOML file. A file may begin with ``preset = "searxng"`` and change some of its values.
 
     Raises:
-        InputError: no such preset or file, an unknown or missing setting, or an environment variable that is not set;
-            names it.
+        InputError: no such preset or file, an unknown or missing setting, or an environment
+            variable that is not set; names it.
     """
     if search in PRESETS:
-        return _provider(search, PRESETS[search], f"the search preset {search}", _variables(PRESETS[search]))
+        return _provider(
+            search, PRESETS[search], f"the search preset {search}", _variables(PRESETS[search])
+        )
     path = Path(search)
     if not path.is_file():
-        raise InputError(f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file")
+        raise InputError(
+            f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file"
+        )
     try:
         content = path.read_bytes()
         document = toml_of(content.decode("utf-8"))
@@ -187,10 +205,14 @@ def load_provider(search: str) -> SearchProvider:
     return _provider(name, settings, str(path), allowed)
 
 
-def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set[str]) -> SearchProvider:
+def _provider(
+    name: str, settings: Mapping[str, Any], where: str, variables: Set[str]
+) -> SearchProvider:
     allowed = {item.name for item in fields(SearchProvider) if item.name not in ("name", "values")}
     if unknown := [key for key in settings if key not in allowed]:
-        raise InputError(f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(sorted(allowed))}")
+        raise InputError(
+            f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(sorted(allowed))}"
+        )
     if missing := [key for key in ("url", "results", "address") if key not in settings]:
         raise InputError(f"{where}: {missing[0]!r} is missing; required: url, results, address")
     for key, value in settings.items():
@@ -199,28 +221,44 @@ def _provider(name: str, settings: Mapping[str, Any], where: str, variables: Set
             raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {name_of_kind}")
     if (method := settings.get("method", "GET")) not in ("GET", "POST"):
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
-    if wrong := [name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)]:
+    if wrong := [
+        name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)
+    ]:
         raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
-    if wrong := [name for name, value in settings.get("params", {}).items() if isinstance(value, date | time)]:
-        raise InputError(f"{where}: the parameter {wrong[0]!r} must not be a date or time; write it in quotes")
+    if wrong := [
+        name for name, value in settings.get("params", {}).items() if isinstance(value, date | time)
+    ]:
+        raise InputError(
+            f"{where}: the parameter {wrong[0]!r} must not be a date or time; write it in quotes"
+        )
     pages = page_limits(settings.get("pages", {}), where)
     provider = SearchProvider(name, **{**settings, "pages": pages})
     provider = replace(provider, values=_values(provider, where, variables))
     if not re.match("https?://", provider.endpoint):
-        raise InputError(f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://")
+        raise InputError(
+            f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://"
+        )
     return provider
 
 
 def _variables(settings: Mapping[str, Any]) -> set[str]:
     """Return the environment variables that settings name."""
-    values = [settings["url"], *settings.get("params", {}).values(), *settings.get("headers", {}).values()]
+    values = [
+        settings["url"],
+        *settings.get("params", {}).values(),
+        *settings.get("headers", {}).values(),
+    ]
     return {name for value in values for name in VARIABLE.findall(str(value))}
 
 
 def _values(provider: SearchProvider, where: str, allowed: Set[str]) -> dict[str, str]:
-    names = _variables({"url": provider.url, "params": provider.params, "headers": provider.headers})
+    names = _variables(
+        {"url": provider.url, "params": provider.params, "headers": provider.headers}
+    )
     if missing := sorted(name for name in names if not os.environ.get(name)):
-        raise InputError(f"{where} needs the environment variable {missing[0]}: export {missing[0]}=...")
+        raise InputError(
+            f"{where} needs the environment variable {missing[0]}: export {missing[0]}=..."
+        )
     if refused := sorted(names - allowed):
         raise InputError(
             f"{where} names the environment variable {refused[0]}, which would be sent to {provider.url}. To allow "

@@ -41,7 +41,9 @@ class WebPage:
 class Web:
     """Pages of the web for queries, with a cache of searches, pages and texts; safe for several threads."""
 
-    def __init__(self, provider: SearchProvider, cache: WebCache | None = None, retry: Retry = RETRY) -> None:
+    def __init__(
+        self, provider: SearchProvider, cache: WebCache | None = None, retry: Retry = RETRY
+    ) -> None:
         self._extractor = Extractor()
         self.extractor = self._extractor.name
         self.provider = provider
@@ -49,15 +51,17 @@ class Web:
         headers = {"Accept": "application/json"} | provider.request("")[1]
         self._client = HttpClient(retry=retry, seconds=60.0, headers=headers)
         self._fetcher = PageFetcher(self.cache, provider.pages)
-        self._threads = ThreadPool(provider.pages.at_once)  # daemons: no run waits for a silent server
+        # daemons: no run waits for a silent server
+        self._threads = ThreadPool(provider.pages.at_once)
         weakref.finalize(self, self._threads.terminate)
 
     def search(self, query: str) -> list[str]:
         """Return the addresses of the pages found for a query, best first; at most ``provider.pages.results``.
 
         Raises:
-            SearchFailed: the API refused or failed, or its response has another form than the provider describes. A
-                failed search is never kept, and never counts as "nothing found".
+            SearchFailed: the API refused or failed, or its response has another form than the
+                provider describes. A failed search is never kept, and never counts as "nothing
+                found".
         """
         key = self.provider.key(query)
         if (entry := self.cache.get("searches", key)) is None:
@@ -95,26 +99,39 @@ class Web:
         try:
             return addresses_of(self._client.get(provider.endpoint, read=_json, **body), provider)
         except (HttpError, SearchFailed) as error:
-            refused = isinstance(error, HttpError) and error.status is not None and not error.transient
+            refused = (
+                isinstance(error, HttpError) and error.status is not None and not error.transient
+            )
             hint = f" ({provider.hint})" if provider.hint and refused else ""
-            raise SearchFailed(f"the search with {provider.name} failed: {printable(error)}{hint}") from None
+            raise SearchFailed(
+                f"the search with {provider.name} failed: {printable(error)}{hint}"
+            ) from None
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
-    """Return the addresses in a response. Raises SearchFailed if it has another form than the provider describes."""
+    """Return the addresses in a response.
+
+    Raises SearchFailed if it has another form than the provider describes.
+    """
     results = _at(document, provider.results)
     if results is None and not provider.results_may_be_absent:
         raise SearchFailed(
             f"the response has no {provider.results!r}; it begins with {printable(json.dumps(document), 200)}"
         )
     if not isinstance(results, list | None):
-        raise SearchFailed(f"{provider.results!r} in the response is not a list: {printable(json.dumps(results), 200)}")
+        raise SearchFailed(
+            f"{provider.results!r} in the response is not a list: {printable(json.dumps(results), 200)}"
+        )
     addresses = [_at(result, provider.address) for result in results or []]
     if wrong := [address for address in addresses if not isinstance(address, str)]:
-        raise SearchFailed(f"a result's {provider.address!r} is {quoted(wrong[0], 80)}; it must be a string")
+        raise SearchFailed(
+            f"a result's {provider.address!r} is {quoted(wrong[0], 80)}; it must be a string"
+        )
     failed = _at(document, provider.failures) if provider.failures else None
     if not addresses and failed:
-        raise SearchFailed(f"nothing was found, and {provider.failures} are {printable(json.dumps(failed), 200)}")
+        raise SearchFailed(
+            f"nothing was found, and {provider.failures} are {printable(json.dumps(failed), 200)}"
+        )
     return [address for address in addresses if isinstance(address, str)]
 
 
@@ -131,4 +148,6 @@ def _json(response: Response) -> Any:
     try:
         return json_of(response.content)
     except ValueError:
-        raise SearchFailed(f"the response is not JSON; it begins with {quoted(response.text, 100)}") from None
+        raise SearchFailed(
+            f"the response is not JSON; it begins with {quoted(response.text, 100)}"
+        ) from None

@@ -27,11 +27,14 @@ class WikiCache:
 
     The pages of another wiki than Wikipedia, named by its address, are in a folder of their own.
 
-    Some files count as missing: empty ones (the official package writes an empty file for a page that it could not
-    get), and those that are not UTF-8 or contain NUL characters (the result of a crash).
+    Some files count as missing: empty ones (the official package writes an empty file for a page
+    that it could not get), and those that are not UTF-8 or contain NUL characters (the result of a
+    crash).
     """
 
-    def __init__(self, folder: Path | None = None, others: Sequence[Path] | None = None, *, wiki: str = "") -> None:
+    def __init__(
+        self, folder: Path | None = None, others: Sequence[Path] | None = None, *, wiki: str = ""
+    ) -> None:
         variable = os.environ.get(VARIABLE)
         default = Path(variable).expanduser().absolute() if variable else cache_dir() / "wikicache"
         if wiki:
@@ -54,7 +57,9 @@ class WikiCache:
             except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
                 continue
             except OSError as error:
-                raise QabenchError(f"cannot read the cached page {path}: {error.strerror or error}") from error
+                raise QabenchError(
+                    f"cannot read the cached page {path}: {error.strerror or error}"
+                ) from error
             if text.strip() and "\0" not in text:
                 return text
         return None

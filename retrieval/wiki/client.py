@@ -1,8 +1,8 @@
 """Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
 
 ``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself;
-``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME`` selects a Kiwix
-server.
+``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME``
+selects a Kiwix server.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ Wikipedia = MediaWiki | Kiwix | ZimFile
 def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
     """Return the pages that Wikipedia finds for a query, best first.
 
-    Like the official package, this searches Wikipedia of today. A page in the results may have been created after the
-    epoch; ``wiki_content`` then raises ``PageMissing``.
+    Like the official package, this searches Wikipedia of today. A page in the results may have been
+    created after the epoch; ``wiki_content`` then raises ``PageMissing``.
 
     Args:
         query: the query, in the syntax of the wiki's search.
         results: the largest number of results, 1 to 500.
 
     Returns:
-        Pages with title, pageid (None from a Kiwix server) and url; an empty list if nothing is found.
+        Pages with title, pageid (None from a Kiwix server) and url; an empty list if nothing is
+        found.
 
     Raises:
         InputError: an empty query, ``results`` out of range, or invalid environment variables.
@@ -51,20 +52,24 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
 def wiki_content(evidence: Any) -> str:
     """Return a page's text at the dataset's epoch (2023-11-20), in Markdown with tables and infoboxes.
 
-    The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of the official package
-    or from the authors' tarball can be used too). The revision is the ``revid`` of the evidence if it is known, else
-    the newest revision at the epoch of the page with this ``pageid`` or title. Redirects of that time are followed.
+    The page is read from the cache, or downloaded and stored there (see ``WikiCache``; a cache of
+    the official package or from the authors' tarball can be used too). The revision is the
+    ``revid`` of the evidence if it is known, else the newest revision at the epoch of the page with
+    this ``pageid`` or title. Redirects of that time are followed.
 
     Args:
-        evidence: a row of ``necessary_evidence``, a result of ``wiki_search``, or any object with title, pageid, revid.
+        evidence: a row of ``necessary_evidence``, a result of ``wiki_search``, or any object with
+            title, pageid, revid.
 
     Returns:
         The Markdown, never empty; see ``to_markdown`` for its form.
 
     Raises:
-        PageMissing: there was no such page at the epoch. (The official package returns "" and caches it.)
+        PageMissing: there was no such page at the epoch. (The official package returns "" and
+            caches it.)
         WikiError: the page is not in a cache, and the request failed.
-        InputError: the evidence has neither a page id nor a title, or environment variables are invalid.
+        InputError: the evidence has neither a page id nor a title, or environment variables are
+            invalid.
 
     Source: ``fanoutqa.wiki_content``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -82,7 +87,9 @@ def _chosen(zim: str | None, _: tuple[tuple[str, str], ...]) -> Wikipedia:
         return ZimFile(zim)
     kind = os.environ.get(TYPE_VARIABLE) or "live"
     if kind not in TYPES:
-        raise InputError(f"{TYPE_VARIABLE} is {kind!r}; allowed: {', '.join(TYPES)}, or not set for live")
+        raise InputError(
+            f"{TYPE_VARIABLE} is {kind!r}; allowed: {', '.join(TYPES)}, or not set for live"
+        )
     if kind == "live":
         return MediaWiki()
     if missing := [name for name in (BASE_VARIABLE, BOOK_VARIABLE) if not os.environ.get(name)]:

@@ -10,18 +10,31 @@ from qabench.io.http import HttpClient, Response
 from qabench.io.http_error import HttpError
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, address_of, check_search
+from qabench.retrieval.wiki.page import (
+    RETRY,
+    PageMissing,
+    WikiError,
+    WikiPage,
+    address_of,
+    check_search,
+)
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
 # Possible paths of a page, depending on the versions of the server and of the ZIM file.
-PLACES = ("/content/{book}/{path}", "/content/{book}/A/{path}", "/{book}/A/{path}", "/{book}/{path}")
+PLACES = (
+    "/content/{book}/{path}",
+    "/content/{book}/A/{path}",
+    "/{book}/A/{path}",
+    "/{book}/{path}",
+)
 
 
 class Kiwix:
     """A book of a Kiwix server. Its pages have the date of the book, not of the dataset's epoch. They are not cached.
 
-    The server is used even if QABENCH_OFFLINE forbids network access, because it is meant for offline use.
+    The server is used even if QABENCH_OFFLINE forbids network access, because it is meant for
+    offline use.
     """
 
     def __init__(self, base: str, book: str, *, client: HttpClient | None = None) -> None:
@@ -33,11 +46,19 @@ class Kiwix:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the book's full-text search; see ``wiki_search``."""
         check_search(query, results)
-        asked = {"pattern": query, "start": 0, "pageLength": results, "books.name": self.book, "format": "xml"}
+        asked = {
+            "pattern": query,
+            "start": 0,
+            "pageLength": results,
+            "books.name": self.book,
+            "format": "xml",
+        }
         try:
             return self.client.get(f"{self.base}/search", asked, _read_feed)[:results]
         except HttpError as error:
-            hint = f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
+            hint = (
+                f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
+            )
             raise WikiError(f"{error}{hint * (error.status in (400, 404))}") from error
 
     def lookup(self, title: str) -> WikiPage | list[str]:
@@ -51,18 +72,26 @@ class Kiwix:
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
-                return article_to_markdown(self.client.get(address, {}, lambda response: response.text))
+                return article_to_markdown(
+                    self.client.get(address, {}, lambda response: response.text)
+                )
             except HttpError as error:
                 if error.status != 404:
                     raise WikiError(str(error)) from error
-        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no page with this title")
+        raise PageMissing(
+            page, f"the book {self.book!r} of {self.base} has no page with this title"
+        )
 
     def _addresses(self, page: WikiPage) -> list[str]:
         address = urljoin(f"{self.base}/", page.url or "")
         if page.url and address.startswith(f"{self.base}/"):
             return [address]
         path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
-        return [self.base + place.format(book=quote(self.book), path=path) for place in PLACES] if path else []
+        return (
+            [self.base + place.format(book=quote(self.book), path=path) for place in PLACES]
+            if path
+            else []
+        )
 
 
 def _read_feed(response: Response) -> list[WikiPage]:
@@ -70,6 +99,8 @@ def _read_feed(response: Response) -> list[WikiPage]:
     try:
         feed = ElementTree.fromstring(response.content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
-        raise HttpError("not XML", f"{error}: {quoted(response.text, 80)}", transient=True) from error
+        raise HttpError(
+            "not XML", f"{error}: {quoted(response.text, 80)}", transient=True
+        ) from error
     results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     return [WikiPage(title, url=link) for title, link in results if title and link]

@@ -17,7 +17,8 @@ INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qab
 MOST_CHARACTERS = 16_000_000
 KIWIX_PARTS = "head, span.kiwix, #kiwixtoolbar"  # a server adds a toolbar
 CONTENT_ID = "mw-content-text"
-# For each occurrence of these, the parser or the converter scans the rest of the page, or all items of a list.
+# For each occurrence of these, the parser or the converter scans the rest of the page, or all items
+# of a list.
 EFFORTS = (
     ("tags that are not closed", re.compile(r"<[^<>]*+(?=<|\Z)"), 300),
     ("comments and declarations", re.compile(r"<[!?]"), 5_000),
@@ -34,18 +35,21 @@ MOST_OPEN_TAGS = 1_000
 def to_markdown(html: str) -> str:
     """Convert HTML to Markdown, with ATX headings, tables, lists, links as text, and images as ``![alt](image)``.
 
-    ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing if it is empty.
+    ``<script>`` and ``<style>`` are dropped. A ``<div>`` becomes its text and a newline, or nothing
+    if it is empty.
 
-    With markdownify 0.11, which qabench and the official package pin, the result is identical to the official one.
-    With 1.x, words, headings and tables are the same; blank lines, lists and cells differ.
+    With markdownify 0.11, which qabench and the official package pin, the result is identical to
+    the official one. With 1.x, words, headings and tables are the same; blank lines, lists and
+    cells differ.
 
     Args:
         html: a page or a fragment; "" gives "".
 
     Raises:
         MissingExtra: markdownify is not installed.
-        PageUnreadable: the elements are nested too deeply (several hundred levels), the HTML is so malformed that the
-            parser or the converter fails, or the conversion would take too long. No real page is known to cause this.
+        PageUnreadable: the elements are nested too deeply (several hundred levels), the HTML is so
+            malformed that the parser or the converter fails, or the conversion would take too long.
+            No real page is known to cause this.
 
     Source: ``fanoutqa.utils.markdownify``, https://github.com/zhudotexe/fanoutqa.
     """
@@ -66,9 +70,13 @@ def _converted(soup: Any) -> str:
     except MissingExtra:
         raise
     except RecursionError:
-        raise PageUnreadable("the page's HTML is nested too deeply to be converted to Markdown") from None
+        raise PageUnreadable(
+            "the page's HTML is nested too deeply to be converted to Markdown"
+        ) from None
     except Exception as error:  # the converter raises ValueError and others
-        raise PageUnreadable(f"the page's HTML cannot be converted to Markdown: {quoted(error, 200)}") from error
+        raise PageUnreadable(
+            f"the page's HTML cannot be converted to Markdown: {quoted(error, 200)}"
+        ) from error
     return markdown
 
 
@@ -88,7 +96,9 @@ def parsed(html: str) -> Any:
 def _check_effort(html: str) -> None:
     """Raise PageUnreadable for HTML on which the parser or the converter takes quadratic time."""
     if len(html) > MOST_CHARACTERS:
-        raise PageUnreadable(f"the page's HTML has {len(html):,} characters, more than {MOST_CHARACTERS:,}")
+        raise PageUnreadable(
+            f"the page's HTML has {len(html):,} characters, more than {MOST_CHARACTERS:,}"
+        )
     for what, pattern, most in EFFORTS:
         if len(html) > most and (count := sum(1 for _ in pattern.finditer(html))) > most:
             raise PageUnreadable(f"the page's HTML has {count:,} {what}, more than {most:,}")
@@ -100,7 +110,9 @@ def _check_effort(html: str) -> None:
             count_of[name] += change
             depth += change
         if depth > MOST_OPEN_TAGS:
-            raise PageUnreadable(f"the page's HTML is nested too deeply: more than {MOST_OPEN_TAGS:,} open tags")
+            raise PageUnreadable(
+                f"the page's HTML is nested too deeply: more than {MOST_OPEN_TAGS:,} open tags"
+            )
 
 
 @functools.cache
@@ -112,7 +124,10 @@ def _converter_class() -> Any:
         raise MissingExtra(INSTALL) from None
 
     class PageConverter(MarkdownConverter):
-        """Version 0.11 passes the third argument by position and 1.x by name. None of these methods needs it."""
+        """Version 0.11 passes the third argument by position and 1.x by name.
+
+        None of these methods needs it.
+        """
 
         def convert_a(self, el: Any, text: str, *_: Any, **__: Any) -> str:
             return text

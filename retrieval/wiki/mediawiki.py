@@ -44,7 +44,11 @@ class MediaWiki:
     """The pages of a wiki at the epoch, with a cache."""
 
     def __init__(
-        self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
+        self,
+        api: str | None = None,
+        *,
+        cache: WikiCache | None = None,
+        client: HttpClient | None = None,
     ) -> None:
         self.api = api or os.environ.get(VARIABLE) or ENGLISH_WIKIPEDIA
         other_wiki = "" if self.api == ENGLISH_WIKIPEDIA else address_of(self.api)
@@ -55,14 +59,16 @@ class MediaWiki:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
         check_search(query, results)
-        answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
+        answer = self._ask(
+            {"action": "query", "list": "search", "srsearch": query, "srlimit": results}
+        )
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
 
-        Titles and redirects are those of today, as upstream. Without network access, this is the page with exactly
-        this title, if it is cached.
+        Titles and redirects are those of today, as upstream. Without network access, this is the
+        page with exactly this title, if it is cached.
         """
         if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)
@@ -87,12 +93,17 @@ class MediaWiki:
         pageid, text = self.fetch(page)
         try:
             self.keep(page, pageid, text)
-        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
+        except (
+            QabenchError
+        ) as error:  # the page was downloaded, so return it even if the disk is full
             warnings.warn(f"{error}; the page is not cached", stacklevel=2)
         return text
 
     def cached(self, page: WikiPage) -> str | None:
-        """Return a page's Markdown from the cache, or None. Without an id, its title is looked up in the cache."""
+        """Return a page's Markdown from the cache, or None.
+
+        Without an id, its title is looked up in the cache.
+        """
         pageid = self.cache.pageid_of(page.title) if page.pageid is None else page.pageid
         return None if pageid is None else self.cache.read(pageid)
 
@@ -105,7 +116,8 @@ class MediaWiki:
     def fetch(self, page: WikiPage) -> tuple[int, str]:
         """Download a page from the wiki and return its id and its Markdown at the epoch.
 
-        For a page that was a redirect at the epoch, this is its own id and the Markdown of the target at that time.
+        For a page that was a redirect at the epoch, this is its own id and the Markdown of the
+        target at that time.
         """
         revision = page if page.pageid and page.revid else self._at_epoch(page)
         first = revision
@@ -116,20 +128,27 @@ class MediaWiki:
                 break
             revision = self._at_epoch(WikiPage(target), asked=page)
         else:
-            raise PageMissing(page, f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch")
+            raise PageMissing(
+                page, f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch"
+            )
         text = to_markdown(html)
         if not text.strip():
-            raise PageMissing(page, f"its revision {revision.revid}, the newest at the epoch {EPOCH}, is blank")
+            raise PageMissing(
+                page, f"its revision {revision.revid}, the newest at the epoch {EPOCH}, is blank"
+            )
         return first.pageid or 0, text
 
     def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
         """Return the page with its id and its newest revision at the epoch."""
         if "|" in page.title and not page.pageid:  # the API would split it into several titles
             raise PageMissing(asked or page, "a title cannot contain '|'")
-        which: dict[str, str | int] = {"pageids": page.pageid} if page.pageid else {"titles": page.title}
+        which: dict[str, str | int] = (
+            {"pageids": page.pageid} if page.pageid else {"titles": page.title}
+        )
         answer = self._revision(which)
         if not answer.get("revisions") and not page.pageid:
-            # The title may be a redirect that is newer than the epoch, because the page was renamed later.
+            # The title may be a redirect that is newer than the epoch, because the page was renamed
+            # later.
             answer = self._revision(which | {"redirects": 1})
         if not answer.get("revisions"):
             raise PageMissing(asked or page, _why_missing(answer, page))
@@ -137,7 +156,12 @@ class MediaWiki:
         return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 
     def _revision(self, which: dict[str, str | int]) -> dict[str, Any]:
-        newest: dict[str, str | int] = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
+        newest: dict[str, str | int] = {
+            "prop": "revisions",
+            "rvprop": "ids|timestamp",
+            "rvlimit": 1,
+            "rvstart": EPOCH,
+        }
         return self._first_page({**newest, **which})
 
     def _first_page(self, which: dict[str, str | int]) -> dict[str, Any]:
@@ -146,7 +170,11 @@ class MediaWiki:
         pages = _member(answer, dict, "query").get("pages", [])
         if not isinstance(pages, list) or not all(isinstance(page, dict) for page in pages):
             raise WikiError(f"the wiki's response has no list of pages: {quoted(answer, 200)}")
-        return pages[0] if pages else {"invalid": True, "invalidreason": "the title leads to another wiki"}
+        return (
+            pages[0]
+            if pages
+            else {"invalid": True, "invalidreason": "the title leads to another wiki"}
+        )
 
     def _html(self, asked: WikiPage, revision: WikiPage) -> str:
         try:
@@ -159,12 +187,20 @@ class MediaWiki:
 
     def _ask(self, params: dict[str, str | int]) -> dict[str, Any]:
         if variable := offline_variable():
-            raise WikiError(f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}")
-        common: dict[str, str | int] = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
+            raise WikiError(
+                f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}"
+            )
+        common: dict[str, str | int] = {
+            "format": "json",
+            "formatversion": 2,
+            "maxlag": MAXLAG_SECONDS,
+        }
         try:
             return self.client.get(self.api, common | params, _read_answer)
         except HttpError as error:
-            raise WikiError(f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)) from error
+            raise WikiError(
+                f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)
+            ) from error
 
 
 def _read_answer(response: Response) -> dict[str, Any]:
@@ -188,7 +224,9 @@ def _member(answer: Any, kind: type[T], *path: str) -> T:
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     if not isinstance(value, kind):
-        raise WikiError(f"the wiki's response has no {'.'.join(path)} of type {kind.__name__}: {quoted(answer, 200)}")
+        raise WikiError(
+            f"the wiki's response has no {'.'.join(path)} of type {kind.__name__}: {quoted(answer, 200)}"
+        )
     return value
 
 
@@ -196,13 +234,19 @@ def _id(answer: Any, name: str) -> int:
     """Return the id of a page or a revision. Ids become parts of file names and requests."""
     number = valid_id(answer.get(name)) if isinstance(answer, dict) else None
     if number is None:
-        raise WikiError(f"the wiki's response has no {name} that is a positive number: {quoted(answer, 200)}")
+        raise WikiError(
+            f"the wiki's response has no {name} that is a positive number: {quoted(answer, 200)}"
+        )
     return number
 
 
 def _hit(hit: Any) -> WikiPage:
     title = _member(hit, str, "title")
-    return WikiPage(title, _id(hit, "pageid"), url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}")
+    return WikiPage(
+        title,
+        _id(hit, "pageid"),
+        url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}",
+    )
 
 
 def _redirect_target(html: str) -> str | None:
@@ -221,7 +265,8 @@ def _options(html: str) -> list[str]:
     titles, visited = [], set()
     for link in parsed(html).find_all("a"):
         element = link.parent
-        while element is not None and id(element) not in visited:  # an element that was visited has an earlier link
+        # an element that was visited has an earlier link
+        while element is not None and id(element) not in visited:
             visited.add(id(element))
             if element.name == "li" and "tocsection" not in "".join(element.get("class") or []):
                 titles.append(link.get_text())

@@ -22,7 +22,8 @@ EPOCH = "2023-11-20T00:00:00Z"
 class WikiPage:
     """A page. ``pageid`` and ``revid`` are None if they are unknown; the page is then looked up by its title.
 
-    ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a Kiwix server.
+    ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a
+    Kiwix server.
     """
 
     title: str
@@ -33,14 +34,16 @@ class WikiPage:
     def __post_init__(self) -> None:
         for name, value in (("pageid", self.pageid), ("revid", self.revid)):
             if value is not None and valid_id(value) is None:
-                raise InputError(f"the {name} of the page {self.title!r:.80} is {value!r:.80}, not a positive number")
+                raise InputError(
+                    f"the {name} of the page {self.title!r:.80} is {value!r:.80}, not a positive number"
+                )
 
     @classmethod
     def of(cls, evidence: Any) -> WikiPage:
         """Return the page of a row of ``necessary_evidence``, or of an object with the same fields.
 
-        An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its Kiwix results)
-        counts as unknown.
+        An id that is not a positive number ("###TBD###" in the corrections of the source, 0 in its
+        Kiwix results) counts as unknown.
         """
         if isinstance(evidence, cls):
             return evidence
@@ -51,8 +54,12 @@ class WikiPage:
             title, pageid, url = (getattr(evidence, key, None) for key in keys)
         title = title if isinstance(title, str) else ""
         if not title.strip() and valid_id(pageid) is None:
-            raise InputError(f"{evidence!r:.200} does not identify a page: a title or a positive page id is required")
-        return cls(title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None)
+            raise InputError(
+                f"{evidence!r:.200} does not identify a page: a title or a positive page id is required"
+            )
+        return cls(
+            title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None
+        )
 
     @property
     def key(self) -> int | str:
@@ -83,7 +90,8 @@ def valid_id(value: Any) -> int | None:
 
 
 def _revision(evidence: Any) -> int | None:
-    # In the official package's search results, revid is a property that sends a request, so only plain data is read.
+    # In the official package's search results, revid is a property that sends a request, so only
+    # plain data is read.
     fields = evidence if isinstance(evidence, Mapping) else getattr(evidence, "__dict__", {})
     return valid_id(fields.get("revid"))
 

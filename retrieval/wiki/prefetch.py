@@ -10,13 +10,17 @@ from typing import Any
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
 
-# After this many failures in a row, the network or the server is probably down, so the download stops.
+# After this many failures in a row, the network or the server is probably down, so the download
+# stops.
 FAILURES_IN_A_ROW = 5
 
 
 @dataclass
 class Prefetched:
-    """The result of ``prefetch``. ``in_all`` counts distinct pages; ``not_tried`` is above 0 if it stopped early."""
+    """The result of ``prefetch``.
+
+    ``in_all`` counts distinct pages; ``not_tried`` is above 0 if it stopped early.
+    """
 
     in_all: int = 0
     cached: int = 0
@@ -35,12 +39,14 @@ class Prefetched:
 
 
 def prefetch(
-    evidences: Iterable[Any], wiki: MediaWiki | None = None, progress: Callable[[int, int], None] | None = None
+    evidences: Iterable[Any],
+    wiki: MediaWiki | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Prefetched:
     """Download pages into the cache, ``wiki.client.in_flight`` at once.
 
-    Pages in the cache are not requested again, so a second call continues an interrupted one. A page that was missing
-    or failed is requested again.
+    Pages in the cache are not requested again, so a second call continues an interrupted one. A
+    page that was missing or failed is requested again.
     """
     wiki = wiki or MediaWiki()
     wiki.cache.sweep()

@@ -29,7 +29,16 @@ COMPRESSIONS: dict[bytes, Callable[[IO[bytes]], Any]] = {
     b"\xfd7zXZ\0": lzma.open,
 }
 # Includes the exceptions that invalid numbers in headers cause.
-DAMAGED = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError, MemoryError)
+DAMAGED = (
+    tarfile.TarError,
+    EOFError,
+    OSError,
+    zlib.error,
+    lzma.LZMAError,
+    ValueError,
+    OverflowError,
+    MemoryError,
+)
 END = bytes(tarfile.BLOCKSIZE)
 
 
@@ -40,11 +49,12 @@ class Imported:
     Attributes:
         written: pages written to the cache.
         present: pages that were in the cache already.
-        blank: pages without text, which are not written. The official package creates them for pages that it cannot
-            download.
+        blank: pages without text, which are not written. The official package creates them for
+            pages that it cannot download.
         ignored: folders and files that are not pages.
         refused: (name, reason) of suspicious members, which are not written.
-        verified: whether the tarball has checksums of its content, which an uncompressed one does not.
+        verified: whether the tarball has checksums of its content, which an uncompressed one does
+            not.
     """
 
     written: int = 0
@@ -56,25 +66,29 @@ class Imported:
 
 
 def import_cache(
-    tarball: Path, cache: WikiCache | None = None, progress: Callable[[int, int], None] | None = None
+    tarball: Path,
+    cache: WikiCache | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Import the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
 
-    The tarball is read to its end twice: first all headers and checksums are verified, then the pages are written. Only
-    regular files with the name ``{pageid}-dated.md`` are imported, from any folder of the tarball. Each is written
-    directly to the cache's folder; the path of a member is never used. Links, devices, absolute paths, paths with "..",
-    pages above 64 MiB and pages that are not UTF-8 are refused. Other files are ignored. Pages that are in the folder
-    already are not changed, so an interrupted import can be continued.
+    The tarball is read to its end twice: first all headers and checksums are verified, then the
+    pages are written. Only regular files with the name ``{pageid}-dated.md`` are imported, from any
+    folder of the tarball. Each is written directly to the cache's folder; the path of a member is
+    never used. Links, devices, absolute paths, paths with "..", pages above 64 MiB and pages that
+    are not UTF-8 are refused. Other files are ignored. Pages that are in the folder already are not
+    changed, so an interrupted import can be continued.
 
     Args:
         tarball: the file.
         cache: by default ``WikiCache()``.
-        progress: called with the number of bytes of the tarball that were read in both passes, and twice its size.
+        progress: called with the number of bytes of the tarball that were read in both passes, and
+            twice its size.
 
     Raises:
         InputError: the file does not exist or is not a tarball.
-        QabenchError: the tarball is truncated, damaged or above the limits, and nothing was written; or a page cannot
-            be written.
+        QabenchError: the tarball is truncated, damaged or above the limits, and nothing was
+            written; or a page cannot be written.
     """
     cache = WikiCache(None if cache is None else cache.folder, others=[])
     cache.sweep()
@@ -94,12 +108,19 @@ def import_cache(
     return done
 
 
-def _checked_members(tarball: Path, file: IO[bytes], done: Imported) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """Yield the members from the beginning of the file. Raises InputError or QabenchError if it is damaged."""
+def _checked_members(
+    tarball: Path, file: IO[bytes], done: Imported
+) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield the members from the beginning of the file.
+
+    Raises InputError or QabenchError if it is damaged.
+    """
     file.seek(0)
     start = file.read(6)
     file.seek(0)
-    opening = next((function for magic, function in COMPRESSIONS.items() if start.startswith(magic)), None)
+    opening = next(
+        (function for magic, function in COMPRESSIONS.items() if start.startswith(magic)), None
+    )
     done.verified = opening is not None
     count = 0
     members = _members(opening(file) if opening else file)
@@ -136,7 +157,12 @@ def _members(stream: IO[bytes]) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
         count += 1
         if count > MAX_HEADERS:
             raise _TooLarge(f"more than {MAX_HEADERS} headers")
-        if member.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK):
+        if member.type in (
+            tarfile.XHDTYPE,
+            tarfile.XGLTYPE,
+            tarfile.GNUTYPE_LONGNAME,
+            tarfile.GNUTYPE_LONGLINK,
+        ):
             if member.size > LARGEST_HEADER:
                 raise _TooLarge(f"a header of {member.size} bytes; the limit is {LARGEST_HEADER}")
             content = _content(stream, member.size, keep=True)
@@ -216,7 +242,9 @@ def _take(member: tarfile.TarInfo, data: bytes, cache: WikiCache, done: Imported
         name = member.name[:200].encode("utf-8", "backslashreplace").decode()
         done.refused.append((name, reason))
         if len(done.refused) > MAX_REFUSED:
-            raise QabenchError(f"the tarball has more than {MAX_REFUSED} suspicious files; the last is {name}")
+            raise QabenchError(
+                f"the tarball has more than {MAX_REFUSED} suspicious files; the last is {name}"
+            )
 
 
 def _why_refused(member: tarfile.TarInfo) -> str | None:

@@ -33,7 +33,10 @@ class Article:
 
 
 class ZimFile:
-    """A ZIM file as a Wikipedia. Its pages have the date of the file, not of the epoch, and are not cached."""
+    """A ZIM file as a Wikipedia.
+
+    Its pages have the date of the file, not of the epoch, and are not cached.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -44,23 +47,36 @@ class ZimFile:
         try:
             self._archive = Archive(self.path)
         except RuntimeError as error:
-            raise InputError(f"cannot read {self.path} as a ZIM file: {printable(one_line(error))}") from None
-        self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"  # for signatures
+            raise InputError(
+                f"cannot read {self.path} as a ZIM file: {printable(one_line(error))}"
+            ) from None
+        # for signatures
+        self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"
         self.size = int(self._archive.all_entry_count)  # articles, redirects, images and others
         self._verify()
 
     def _verify(self) -> None:
         """Compare the file with its checksum, once until it changes, because libzim does not notice all damage."""
         size = int(self._archive.filesize)
-        changed = self.path.stat().st_mtime_ns if self.path.exists() else 0  # a split file has only parts
+        # a split file has only parts
+        changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         state = f"{self.path.absolute()} {self._archive.uuid} {size} {changed}"
-        record = cache_dir() / "checked-zim-files" / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
+        record = (
+            cache_dir()
+            / "checked-zim-files"
+            / hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()[:32]
+        )
         if not self._archive.has_checksum or record.exists():
             return
         if size > LARGE:
-            warnings.warn(f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4)
+            warnings.warn(
+                f"checking {self.path} ({size >> 30} GiB) once, which can take minutes",
+                stacklevel=4,
+            )
         if not self._archive.check():
-            raise InputError(f"{self.path} is damaged: its content does not match its checksum; download it again")
+            raise InputError(
+                f"{self.path} is damaged: its content does not match its checksum; download it again"
+            )
         with suppress(QabenchError):  # a cache that cannot be written
             write_text(record, state)
 
@@ -68,15 +84,21 @@ class ZimFile:
         """Return the entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
 
         Yields:
-            An article; (path, reason) for an article that cannot be read; None for a redirect or another file.
+            An article; (path, reason) for an article that cannot be read; None for a redirect or
+            another file.
         """
         for number in range(start, end):
             path = f"entry {number}"
             try:
-                entry = self._archive._get_entry_by_id(number)  # libzim has no public function that lists entries
+                # libzim has no public function that lists entries
+                entry = self._archive._get_entry_by_id(number)
                 path = entry.path
                 yield None if entry.is_redirect else self._article(entry)
-            except (RuntimeError, ValueError, KeyError) as error:  # damaged: libzim reports it in several ways
+            except (
+                RuntimeError,
+                ValueError,
+                KeyError,
+            ) as error:  # damaged: libzim reports it in several ways
                 yield path, f"it cannot be read: {error}"
 
     def lookup(self, title: str) -> WikiPage | list[str]:
@@ -85,7 +107,10 @@ class ZimFile:
         return WikiPage(article.title, url=article.path)
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown; see ``wiki_content``. Without a path from this file's search, the title is used."""
+        """Return a page's Markdown; see ``wiki_content``.
+
+        Without a path from this file's search, the title is used.
+        """
         page = WikiPage.of(evidence)
         article = self._page(page)
         text = article_to_markdown(article.html)
@@ -102,7 +127,9 @@ class ZimFile:
         query = _encodable(query)
         with self._errors():
             if self._archive.has_fulltext_index:
-                paths = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+                paths = (
+                    Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
+                )
             else:
                 paths = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
             entries = [self._archive.get_entry_by_path(path) for path in paths]

@@ -1,8 +1,8 @@
 """Answers of FanOutQA questions: their JSON text, their strings, and the tree of sub-questions.
 
-An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text written by the standard
-library, the only format that preserves types and digits: ``datasets.Json()`` reads 1.14 as 1.1400000000000001 and the
-string "1998" as a number.
+An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text
+written by the standard library, the only format that preserves types and digits:
+``datasets.Json()`` reads 1.14 as 1.1400000000000001 and the string "1998" as a number.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ class Unanswered(Enum):
 
 
 UNANSWERED: Literal[Unanswered.UNANSWERED] = Unanswered.UNANSWERED
-"""In a list of predictions: the model gave no answer to this question. (None is the answer ``null`` of a file.)"""
+"""In a list of predictions: the model gave no answer to this question.
+
+(None is the answer ``null`` of a file.)
+"""
 
 
 def dumps(answer: Answer) -> str:
     """Return the JSON text of an answer. ``loads`` returns an equal answer with the same types.
 
     Raises:
-        InputError: the answer, or something in it, has another type than these six, is nested too deeply, contains
-            itself, or cannot be represented in JSON: two keys such as 1 and "1", an integer of more than 4,300 digits,
-            or a character encoded as two surrogates.
+        InputError: the answer, or something in it, has another type than these six, is nested too
+            deeply, contains itself, or cannot be represented in JSON: two keys such as 1 and "1",
+            an integer of more than 4,300 digits, or a character encoded as two surrogates.
 
     Examples:
         >>> dumps({"Jupiter": 1.14, "rings": True})
@@ -86,14 +89,20 @@ def _plain(value: Any, path: tuple[Any, ...] = ()) -> Any:
         raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
     if isinstance(value, dict):
         plain = {
-            key if type(key) is str else _key(key, path): item if type(item) is str else _plain(item, (*path, key))
+            key if type(key) is str else _key(key, path): item
+            if type(item) is str
+            else _plain(item, (*path, key))
             for key, item in value.items()
         }
         if len(plain) < len(value):
-            raise InputError(f"{_place(path)} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}")
+            raise InputError(
+                f"{_place(path)} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}"
+            )
         return plain
     if isinstance(value, list):
-        return [item if type(item) is str else _plain(item, (*path, i)) for i, item in enumerate(value)]
+        return [
+            item if type(item) is str else _plain(item, (*path, i)) for i, item in enumerate(value)
+        ]
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return _plain(value.tolist(), path)
     raise InputError(
@@ -118,7 +127,8 @@ def _place(path: tuple[Any, ...]) -> str:
 def strings_of(answer: Any) -> Iterator[str]:
     """Yield the strings that the official scorer looks for.
 
-    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans are "yes" and "no".
+    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans
+    are "yes" and "no".
     """
     if isinstance(answer, dict | list):
         for part in parts_of(answer):
@@ -135,8 +145,8 @@ def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
 def text_of(answer: Any) -> str:
     """Return an answer as a single string, for metrics that compare strings (the official ``str_answer``).
 
-    A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes" and "no"; None and
-    ``UNANSWERED`` are "".
+    A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes"
+    and "no"; None and ``UNANSWERED`` are "".
     """
     if isinstance(answer, list):
         return "\n".join(map(text_of, answer))
@@ -152,7 +162,9 @@ def type_name(answer: Any) -> str:
     return "null" if answer is None else type(answer).__name__
 
 
-def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
+def subquestions(
+    decomposition: list[dict[str, Any]], depth: int = 1
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the sub-questions of a decomposition as (depth, sub-question), each node before its children."""
     for node in decomposition:
         yield depth, node
@@ -162,12 +174,16 @@ def subquestions(decomposition: list[dict[str, Any]], depth: int = 1) -> Iterato
 def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:
     """Raise InputError unless there is one prediction for each reference, and at least one."""
     if len(references) != len(predictions):
-        raise InputError(f"{len(predictions)} predictions for {len(references)} references; expected one for each")
+        raise InputError(
+            f"{len(predictions)} predictions for {len(references)} references; expected one for each"
+        )
     if not references:
         raise InputError("nothing to score: no references")
 
 
-def text_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> tuple[list[str], list[str | None]]:
+def text_pairs(
+    references: Sequence[Any], predictions: Sequence[Any]
+) -> tuple[list[str], list[str | None]]:
     """Return references and predictions that are strings, with None for a prediction that is None or ``UNANSWERED``.
 
     Raises:

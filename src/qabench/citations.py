@@ -22,10 +22,12 @@ QABENCH = """@software{{qabench,
 def bibtex(names: Iterable[str] = ()) -> str:
     """Return the BibTeX entries of benchmarks and metrics without duplicates, and that of this version of qabench.
 
-    Without ``names``, all benchmarks are cited. A metric has the entry of its benchmark and those of its additional
-    sources. Raises InputError for an unknown name.
+    Without ``names``, all benchmarks are cited. A metric has the entry of its benchmark and those
+    of its additional sources. Raises InputError for an unknown name.
     """
-    entries = dict.fromkeys(entry for name in (list(names) or benchmark_names()) for entry in _entries(name))
+    entries = dict.fromkeys(
+        entry for name in (list(names) or benchmark_names()) for entry in _entries(name)
+    )
     return "\n".join([*entries, QABENCH.format(version=version())])
 
 
@@ -39,11 +41,17 @@ def _entries(name: str) -> Iterator[str]:
         if kind.CITATION:
             yield kind.CITATION.strip() + "\n"
     else:
-        raise unknown_name("unknown benchmark or metric", name, [*benchmark_names(), *metric_names()])
+        raise unknown_name(
+            "unknown benchmark or metric", name, [*benchmark_names(), *metric_names()]
+        )
 
 
 def metric_class(name: str) -> type[MetricModule]:
     """Return the class of a metric, by its name."""
     module = metric_module(name)
-    kinds = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, MetricModule)]
+    kinds = [
+        kind
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, MetricModule)
+    ]
     return next(kind for kind in kinds if kind is not MetricModule)

@@ -1,4 +1,7 @@
-"""The exceptions of qabench. Each message says what is wrong and where, what is allowed, and how to fix it."""
+"""The exceptions of qabench.
+
+Each message says what is wrong and where, what is allowed, and how to fix it.
+"""
 
 from __future__ import annotations
 

@@ -11,4 +11,6 @@ for name in () if tasks_are_imported() else benchmark_names():
     try:
         benchmark(name).tasks()
     except Exception as error:  # the tasks of the other benchmarks work
-        warnings.warn(f"the tasks of {name} cannot be imported: {type(error).__name__}: {error}", stacklevel=1)
+        warnings.warn(
+            f"the tasks of {name} cannot be imported: {type(error).__name__}: {error}", stacklevel=1
+        )

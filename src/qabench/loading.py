@@ -68,7 +68,8 @@ def builder(
 ) -> BenchmarkBuilder:
     """Return the dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
-    It prepares ``only_splits`` (None for all); ``kwargs`` are passed to ``datasets.DatasetBuilder``.
+    It prepares ``only_splits`` (None for all); ``kwargs`` are passed to
+    ``datasets.DatasetBuilder``.
     """
     from qabench.loading_scripts import custom_folders, dataset_table
 
@@ -79,14 +80,21 @@ def builder(
     kind: type[BenchmarkBuilder]
     if table.name in custom_folders():
         kind = rows_builder(table.name)
-        kwargs.setdefault("dataset_name", table.name)  # by default, the name of the builder's module
+        # by default, the name of the builder's module
+        kwargs.setdefault("dataset_name", table.name)
     else:
-        module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
+        module = importlib.import_module(
+            f"qabench.loading_scripts.{table.name}.{table.name}"
+        ).__name__
         (kind,) = (each for each in BenchmarkBuilder.__subclasses__() if each.__module__ == module)
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
         kwargs["own_files"] = own = _own_files(data_files, next(iter(table.config(config).splits)))
-        parts += [f"{split} {hashlib.sha256(path.read_bytes()).hexdigest()}" for split in own for path in own[split]]
+        parts += [
+            f"{split} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+            for split in own
+            for path in own[split]
+        ]
     key = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
     return kind(config_name=config_name, hash=key, only_splits=only_splits, **kwargs)
 
@@ -104,7 +112,12 @@ def load_dataset(
 
 @overload
 def load_dataset(
-    name: str, config: str | None = ..., *, split: OneSplit, streaming: Literal[False] = ..., **options: Unpack[Options]
+    name: str,
+    config: str | None = ...,
+    *,
+    split: OneSplit,
+    streaming: Literal[False] = ...,
+    **options: Unpack[Options],
 ) -> Dataset: ...
 
 
@@ -121,13 +134,23 @@ def load_dataset(
 
 @overload
 def load_dataset(
-    name: str, config: str | None = ..., *, split: None = ..., streaming: Literal[True], **options: Unpack[Options]
+    name: str,
+    config: str | None = ...,
+    *,
+    split: None = ...,
+    streaming: Literal[True],
+    **options: Unpack[Options],
 ) -> IterableDatasetDict: ...
 
 
 @overload
 def load_dataset(
-    name: str, config: str | None = ..., *, split: OneSplit, streaming: Literal[True], **options: Unpack[Options]
+    name: str,
+    config: str | None = ...,
+    *,
+    split: OneSplit,
+    streaming: Literal[True],
+    **options: Unpack[Options],
 ) -> IterableDataset: ...
 
 
@@ -161,25 +184,30 @@ def load_dataset(
     Args:
         name: the benchmark, "fanoutqa" or "qabench/fanoutqa".
         config: the config, such as "dev"; None for the default config.
-        split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a list of these; None
-            for a dict with all splits. Files of other splits are not needed.
-        streaming: read the rows one by one, without an Arrow file in the cache; for whole splits only.
-        data_files: custom files in the benchmark's official format to read instead of the published ones: a path or a
-            list of paths for the first split of the config, or a dict {split: paths}. Their content is not verified.
-        num_proc: the number of processes that prepare the data; a benchmark with a single file uses one.
-        cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below HF_HOME.
+        split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
+            list of these; None for a dict with all splits. Files of other splits are not needed.
+        streaming: read the rows one by one, without an Arrow file in the cache; for whole splits
+            only.
+        data_files: custom files in the benchmark's official format to read instead of the published
+            ones: a path or a list of paths for the first split of the config, or a dict {split:
+            paths}. Their content is not verified.
+        num_proc: the number of processes that prepare the data; a benchmark with a single file uses
+            one.
+        cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below
+            HF_HOME.
         download_mode: "force_redownload" prepares the data again.
-        verification_mode: "no_checks" skips the comparison with the number of rows of an earlier preparation. The
-            digests of the source files are always verified.
+        verification_mode: "no_checks" skips the comparison with the number of rows of an earlier
+            preparation. The digests of the source files are always verified.
         keep_in_memory: load the Arrow data into memory.
 
     Returns:
-        A Dataset (an IterableDataset if streaming) for a split, a list of them for a list of splits, else a dict with
-        all splits.
+        A Dataset (an IterableDataset if streaming) for a split, a list of them for a list of
+        splits, else a dict with all splits.
 
     Raises:
         InputError: unknown benchmark, config, split or file.
-        SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be downloaded.
+        SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be
+            downloaded.
         DigestMismatch: a source file is not the pinned one.
         DataError: a row does not fit the schema; the message names file, row and field.
         QabenchError: HF_HOME or ``cache_dir`` cannot be written.
@@ -198,14 +226,17 @@ def load_dataset(
             num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
         )
     except DatasetGenerationError as error:
-        # datasets raises its own exception, with the exception for the row, or of the disk, as its cause.
+        # datasets raises its own exception, with the exception for the row, or of the disk, as its
+        # cause.
         if error.__cause__ is not None:
             raise error.__cause__ from None
         raise
     try:
         return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
-        raise InputError(f"split {split!r} of {name} {dataset_builder.config.name}: {error}") from None
+        raise InputError(
+            f"split {split!r} of {name} {dataset_builder.config.name}: {error}"
+        ) from None
 
 
 @_cache_errors()
@@ -264,7 +295,9 @@ def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
     try:
         keys = {
-            str(name): [Path(file) for file in ([files] if isinstance(files, str | os.PathLike) else files)]
+            str(name): [
+                Path(file) for file in ([files] if isinstance(files, str | os.PathLike) else files)
+            ]
             for name, files in by_split.items()
         }
     except TypeError:

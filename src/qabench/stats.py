@@ -1,14 +1,16 @@
 """Uncertainty of scores: intervals, paired tests of systems, corrections.
 
-Everything here uses *sums of per-item statistics*: a mean is the sum of scores over the sum of ones, F1 a function
-of summed true and false positives, BLEU of summed n-gram counts. If one question gives several items (claims,
-segments), ``clusters`` names each item's question, and whole questions are drawn or swapped.
+Everything here uses *sums of per-item statistics*: a mean is the sum of scores over the sum of
+ones, F1 a function of summed true and false positives, BLEU of summed n-gram counts. If one
+question gives several items (claims, segments), ``clusters`` names each item's question, and whole
+questions are drawn or swapped.
 
-Sources: Clopper and Pearson, The Use of Confidence or Fiducial Limits, 1934 (intervals of 0/1 scores); Korn and
-Graubard, Confidence Intervals for Proportions with Small Expected Number of Positive Counts, 1998 (intervals of other
-fractions); Efron and Tibshirani, An Introduction to the Bootstrap, 1993 (standard errors); Koehn, Statistical
-Significance Tests for Machine Translation Evaluation, EMNLP 2004 (paired bootstrap); Noreen, Computer-Intensive Methods
-for Testing Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization); Phipson and Smyth,
+Sources: Clopper and Pearson, The Use of Confidence or Fiducial Limits, 1934 (intervals of 0/1
+scores); Korn and Graubard, Confidence Intervals for Proportions with Small Expected Number of
+Positive Counts, 1998 (intervals of other fractions); Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993 (standard errors); Koehn, Statistical Significance Tests for Machine Translation
+Evaluation, EMNLP 2004 (paired bootstrap); Noreen, Computer-Intensive Methods for Testing
+Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization); Phipson and Smyth,
 Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 """
 
@@ -48,15 +50,19 @@ Function = Callable[..., Array]
 CONFIDENCE = 0.95  # the level of intervals and tests
 RESAMPLES = 10_000
 SEED = 0
-CELLS_AT_ONCE = 100_000  # indices drawn at once: blocks that fit into a core's cache are three times as fast
-# Scores of systems, metrics and groups of the same size use the same draws, which are cached up to this many bytes.
+# indices drawn at once: blocks that fit into a core's cache are three times as fast
+CELLS_AT_ONCE = 100_000
+# Scores of systems, metrics and groups of the same size use the same draws, which are cached up to
+# this many bytes.
 CACHE_BYTES = 200_000_000
 _cached: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
 CORRECTIONS = ("holm", "bh", "none")
-# Sums in another order differ in their last digits: differences up to this share of the largest count as equal.
+# Sums in another order differ in their last digits: differences up to this share of the largest
+# count as equal.
 ROUNDING = 1e-9
 PAIRS_AT_ONCE = 512  # bounds the memory of swapped sums
-# With fewer questions on which two systems differ, a randomization test is never significant: 2 / 2 ** 5 > 0.05.
+# With fewer questions on which two systems differ, a randomization test is never significant: 2 / 2
+# ** 5 > 0.05.
 FEWEST_DIFFERING = 6
 Bounds = tuple[float, float] | tuple[None, None]
 
@@ -71,7 +77,8 @@ class Interval:
         low: the interval's lower bound; None if the items are too few or too equal for an interval.
         high: its upper bound; None like ``low``.
         confidence: its level, between 0 and 1.
-        undefined: the share of resamples in which the score is undefined; they are not in the standard error.
+        undefined: the share of resamples in which the score is undefined; they are not in the
+            standard error.
     """
 
     mean: float
@@ -97,14 +104,16 @@ def bootstrap(
 ) -> Interval:
     """Return a score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
 
-    The standard error is that of the bootstrap. The bounds do not depend on the resamples; see ``score_bounds``.
+    The standard error is that of the bootstrap. The bounds do not depend on the resamples; see
+    ``score_bounds``.
 
     Args:
-        statistics: one row of numbers per item, at least one; for F1 true positives, false positives and false
-            negatives.
+        statistics: one row of numbers per item, at least one; for F1 true positives, false
+            positives and false negatives.
         function: from the summed statistics, one array per column, to an array of scores, such as
             ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
-        clusters: each item's question if one question gives several items: whole questions are drawn.
+        clusters: each item's question if one question gives several items: whole questions are
+            drawn.
         confidence: the interval's level, between 0 and 1.
         resamples: the number of samples of the items (or questions), with replacement.
         seed: the same seed gives the same interval.
@@ -113,8 +122,8 @@ def bootstrap(
         The score of all items and its interval, which has no bounds if the items do not allow them.
 
     Raises:
-        InputError: no items, items with different numbers of statistics, a level outside (0, 1), or a score that is
-            undefined on the items or on all resamples.
+        InputError: no items, items with different numbers of statistics, a level outside (0, 1), or
+            a score that is undefined on the items or on all resamples.
     """
     return bootstrap_all([(units(statistics, clusters), function)], confidence, resamples, seed)[0]
 
@@ -127,20 +136,27 @@ def bootstrap_all(
 ) -> list[Interval]:
     """Return the intervals of several scores; samples of the same size are drawn once, which takes most of the time.
 
-    A sample is the statistics of the units of resampling (see ``units``), and the function of their sums.
+    A sample is the statistics of the units of resampling (see ``units``), and the function of their
+    sums.
     """
     if not 0 < confidence < 1:
-        raise InputError(f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95")
+        raise InputError(
+            f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95"
+        )
     intervals: dict[int, Interval] = {}
     for size in dict.fromkeys(len(rows) for rows, _ in samples):
-        same = {i: (rows, function) for i, (rows, function) in enumerate(samples) if len(rows) == size}
+        same = {
+            i: (rows, function) for i, (rows, function) in enumerate(samples) if len(rows) == size
+        }
         observed = {i: observed_score(function, rows) for i, (rows, function) in same.items()}
         sums = drawn_sums(np.column_stack([rows for rows, _ in same.values()]), resamples, seed)
         start = 0
         for i, (rows, function) in same.items():
             end = start + rows.shape[1]
             bounds = score_bounds(rows, function, observed[i], confidence)
-            intervals[i] = _interval(observed[i], bounds, scores(function, sums[:, start:end]), confidence)
+            intervals[i] = _interval(
+                observed[i], bounds, scores(function, sums[:, start:end]), confidence
+            )
             start = end
     return [intervals[i] for i in range(len(samples))]
 
@@ -155,18 +171,27 @@ def bootstrap_mean(
 ) -> Interval:
     """Return the mean of per-item scores with its interval over items, or over questions (``clusters``).
 
-    With clusters it is still the mean over items: a question with more items has more weight. The other arguments and
-    errors are those of ``bootstrap``.
+    With clusters it is still the mean over items: a question with more items has more weight. The
+    other arguments and errors are those of ``bootstrap``.
 
     Examples:
         >>> interval = bootstrap_mean([1, 0, 1, 1])
         >>> interval.mean, interval.bounds()
         (0.75, '0.1941 to 0.9937')
     """
-    return bootstrap(table(values), mean, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed)
+    return bootstrap(
+        table(values),
+        mean,
+        clusters=clusters,
+        confidence=confidence,
+        resamples=resamples,
+        seed=seed,
+    )
 
 
-def _interval(observed: float, bounds: Bounds, values: Array, confidence: float = CONFIDENCE) -> Interval:
+def _interval(
+    observed: float, bounds: Bounds, values: Array, confidence: float = CONFIDENCE
+) -> Interval:
     """Return an interval with the standard error of the resampled scores, at least two of which must be defined."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2:
@@ -181,27 +206,37 @@ def _interval(observed: float, bounds: Bounds, values: Array, confidence: float 
 def score_bounds(rows: Array, function: Function, observed: float, confidence: float) -> Bounds:
     """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
 
-    The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the same interval at the
-    effective number of rows (Korn and Graubard): as many 0/1 scores as would have the variance of this score. Scores
-    that are not fractions have Student's t interval. The variance is that of the jackknife.
+    The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
+    same interval at the effective number of rows (Korn and Graubard): as many 0/1 scores as would
+    have the variance of this score. Scores that are not fractions have Student's t interval. The
+    variance is that of the jackknife.
 
-    Two corrections are for few rows. One row with the largest possible variance is added to those of a fraction. The
-    degrees of freedom of Student's t follow from the kurtosis, so that they are few if few rows make up the variance.
+    Two corrections are for few rows. One row with the largest possible variance is added to those
+    of a fraction. The degrees of freedom of Student's t follow from the kurtosis, so that they are
+    few if few rows make up the variance.
     """
     own = scores(function, rows)
     own = own[np.isfinite(own)]  # a question without claims has no score of its own
     left_out = scores(function, rows.sum(axis=0) - rows)
-    # Balanced accuracy is undefined for a single response: then the scores without one row show what it is.
+    # Balanced accuracy is undefined for a single response: then the scores without one row show
+    # what it is.
     values = own if len(own) else left_out[np.isfinite(left_out)]
     fractions = len(values) > 0 and bool(((values >= 0) & (values <= 1)).all())
-    if len(own) and fractions and np.isin(own, (0, 1)).all() and isclose(own.mean(), observed, abs_tol=ROUNDING):
+    if (
+        len(own)
+        and fractions
+        and np.isin(own, (0, 1)).all()
+        and isclose(own.mean(), observed, abs_tol=ROUNDING)
+    ):
         share = float(round(own.sum()) / len(own))
-        # The first error found weighs twice in F1, and the first claim supported may be one of many in its answer.
+        # The first error found weighs twice in F1, and the first claim supported may be one of many
+        # in its answer.
         size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
         return clopper_pearson(share * size, size, confidence)
     squares = (left_out - left_out.mean()) ** 2
     variance = float(squares.sum()) * (len(rows) - 1) / len(rows)
-    if not variance > (ROUNDING * observed) ** 2:  # equal rows, or a score that one row makes undefined: NaN
+    # equal rows, or a score that one row makes undefined: NaN
+    if not variance > (ROUNDING * observed) ** 2:
         return None, None
     t = student_quantile(_degrees_of_freedom(squares), confidence)
     if not fractions:
@@ -229,7 +264,9 @@ def _degrees_of_freedom(squares: Array) -> float:
     return most if 2 * total**2 >= most * spread else max(1.0, 2 * total**2 / spread)
 
 
-def clopper_pearson(successes: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def clopper_pearson(
+    successes: float, n: float, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
     """Return the exact interval of a proportion (Clopper and Pearson 1934); numbers need not be whole.
 
     Examples:
@@ -291,7 +328,8 @@ class Difference:
     """The difference of two systems' scores on the same items (first minus second).
 
     Attributes:
-        interval: the difference and its interval, which has 0 inside if p is not below 1 - confidence.
+        interval: the difference and its interval, which has 0 inside if p is not below 1 -
+            confidence.
         p_value: two-sided; see the test that computed it.
     """
 
@@ -315,12 +353,12 @@ def paired_bootstrap(
 ) -> Difference:
     """Test whether two systems differ on the same items, by drawing items with replacement.
 
-    The p-value is the share of resampled differences whose distance from the observed difference is at least that of
-    the observed difference from zero, counting the observed sample: (extreme + 1) / (resamples + 1). It is too small
-    for few items; that of ``paired_randomization`` is not.
+    The p-value is the share of resampled differences whose distance from the observed difference is
+    at least that of the observed difference from zero, counting the observed sample: (extreme + 1)
+    / (resamples + 1). It is too small for few items; that of ``paired_randomization`` is not.
 
-    Both systems have one score per item, aligned; with ``function`` one row of statistics per item. The other arguments
-    and errors are those of ``bootstrap``.
+    Both systems have one score per item, aligned; with ``function`` one row of statistics per item.
+    The other arguments and errors are those of ``bootstrap``.
     """
     rows = _aligned(first, second, function, clusters)
     return paired_tests(rows, [(0, 1)], function or mean, "bootstrap", resamples, seed)[0]
@@ -337,10 +375,11 @@ def paired_randomization(
 ) -> Difference:
     """Test whether two systems differ, by swapping their results on items (or whole questions) at random.
 
-    For a mean this is the sign-flip permutation test. The p-value is the share of swapped differences that are at
-    least as far from zero as the observed one: exact if there are at most ``resamples`` ways to swap the items that
-    differ; otherwise over ``resamples`` random swaps, counting the observed sample: (extreme + 1) / (resamples + 1).
-    The arguments and errors are those of ``paired_bootstrap``.
+    For a mean this is the sign-flip permutation test. The p-value is the share of swapped
+    differences that are at least as far from zero as the observed one: exact if there are at most
+    ``resamples`` ways to swap the items that differ; otherwise over ``resamples`` random swaps,
+    counting the observed sample: (extreme + 1) / (resamples + 1). The arguments and errors are
+    those of ``paired_bootstrap``.
     """
     rows = _aligned(first, second, function, clusters)
     return paired_tests(rows, [(0, 1)], function or mean, "randomization", resamples, seed)[0]
@@ -372,19 +411,22 @@ def paired_tests(
 ) -> list[Difference]:
     """Return the differences of pairs of systems, aligned arrays (units, columns). All pairs use the same draws.
 
-    Resamples and swaps in which the function is undefined are left out. The interval of a difference has the values
-    whose distance from it the test does not find significant.
+    Resamples and swaps in which the function is undefined are left out. The interval of a
+    difference has the values whose distance from it the test does not find significant.
 
     Raises:
         InputError: the function is undefined on the items.
     """
     observed = [observed_score(function, rows) for rows in systems]
     drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
-    swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
+    swapped = (
+        _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
+    )
     differences = []
     for first, second in pairs:
         difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
-        # Under the null hypothesis the differences are centered on zero: shift the resampled ones there.
+        # Under the null hypothesis the differences are centered on zero: shift the resampled ones
+        # there.
         null, exact = (values - difference, False) if swapped is None else next(swapped)
         distances = np.abs(null[np.isfinite(null)])
         tolerance = ROUNDING * max(abs(difference), float(distances.max(initial=0)))
@@ -398,13 +440,17 @@ def paired_tests(
     return differences
 
 
-def _difference_bounds(difference: float, distances: Array, exact: bool, tolerance: float) -> Bounds:
+def _difference_bounds(
+    difference: float, distances: Array, exact: bool, tolerance: float
+) -> Bounds:
     """Return the values whose distance from a difference is not significant; (None, None) if every distance is.
 
-    The distances are those from zero under the null hypothesis, all possible ones if the test is exact.
+    The distances are those from zero under the null hypothesis, all possible ones if the test is
+    exact.
     """
     size, level = len(distances), 1 - CONFIDENCE
-    needed = ceil(level * size) if exact else ceil(level * (size + 1)) - 1  # as many give p >= level
+    # as many give p >= level
+    needed = ceil(level * size) if exact else ceil(level * (size + 1)) - 1
     margin = float(np.partition(distances, size - needed)[size - needed]) if needed else 0.0
     if not margin > tolerance:
         return None, None
@@ -414,7 +460,11 @@ def _difference_bounds(difference: float, distances: Array, exact: bool, toleran
 
 
 def _swapped(
-    systems: Sequence[Array], pairs: Sequence[tuple[int, int]], function: Function, resamples: int, seed: int
+    systems: Sequence[Array],
+    pairs: Sequence[tuple[int, int]],
+    function: Function,
+    resamples: int,
+    seed: int,
 ) -> Iterator[tuple[Array, bool]]:
     """Yield for each pair the differences after swapping units, and whether these are all possible swaps."""
     width = systems[0].shape[1]
@@ -424,12 +474,19 @@ def _swapped(
         changes = [systems[first] - systems[second] for first, second in some]
         differing = [changed[changed.any(axis=1)] for changed in changes]
         random = [i for i, changed in enumerate(differing) if 2 ** len(changed) > resamples]
-        sums = halved_sums(np.hstack([changes[i] for i in random]), resamples, seed) if random else np.empty(0)
+        sums = (
+            halved_sums(np.hstack([changes[i] for i in random]), resamples, seed)
+            if random
+            else np.empty(0)
+        )
         places = {i: place * width for place, i in enumerate(random)}
         for i, (first, second) in enumerate(some):
             exact = i not in places
             moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
-            yield scores(function, totals[first] - moved) - scores(function, totals[second] + moved), exact
+            yield (
+                scores(function, totals[first] - moved) - scores(function, totals[second] + moved),
+                exact,
+            )
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
@@ -437,9 +494,10 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
 
     Args:
         p_values: of all comparisons, in [0, 1].
-        correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially Rejective Multiple
-            Test Procedure, 1979); "bh" the expected share of false findings among the findings (Benjamini and Hochberg,
-            Controlling the False Discovery Rate, 1995), for independent or positively dependent tests; "none".
+        correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially
+            Rejective Multiple Test Procedure, 1979); "bh" the expected share of false findings
+            among the findings (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995),
+            for independent or positively dependent tests; "none".
 
     Returns:
         Values in [0, 1], each at least its uncorrected value; [] for [].
@@ -478,7 +536,9 @@ def table(values: Sequence[float] | Statistics) -> Array:
     """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
-        raise InputError(f"scores must be one number per item; got an array of shape {column.shape}")
+        raise InputError(
+            f"scores must be one number per item; got an array of shape {column.shape}"
+        )
     return np.column_stack([column, np.ones(len(column))])
 
 
@@ -488,14 +548,18 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
     if items.size == 0:
         raise InputError("nothing to score: a score over no questions is undefined")
     if items.ndim != 2:
-        raise InputError(f"statistics must be one row of numbers per item; got an array of shape {items.shape}")
+        raise InputError(
+            f"statistics must be one row of numbers per item; got an array of shape {items.shape}"
+        )
     if not np.isfinite(items).all():
         row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
     if clusters is None:
         return items
     if len(clusters) != len(items):
-        raise InputError(f"clusters must name each item's question: {len(clusters)} names, {len(items)} items")
+        raise InputError(
+            f"clusters must name each item's question: {len(clusters)} names, {len(items)} items"
+        )
     index: dict[Hashable, int] = {}
     codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     return np.column_stack([np.bincount(codes, weights=column) for column in items.T])
@@ -504,8 +568,9 @@ def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable]
 def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """Sum over as many rows as there are, drawn with replacement: an array (resamples, columns).
 
-    The sums are the matrix product of the number of draws of each row and the values of the rows. They are computed
-    column by column, so that the last digit of a score does not depend on the other columns.
+    The sums are the matrix product of the number of draws of each row and the values of the rows.
+    They are computed column by column, so that the last digit of a score does not depend on the
+    other columns.
     """
     if resamples < 2:
         raise InputError(f"{resamples} resamples; allowed: 2 or more, such as {RESAMPLES}")
@@ -516,7 +581,9 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     for block in _counts(len(rows), resamples, seed):
         for j in range(columns.shape[1]):
             # The number of draws is the number of rows, so the count of a mean is known.
-            sums[start : start + len(block), j] = len(rows) if ones[j] else _product(block, columns[:, j])
+            sums[start : start + len(block), j] = (
+                len(rows) if ones[j] else _product(block, columns[:, j])
+            )
         start += len(block)
     return sums
 
@@ -533,8 +600,11 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
-        drawn += np.arange(count)[:, None] * size  # so that one bincount counts each resample separately
-        block = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        # so that one bincount counts each resample separately
+        drawn += np.arange(count)[:, None] * size
+        block = (
+            np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
+        )
         if cacheable:
             blocks.append(block)
         yield block
@@ -545,7 +615,10 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
 
 
 def _product(counts: Array, values: Array) -> Array:
-    """Return the matrix product. For a single row, BLAS would start threads, which on a busy machine takes 100x."""
+    """Return the matrix product.
+
+    For a single row, BLAS would start threads, which on a busy machine takes 100x.
+    """
     return np.einsum("ij,j...->i...", counts, values) if len(counts) == 1 else counts @ values
 
 
@@ -561,7 +634,8 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
     size = len(rows)
     rng = np.random.default_rng(seed)
     sums = np.empty((resamples, rows.shape[1]))
-    words = -(-size // 32)  # whole 32-bit words per resample: the generator discards the rest of a word
+    # whole 32-bit words per resample: the generator discards the rest of a word
+    words = -(-size // 32)
     for start, count in _blocks(resamples, size):
         packed = np.frombuffer(rng.bytes(4 * words * count), dtype=np.uint8).reshape(count, -1)
         bits = np.unpackbits(packed, axis=1, count=size).astype(np.float64)

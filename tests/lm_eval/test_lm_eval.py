@@ -29,9 +29,10 @@ from qabench.runs.sources import evaluate_predictions
 
 pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
 
-from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
+
+from lm_eval import simple_evaluate
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 FOLDER = Path(str(files("qabench.benchmarks")))

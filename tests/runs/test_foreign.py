@@ -86,10 +86,11 @@ def inspect_log(
 def lm_eval_samples(folder: Path, right: Callable[[int], bool], filters: str = "", order: int = 1) -> Path:
     """Write ``samples_*.jsonl`` and ``results_*.json`` by the harness."""
     pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
-    from lm_eval import simple_evaluate
     from lm_eval.api.model import LM
     from lm_eval.loggers import EvaluationTracker
     from lm_eval.tasks import TaskManager
+
+    from lm_eval import simple_evaluate
 
     class Scripted(LM):  # type: ignore[misc]
         def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:

@@ -25,7 +25,8 @@ def evaluate(
 ) -> Evaluation:
     """Score a file of predictions; see ``qabench.evaluate_predictions``, which checks the arguments.
 
-    A question without a prediction is an item without fields, which the benchmark's scorer scores as its authors do.
+    A question without a prediction is an item without fields, which the benchmark's scorer scores
+    as its authors do.
 
     Raises:
         InputError: an unknown config, or no prediction belongs to it.
@@ -34,7 +35,11 @@ def evaluate(
     if type(benchmark).scorer is Benchmark.scorer:
         options |= {"families": families, "questions": questions, "progress": progress}
         return benchmark.evaluate(config, predictions, **options)
-    loading = {option.name: options.pop(option.name, None) for option in benchmark.options if option.for_loading}
+    loading = {
+        option.name: options.pop(option.name, None)
+        for option in benchmark.options
+        if option.for_loading
+    }
     loaded = benchmark.load(config, questions, **loading)
     scorer = benchmark.scorer(families or benchmark.default_families, **options)
     joined = join([question.id for question in loaded.rows], predictions)
@@ -58,8 +63,13 @@ def evaluate(
     )
 
 
-def _check_computed(scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str) -> None:
-    """Check that the groups that were asked for, or any by default, could be computed. Raises InputError."""
+def _check_computed(
+    scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str
+) -> None:
+    """Check that the groups that were asked for, or any by default, could be computed.
+
+    Raises InputError.
+    """
     if absent := [name for name in groups or () if name in scorer.needs and name not in signatures]:
         raise InputError(f"{', '.join(absent)} cannot be computed: {scorer.needs[absent[0]]}")
     if scorer.needs and not signatures:
@@ -67,7 +77,9 @@ def _check_computed(scorer: Scorer, groups: Sequence[str] | None, signatures: Ma
 
 
 def _defaults(benchmark: Benchmark) -> dict[str, Any]:
-    options = [option for option in benchmark.options if not option.for_reading and not option.for_loading]
+    options = [
+        option for option in benchmark.options if not option.for_reading and not option.for_loading
+    ]
     return {option.name: option.default for option in options if option.default is not None}
 
 

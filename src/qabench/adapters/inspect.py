@@ -1,7 +1,7 @@
 """Inspect AI tasks: a benchmark's questions as samples, a solver, and the benchmark's scorer.
 
-A solver whose prediction is not simply the model's answer, or whose call has a signature of its own, says so with
-``note_prediction``. See ``qabench.tasks`` for what logs contain.
+A solver whose prediction is not simply the model's answer, or whose call has a signature of its
+own, says so with ``note_prediction``. See ``qabench.tasks`` for what logs contain.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def benchmark_task(
         setting: the name of the setting in the log.
         solver: by default, the model is asked once with the messages of ``asking``.
         metrics: the groups of scores; by default, the benchmark's.
-        predicted: question id -> fields of its prediction that the model does not change, such as retrieved passages.
+        predicted: question id -> fields of its prediction that the model does not change, such as
+            retrieved passages.
     """
     scorer_of_task = inspect_scorer(scored)
     asked_by_default = solver is None
@@ -106,7 +107,9 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
         """
         loaded = scored.load(config, Path(questions) if questions else None)
         asking = scored.asking(**setting.arguments)
-        return benchmark_task(scored, loaded, select(loaded, ids, groups), asking, setting.name, metrics=metrics)
+        return benchmark_task(
+            scored, loaded, select(loaded, ids, groups), asking, setting.name, metrics=metrics
+        )
 
     registered: Callable[..., Task] = task(name=setting.task)(ask_once)
     return registered
@@ -118,11 +121,15 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     Raises InputError that names an id or group that no question has.
     """
     by_id = {question.id: question for question in questions.rows}
-    groups_of = {id: {name for names in each.groups.values() for name in names} for id, each in by_id.items()}
+    groups_of = {
+        id: {name for names in each.groups.values() for name in names} for id, each in by_id.items()
+    }
     all_groups = set().union(*groups_of.values())
     wanted_ids, wanted_groups = texts(ids), set(texts(groups))
     if unknown := [id for id in wanted_ids if id not in by_id]:
-        raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
+        raise InputError(
+            f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}"
+        )
     if unknown := sorted(wanted_groups - all_groups):
         raise unknown_name("no question is in", unknown[0], sorted(all_groups))
     selected = []
@@ -135,25 +142,33 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
 
 
 def note_prediction(
-    state: TaskState, fields: Mapping[str, Any], signed: Mapping[str, object], detail: Mapping[str, Any] | None = None
+    state: TaskState,
+    fields: Mapping[str, Any],
+    signed: Mapping[str, object],
+    detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Record a sample's prediction for the scorer: its fields as in a file, and how the model was asked.
 
-    A solver calls it before the first call of the model, too, so that a failed call has its signature. ``detail`` is
-    added to the details of the scoring, such as the passages that the model was given; see ``Record.detail``.
+    A solver calls it before the first call of the model, too, so that a failed call has its
+    signature. ``detail`` is added to the details of the scoring, such as the passages that the
+    model was given; see ``Record.detail``.
     """
-    state.store.set(STORE, {"prediction": dict(fields), "signed": dict(signed), "detail": dict(detail or {})})
+    state.store.set(
+        STORE, {"prediction": dict(fields), "signed": dict(signed), "detail": dict(detail or {})}
+    )
 
 
 def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
     """Return a benchmark's scorer as one of Inspect, which has the benchmark's name.
 
-    Its arguments are ``signed``, the fields of signatures that the task knows, ``groups`` of scores (a list, or a
-    string with commas), and the options of ``Benchmark.scorer``.
+    Its arguments are ``signed``, the fields of signatures that the task knows, ``groups`` of scores
+    (a list, or a string with commas), and the options of ``Benchmark.scorer``.
     """
 
     @scorer(name=scored.name, metrics=[benchmark_scores(scored.name)])
-    def score_answers(signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any) -> InspectScorer:
+    def score_answers(
+        signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
+    ) -> InspectScorer:
         names = texts(groups) or scored.default_families
         answers = scored.scorer(names, **options)
 
@@ -164,9 +179,15 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             stored = state.store.get(STORE) or {"prediction": fields, "signed": asked_with()}
             items = [Item(state.metadata["row"], stored["prediction"])]
             (outcome,) = await anyio.to_thread.run_sync(answers.score, items)
-            about = {"benchmark": scored.name, **(signed or {}), "model": str(state.model), **stored["signed"]}
+            about = {
+                "benchmark": scored.name,
+                **(signed or {}),
+                "model": str(state.model),
+                **stored["signed"],
+            }
             signatures = answers.signatures(items, about)
-            # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
+            # Inspect requires the same names in each sample's value; NaN values are left out when
+            # logs are read.
             absent = {
                 column: nan
                 for each in scored.metrics
@@ -176,7 +197,10 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             return Score(
                 value=absent | dict(outcome.scores),
                 answer=answer if outcome.answer is None else outcome.answer,
-                metadata={"detail": {**outcome.detail, **stored.get("detail", {})}, "signatures": signatures},
+                metadata={
+                    "detail": {**outcome.detail, **stored.get("detail", {})},
+                    "signatures": signatures,
+                },
             )
 
         return score

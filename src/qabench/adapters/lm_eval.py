@@ -1,4 +1,7 @@
-"""Tasks of lm-evaluation-harness. Only the harness imports this module, which imports the harness."""
+"""Tasks of lm-evaluation-harness.
+
+Only the harness imports this module, which imports the harness.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,17 @@ from qabench.evaluation import MISSING, Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
-from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
+from qabench.evaluation.signature import (
+    asked_field,
+    asked_part,
+    deviations,
+    signature_name,
+    with_fields,
+)
 from qabench.loading import load_dataset
 
-NOT_SIGNED = ("until", "do_sample")  # stop strings that no answer contains; whether it samples follows from temperature
+# stop strings that no answer contains; whether it samples follows from temperature
+NOT_SIGNED = ("until", "do_sample")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
 COUNTS = ("unparsed", "unanswered")
 
@@ -26,11 +36,12 @@ COUNTS = ("unparsed", "unanswered")
 class QabenchTask(ConfigurableTask):
     """A YAML task on a benchmark of this package: ``dataset_path`` is the benchmark, ``dataset_name`` its config.
 
-    Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs`` and ``metric_list:
-    []``: the scores are the benchmark's main ones, and the numbers of replies that are ``unparsed`` (have a problem)
-    and ``unanswered`` (missing). In its metadata, NAME_ARGUMENT is an argument of the benchmark's Inspect task:
-    ``felm_method: raw`` is the ``method`` of the task ``felm``. The metadata of the results also contains
-    ``signatures`` and ``deviations``, the sentences that distinguish the scores from official ones.
+    Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs``
+    and ``metric_list: []``: the scores are the benchmark's main ones, and the numbers of replies
+    that are ``unparsed`` (have a problem) and ``unanswered`` (missing). In its metadata,
+    NAME_ARGUMENT is an argument of the benchmark's Inspect task: ``felm_method: raw`` is the
+    ``method`` of the task ``felm``. The metadata of the results also contains ``signatures`` and
+    ``deviations``, the sentences that distinguish the scores from official ones.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -49,7 +60,9 @@ class QabenchTask(ConfigurableTask):
     def asking(self) -> Asking:
         """Return how the model is asked."""
         prefix = f"{self.benchmark.name}_"
-        named = {name: value for name, value in self.config.metadata.items() if name.startswith(prefix)}
+        named = {
+            name: value for name, value in self.config.metadata.items() if name.startswith(prefix)
+        }
         arguments = {name.removeprefix(prefix): value for name, value in named.items()}
         asking: Asking = self.benchmark.asking(**arguments)
         return asking
@@ -57,7 +70,9 @@ class QabenchTask(ConfigurableTask):
     @cached_property
     def scorer(self) -> Scorer:
         """Return the scorer of the benchmark's default scores."""
-        scorer: Scorer = self.benchmark.scorer(self.benchmark.default_families, **self.asking.scoring)
+        scorer: Scorer = self.benchmark.scorer(
+            self.benchmark.default_families, **self.asking.scoring
+        )
         return scorer
 
     @cached_property
@@ -84,7 +99,11 @@ class QabenchTask(ConfigurableTask):
     def build_all_requests(self, **options: Any) -> None:
         """Build the requests for the questions that ``--limit`` or ``--samples`` select, and sign which they are."""
         selected = options.get("samples")
-        self._asked = self._ids[: options.get("limit")] if selected is None else [self._ids[i] for i in selected]
+        self._asked = (
+            self._ids[: options.get("limit")]
+            if selected is None
+            else [self._ids[i] for i in selected]
+        )
         self._sign()
         super().build_all_requests(**options)
 
@@ -111,19 +130,29 @@ class QabenchTask(ConfigurableTask):
         system = dict(self.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
-    def process_results(self, doc: Mapping[str, Any], results: Sequence[str | None]) -> dict[str, Any]:
+    def process_results(
+        self, doc: Mapping[str, Any], results: Sequence[str | None]
+    ) -> dict[str, Any]:
         """Return a reply's values for each score, and whether it is unparsed or unanswered."""
         (reply,) = results
         (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
         unanswered = reply is None or outcome.status == MISSING
         counts = {"unparsed": bool(outcome.problem) and not unanswered, "unanswered": unanswered}
-        columns = {metric: [outcome.scores.get(name, nan) for name in metric.needs] for metric in self.metrics}
-        values = {metric.name: row if metric.function else row[0] for metric, row in columns.items()}
+        columns = {
+            metric: [outcome.scores.get(name, nan) for name in metric.needs]
+            for metric in self.metrics
+        }
+        values = {
+            metric.name: row if metric.function else row[0] for metric, row in columns.items()
+        }
         return values | {name: int(count) for name, count in counts.items()}
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that compute the scores from the values of all replies."""
-        functions = {metric.name: partial(_total, metric) if metric.function else mean for metric in self.metrics}
+        functions = {
+            metric.name: partial(_total, metric) if metric.function else mean
+            for metric in self.metrics
+        }
         return functions | dict.fromkeys(COUNTS, sum)
 
     def higher_is_better(self) -> dict[str, bool]:
@@ -133,8 +162,17 @@ class QabenchTask(ConfigurableTask):
 
     def _sign(self) -> None:
         options = self.config.generation_kwargs or {}
-        generation = {NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED}
-        about = {"benchmark": self.benchmark.name, **self.questions.fields, **self.asking.fields(), **generation}
+        generation = {
+            NAMES.get(name, name): value
+            for name, value in options.items()
+            if name not in NOT_SIGNED
+        }
+        about = {
+            "benchmark": self.benchmark.name,
+            **self.questions.fields,
+            **self.asking.fields(),
+            **generation,
+        }
         signatures = self.scorer.signatures([], about)
         declarations = self.benchmark.declarations()
         questions = asked_field(self._asked)
@@ -142,7 +180,8 @@ class QabenchTask(ConfigurableTask):
         lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
         part = asked_part(len(self._asked), len(self._ids))
         sentences = {
-            group: deviations(line, declarations[signature_name(line)]) + part for group, line in lines.items()
+            group: deviations(line, declarations[signature_name(line)]) + part
+            for group, line in lines.items()
         }
         self.config.metadata |= {"signatures": lines, "deviations": sentences}
 
@@ -150,7 +189,9 @@ class QabenchTask(ConfigurableTask):
 def _total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
     """Return the score of all replies; None if it is undefined."""
     records = [
-        Record(str(number), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True)))
+        Record(
+            str(number), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True))
+        )
         for number, row in enumerate(rows)
         if all(map(isfinite, row))
     ]

@@ -1,8 +1,9 @@
 """Shared code of all metric modules: description and features, the encoding of columns, signature and deviations.
 
-``evaluate`` writes predictions and references to Arrow before it scores them. An Arrow column has one type and cannot
-store lone surrogates, and ``evaluate`` rejects None; but answers have six types, and an unanswered question is None.
-Therefore both columns are encoded as JSON in ASCII, and decoded with the same types and values.
+``evaluate`` writes predictions and references to Arrow before it scores them. An Arrow column has
+one type and cannot store lone surrogates, and ``evaluate`` rejects None; but answers have six
+types, and an unanswered question is None. Therefore both columns are encoded as JSON in ASCII, and
+decoded with the same types and values.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ PROVENANCE = """\
 class MetricModule:
     """A mixin for metrics, placed before ``evaluate.Metric``.
 
-    It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that it finds in a module.
-    A metric sets the attributes. A metric whose result has a shape of its own defines ``score(predictions, references,
+    It is not a subclass of ``evaluate.Metric``, because ``evaluate.load`` uses the first one that
+    it finds in a module. A metric sets the attributes. A metric whose result has a shape of its own
+    defines ``score(predictions, references,
     ...)``, which gets the answers that were passed to ``compute`` (``UNANSWERED`` for a prediction that is None), and
-    adds ``provenance`` to its result. Its docstring says what is measured and, from "Args:" on, documents ``compute``,
-    except for what all metrics share.
+    adds ``provenance`` to its result. Its docstring says what is measured and, from "Args:" on,
+    documents ``compute``, except for what all metrics share.
 
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
@@ -55,7 +57,11 @@ class MetricModule:
     GROUP: ClassVar[str] = ""
 
     def _scores(
-        self, predictions: list[Any], references: list[Any], per_question: bool = False, **options: Any
+        self,
+        predictions: list[Any],
+        references: list[Any],
+        per_question: bool = False,
+        **options: Any,
     ) -> dict[str, Any]:
         """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
         from qabench.benchmarks import benchmark
@@ -107,9 +113,15 @@ class MetricModule:
         )
 
     def _compute(
-        self, predictions: list[str], references: list[str], references_format: str = "auto", **options: Any
+        self,
+        predictions: list[str],
+        references: list[str],
+        references_format: str = "auto",
+        **options: Any,
     ) -> dict[str, Any]:
-        return self.score(*decoded(predictions, references, references_format, strings=self.STRINGS), **options)
+        return self.score(
+            *decoded(predictions, references, references_format, strings=self.STRINGS), **options
+        )
 
     def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
         """Return the part of a result that describes what the scores depend on.
@@ -119,16 +131,20 @@ class MetricModule:
             **fields: further fields of the signature; those that are None are left out.
 
         Returns:
-            signature: one line, see ``signature()``. deviations: what distinguishes the scores from the official
-            ones, in sentences; an empty list if they are official.
+            signature: one line, see ``signature()``. deviations: what distinguishes the scores from
+                the official ones, in sentences; an empty list if they are official.
         """
         from qabench.benchmarks import benchmark
         from qabench.evaluation.signature import deviations, digest, signature
 
-        score = type(self).__module__.rpartition(".")[2]  # the module's name, also where evaluate loads a copy of it
+        # the module's name, also where evaluate loads a copy of it
+        score = type(self).__module__.rpartition(".")[2]
         scored = list(references)
         line = signature(score, references=digest(scored), **fields, asked=len(scored))
-        return {"signature": line, "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score))}
+        return {
+            "signature": line,
+            "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score)),
+        }
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Add a list of predictions and the list of their references.
@@ -138,7 +154,9 @@ class MetricModule:
         """
         columns = {"predictions": predictions, "references": references}
         if missing := [name for name, column in columns.items() if column is None]:
-            raise InputError(f"{' and '.join(missing)} missing: predictions and references are required")
+            raise InputError(
+                f"{' and '.join(missing)} missing: predictions and references are required"
+            )
         encoded = {name: _encode(name, column) for name, column in columns.items()}
         counts = {name: len(column) for name, column in encoded.items()}
         if len(set(counts.values())) > 1:
@@ -149,13 +167,18 @@ class MetricModule:
 
     def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Add one prediction (None: unanswered) and its reference."""
-        encoded = {"prediction": _text(prediction, "prediction"), "reference": _text(reference, "reference")}
+        encoded = {
+            "prediction": _text(prediction, "prediction"),
+            "reference": _text(reference, "reference"),
+        }
         super().add(**encoded, **kwargs)  # type: ignore[misc]
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
         """Compute the scores of the given lists, or of the items added before."""
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
-            raise InputError("nothing to score: pass predictions and references, or add some before compute()")
+            raise InputError(
+                "nothing to score: pass predictions and references, or add some before compute()"
+            )
         return super().compute(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
 
@@ -173,23 +196,32 @@ def _features() -> Any:
 
 
 def decoded(
-    predictions: Iterable[str], references: Iterable[str], references_format: str = "auto", *, strings: bool = False
+    predictions: Iterable[str],
+    references: Iterable[str],
+    references_format: str = "auto",
+    *,
+    strings: bool = False,
 ) -> tuple[list[Any], list[Any]]:
     """Return predictions and references as they were passed to ``compute``.
 
     Args:
         predictions: an encoded column.
         references: an encoded column, in either of the two formats that users have.
-        references_format: "json": every reference is an answer encoded as JSON, as in a dataset's ``answer`` column;
-            "python": every reference is an answer itself; "auto": JSON if all of them are strings that contain JSON.
+        references_format: "json": every reference is an answer encoded as JSON, as in a dataset's
+            ``answer`` column; "python": every reference is an answer itself; "auto": JSON if all of
+            them are strings that contain JSON.
         strings: whether the answers are strings, so that "auto" also needs JSON strings.
 
     Returns:
         The predictions, with ``UNANSWERED`` for None, and the references.
     """
     if references_format not in FORMATS:
-        raise InputError(f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}")
-    answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
+        raise InputError(
+            f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}"
+        )
+    answers = [
+        UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)
+    ]
     targets = _loaded(references)
     if references_format != "python":
         try:
@@ -198,17 +230,24 @@ def decoded(
             if references_format == "json":
                 raise
         else:
-            if references_format == "json" or not strings or all(isinstance(target, str) for target in parsed):
+            if (
+                references_format == "json"
+                or not strings
+                or all(isinstance(target, str) for target in parsed)
+            ):
                 targets = parsed
     return answers, targets
 
 
 def _encode(name: str, column: Any) -> list[str]:
     if isinstance(column, str | dict) or not isinstance(column, Iterable):
-        raise InputError(f"{name} is a {type(column).__name__}; it must be a list with one item per question")
+        raise InputError(
+            f"{name} is a {type(column).__name__}; it must be a list with one item per question"
+        )
     items = list(column)
     if set(map(type, items)) == {str} and _is_utf8("".join(items)):
-        return list(map(encode_basestring_ascii, items))  # the same as below, in a tenth of the time
+        # the same as below, in a tenth of the time
+        return list(map(encode_basestring_ascii, items))
     return [_text(item, f"{name}[{i}]") for i, item in enumerate(items)]
 
 
@@ -230,5 +269,6 @@ def _text(item: Any, where: str) -> str:
 
 
 def _loaded(column: Iterable[str]) -> list[Any]:
-    items: list[Any] = json.loads(f"[{','.join(column)}]")  # one call, because a call takes longer than a short text
+    # one call, because a call takes longer than a short text
+    items: list[Any] = json.loads(f"[{','.join(column)}]")
     return items

@@ -1,7 +1,7 @@
 """The benchmarks: one package per benchmark, which defines a subclass of ``Benchmark`` and its instance ``BENCHMARK``.
 
-A package has everything specific to its benchmark except the data (``loading_scripts/NAME``) and the metric modules
-(``metrics/NAME``).
+A package has everything specific to its benchmark except the data (``loading_scripts/NAME``) and
+the metric modules (``metrics/NAME``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa"; "" for a task that is not a benchmark's.
+        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa"; "" for a task that is not a
+            benchmark's.
 
     Raises:
         InputError: the benchmark does not exist.

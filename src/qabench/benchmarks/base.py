@@ -34,9 +34,11 @@ class Setting:
         task: the name of the Inspect task.
         about: what the model is given, in one sentence.
         arguments: the task's arguments that make the setting.
-        requires: what must be passed to run it, in one sentence that says what to type; "" if nothing.
+        requires: what must be passed to run it, in one sentence that says what to type; "" if
+            nothing.
         without: the task's arguments that have no effect in this setting, and are refused.
-        solver: the names of its solvers in Inspect's registry, in order; with another one, a run is an agent's.
+        solver: the names of its solvers in Inspect's registry, in order; with another one, a run is
+            an agent's.
     """
 
     name: str
@@ -53,13 +55,16 @@ class Option:
     """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
 
     Attributes:
-        name: the name of the keyword argument; on the command line, with hyphens instead of underscores.
+        name: the name of the keyword argument; on the command line, with hyphens instead of
+            underscores.
         about: the help text.
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not passed.
         choices: the allowed values; () if any value is allowed.
-        for_reading: whether it is an argument of ``Benchmark.read`` instead of ``Benchmark.scorer``.
-        for_loading: whether it is an argument of ``Benchmark.load`` instead of ``Benchmark.scorer``.
+        for_reading: whether it is an argument of ``Benchmark.read`` instead of
+            ``Benchmark.scorer``.
+        for_loading: whether it is an argument of ``Benchmark.load`` instead of
+            ``Benchmark.scorer``.
         metavar: what the help calls its value, such as "URL"; "" means by its type.
     """
 
@@ -81,7 +86,8 @@ class Need:
         what: the score, such as "loose and strict accuracy".
         fix: how to get what is missing, such as a command.
         packages: modules that must be importable.
-        files: source files of the benchmark that must be in a mirror or in the cache; others are downloaded.
+        files: source files of the benchmark that must be in a mirror or in the cache; others are
+            downloaded.
         variables: environment variables that must be set.
     """
 
@@ -104,13 +110,15 @@ class Need:
 class Benchmark(Displayed, ABC):
     """A benchmark: its settings and scores as attributes, its work as methods.
 
-    A subclass is defined in ``qabench.benchmarks.NAME``, which must import fast: methods import what they need.
+    A subclass is defined in ``qabench.benchmarks.NAME``, which must import fast: methods import
+    what they need.
 
     Attributes:
         name: such as "fanoutqa", as in ``loading_scripts``.
         title: such as "FanOutQA".
         settings: the settings of ``qabench run``; the first is the default.
-        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if no setting has one.
+        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if
+            no setting has one.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
         metrics: all metrics, in display order.
@@ -120,14 +128,20 @@ class Benchmark(Displayed, ABC):
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
-        id_fields: the names that a prediction's id may have: "id", and the dataset's own name for it.
-        official: group of scores -> the official values of the fields that the scorer adds to its signature.
-        failures_official: whether the authors' results contain questions without an answer, which then score 0.
-        model_fields: the fields of signatures that name a model whose verdicts or labels are scored.
-        generation_fields: fields of signatures that have an option of the generation under another name -> its name.
+        id_fields: the names that a prediction's id may have: "id", and the dataset's own name for
+            it.
+        official: group of scores -> the official values of the fields that the scorer adds to its
+            signature.
+        failures_official: whether the authors' results contain questions without an answer, which
+            then score 0.
+        model_fields: the fields of signatures that name a model whose verdicts or labels are
+            scored.
+        generation_fields: fields of signatures that have an option of the generation under another
+            name -> its name.
         families_without_model: families of scores that do not depend on the model that answers.
         needs: what a machine must have for official results, for ``qabench env``.
-        commands: the commands of ``qabench NAME COMMAND``: functions of ``qabench.benchmarks.NAME.commands``.
+        commands: the commands of ``qabench NAME COMMAND``: functions of
+            ``qabench.benchmarks.NAME.commands``.
     """
 
     name: ClassVar[str]
@@ -155,11 +169,13 @@ class Benchmark(Displayed, ABC):
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of each signature's fields, by the signature's name.
 
-        By default, the config must be the default one, its file the shipped one, the temperature 0, and the scorer's
-        fields as in ``official``. A field that nobody declares is a deviation.
+        By default, the config must be the default one, its file the shipped one, the temperature 0,
+        and the scorer's fields as in ``official``. A field that nobody declares is a deviation.
         """
         if find_spec(f"{type(self).__module__}.official"):
-            declarations: Mapping[str, Declaration] = import_module(f"{type(self).__module__}.official").DECLARATIONS
+            declarations: Mapping[str, Declaration] = import_module(
+                f"{type(self).__module__}.official"
+            ).DECLARATIONS
             return declarations
         from qabench.evaluation.signature import IRRELEVANT, Field
 
@@ -168,7 +184,10 @@ class Benchmark(Displayed, ABC):
         common["config"] = Field((loaded.config,), absent=True)
         common["data"] = Field((loaded.data,), absent=True)
         common["temperature"] = Field(("0", "0.0"), absent=True)
-        return {f"{self.name}_{group}": common | dict(self.official.get(group, {})) for group in self.families}
+        return {
+            f"{self.name}_{group}": common | dict(self.official.get(group, {}))
+            for group in self.families
+        }
 
     def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
         """Return the rows of a config's file, which is one of the dataset's or a user's in its format.
@@ -190,18 +209,29 @@ class Benchmark(Displayed, ABC):
             InputError: the config or the file cannot be read.
             SourceError: the data is not available.
         """
-        from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
+        from qabench.loading_scripts import (
+            LEADERBOARD,
+            custom_digest,
+            dataset_table,
+            file_digest,
+            open_path,
+        )
 
         selected = dataset_table(self.name).config(config)
         if selected.name == LEADERBOARD:
-            raise InputError(f"the config {LEADERBOARD} of {self.title} has no questions, only published scores")
+            raise InputError(
+                f"the config {LEADERBOARD} of {self.title} has no questions, only published scores"
+            )
         ((path,),) = selected.splits.values()
         digest = custom_digest(file) if file else file_digest(self.name, path)
         rows = self.read_rows(file or open_path(self.name, path), selected.name)
         return Questions(selected.name, digest, [self.question(row) for row in rows])
 
     def scorer(self, groups: Sequence[str], **options: Any) -> Scorer:
-        """Return a scorer of these groups of scores. ``options`` are ``Benchmark.options`` that were given."""
+        """Return a scorer of these groups of scores.
+
+        ``options`` are ``Benchmark.options`` that were given.
+        """
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
@@ -256,7 +286,9 @@ class Benchmark(Displayed, ABC):
         except ImportError as error:
             if (error.name or "").partition(".")[0] != "inspect_ai":
                 raise
-            raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None
+            raise MissingExtra(
+                'running models needs inspect_ai: pip install "qabench[run]"'
+            ) from None
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
         """Return the scores in the format of the authors' scorer; None if they have no such format."""
@@ -281,19 +313,28 @@ class Benchmark(Displayed, ABC):
         """Return additional sections of a report, for labels and evaluations on one config."""
         return []
 
-    def statistics(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    def statistics(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
-        For the config ``leaderboard`` it is the table of the published main scores, else ``data_tables``.
+        For the config ``leaderboard`` it is the table of the published main scores, else
+        ``data_tables``.
         """
         from qabench.loading_scripts import LEADERBOARD
         from qabench.loading_scripts.published import published_table
 
         if config == LEADERBOARD:
-            return [published_table(score for score in self.published() if self.metric(score.metric).main)]
+            return [
+                published_table(
+                    score for score in self.published() if self.metric(score.metric).main
+                )
+            ]
         return self.data_tables(config, splits)
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    def data_tables(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
         """Return the tables for the rows of a config's splits; by default, the number of rows."""
         from qabench.loading_scripts import folder_of
 
@@ -333,7 +374,9 @@ class Benchmark(Displayed, ABC):
         from qabench.evaluation.signature import asked_field, with_fields
 
         questions = asked_field(record.id for record in records)
-        signatures = {family: with_fields(line, asked=questions) for family, line in signatures.items()}
+        signatures = {
+            family: with_fields(line, asked=questions) for family, line in signatures.items()
+        }
         fields = {"expected": len(records), "available": len(records)} | self.scoring() | fields
         return Evaluation(
             path=predictions.path,
@@ -358,7 +401,10 @@ class Benchmark(Displayed, ABC):
         }
 
     def setting(self, name: str | None) -> Setting:
-        """Return the setting with this name; the default for None. Raises InputError that lists the allowed names."""
+        """Return the setting with this name; the default for None.
+
+        Raises InputError that lists the allowed names.
+        """
         by_name = {setting.name: setting for setting in self.settings}
         if name is None:
             return self.settings[0]
@@ -367,7 +413,10 @@ class Benchmark(Displayed, ABC):
         return by_name[name]
 
     def metric(self, name: str) -> Metric:
-        """Return the metric with this name, such as "mrr@5" from "mrr@k". Raises InputError that lists the names."""
+        """Return the metric with this name, such as "mrr@5" from "mrr@k".
+
+        Raises InputError that lists the names.
+        """
         by_name = {metric.name: metric for metric in self.metrics}
         stem, at, cutoff = name.partition("@")
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:
@@ -378,22 +427,40 @@ class Benchmark(Displayed, ABC):
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
         """Return the main metric of these evaluations; None if nothing is scored."""
-        columns = [name for evaluation in evaluations for record in evaluation.records for name in record.scores]
-        declared = self.metrics or list({m.name: m for each in evaluations for m in each.metrics}.values())
+        columns = [
+            name
+            for evaluation in evaluations
+            for record in evaluation.records
+            for name in record.scores
+        ]
+        declared = self.metrics or list(
+            {m.name: m for each in evaluations for m in each.metrics}.values()
+        )
         metrics = {metric.name: metric for metric in present(declared, columns)}
         stems = {name: (name, name.partition("@")[0]) for name in metrics}
-        main = [metrics[name] for headline in self.headline for name in metrics if headline in stems[name]]
+        main = [
+            metrics[name]
+            for headline in self.headline
+            for name in metrics
+            if headline in stems[name]
+        ]
         return next(iter([*main, *metrics.values()]), None)
 
     def declaration(self, score: str) -> Declaration:
-        """Return the official values of the fields of a signature, by the score's name in it. Raises InputError."""
+        """Return the official values of the fields of a signature, by the score's name in it.
+
+        Raises InputError.
+        """
         declarations = self.declarations()
         if score not in declarations:
             raise unknown_name(f"{self.title} has no official values for", score, declarations)
         return declarations[score]
 
     def checked_families(self, names: Sequence[str] | str | None) -> list[str] | None:
-        """Return the families of scores in ``names``. Raises InputError that lists the allowed names."""
+        """Return the families of scores in ``names``.
+
+        Raises InputError that lists the allowed names.
+        """
         if names is None:
             return None
         if isinstance(names, str):
@@ -413,16 +480,23 @@ class Benchmark(Displayed, ABC):
             if name not in declared:
                 raise unknown_name(f"{self.title} has no option", name, declared)
             if (choices := declared[name].choices) and str(value) not in choices:
-                raise InputError(f"{self.title}: {name} is {value!r}; allowed: {', '.join(map(str, choices))}")
+                raise InputError(
+                    f"{self.title}: {name} is {value!r}; allowed: {', '.join(map(str, choices))}"
+                )
         return values
 
     def tables(self) -> list[Table]:
         """Return metrics and settings, as ``print`` and notebooks show them."""
         metrics: list[list[Any]] = [
-            [metric.name, metric.about, metric.unit, "yes" if metric.official else "no"] for metric in self.metrics
+            [metric.name, metric.about, metric.unit, "yes" if metric.official else "no"]
+            for metric in self.metrics
         ]
         settings: list[list[Any]] = [[setting.name, setting.about] for setting in self.settings]
         return [
-            Table(f"{self.title} ({self.name})", ["score", "what it measures", "n counts", "official"], metrics),
+            Table(
+                f"{self.title} ({self.name})",
+                ["score", "what it measures", "n counts", "official"],
+                metrics,
+            ),
             Table("Settings of a run", ["setting", "what the model is given"], settings),
         ]

@@ -66,12 +66,22 @@ def is_local(name: str) -> bool:
 def published_entries(name: str) -> list[Entry]:
     """Return the published scores of a benchmark. Raises SourceError if they are not available."""
     return [
-        Entry(row.system, row.value, row.metric, row.config, row.setting or "", "published", row.judge or "")
+        Entry(
+            row.system,
+            row.value,
+            row.metric,
+            row.config,
+            row.setting or "",
+            "published",
+            row.judge or "",
+        )
         for row in published(name)
     ]
 
 
-def own_entries(evaluation: Evaluation, names: Sequence[str], setting: str | None = None) -> Iterator[Entry]:
+def own_entries(
+    evaluation: Evaluation, names: Sequence[str], setting: str | None = None
+) -> Iterator[Entry]:
     """Yield the scores of an evaluation by these metrics; ``setting`` is that of files of predictions."""
     for name, score in evaluation.scores().items():
         if name in names:
@@ -95,7 +105,8 @@ def own_entries(evaluation: Evaluation, names: Sequence[str], setting: str | Non
 def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
     """Return the entries by group, the best first; equal scores have the same rank, deviating scores have none.
 
-    Published scores without a setting, such as fastbook's, are comparable to scores of every setting.
+    Published scores without a setting, such as fastbook's, are comparable to scores of every
+    setting.
     """
     all_entries = list(entries)
     any_setting = {(entry.metric, entry.config) for entry in all_entries if not entry.setting}
@@ -110,7 +121,8 @@ def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
         members.sort(key=attrgetter("score"), reverse=group[0] not in lower)
         official = [entry.score for entry in members if not entry.deviations]
         rows += [
-            replace(entry, rank=None if entry.deviations else 1 + official.index(entry.score)) for entry in members
+            replace(entry, rank=None if entry.deviations else 1 + official.index(entry.score))
+            for entry in members
         ]
     return rows
 
@@ -118,10 +130,15 @@ def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
 def ranks(evaluation: Evaluation) -> dict[str, str]:
     """Return the rank of each score among comparable published scores, in one sentence, by metric; see ``ranked``.
 
-    Scores that are not official, and those to which no published score is comparable or available, have no rank. A
-    file of predictions has no setting, so it has a rank only where the published scores have none either.
+    Scores that are not official, and those to which no published score is comparable or available,
+    have no rank. A file of predictions has no setting, so it has a rank only where the published
+    scores have none either.
     """
-    metrics = {name: score.metric for name, score in evaluation.scores().items() if not evaluation.deviations(score)}
+    metrics = {
+        name: score.metric
+        for name, score in evaluation.scores().items()
+        if not evaluation.deviations(score)
+    }
     if not metrics or not is_local(evaluation.benchmark):
         return {}
     try:
@@ -135,7 +152,9 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
         row = next(row for row in rows if row.n is not None)  # published scores have no n
         group = [entry for entry in rows if entry.group == row.group]
         if len(group) > 1:
-            sentences[own.metric] = f"{metrics[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
+            sentences[own.metric] = (
+                f"{metrics[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
+            )
     return sentences
 
 
@@ -144,5 +163,9 @@ def _place(own: Entry, group: Sequence[Entry]) -> str:
     where = f"{best.setting}, " if best.setting else ""
     where += f"judged by {best.judge}, " if best.judge else ""
     place = own.rank or 0
-    suffix = "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    return f"{place}{suffix} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"
+    suffix = (
+        "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    )
+    return (
+        f"{place}{suffix} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"
+    )

@@ -22,7 +22,8 @@ class Check:
     Attributes:
         name: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
         published: the published value, or None.
-        computed: the value computed here; None if it was not computed, for the reason in ``explanation``.
+        computed: the value computed here; None if it was not computed, for the reason in
+            ``explanation``.
         explanation: why the values differ; "" if the reason is unknown, or if they agree.
         kind: "score" for a score of a system, "statistic" for a count of the data.
     """
@@ -38,7 +39,9 @@ class Check:
         """Whether the computed value, rounded like the published one, equals it; True without a published value."""
         if self.published is None:
             return True
-        digits = len(str(self.published).partition(".")[2]) if isinstance(self.published, float) else 0
+        digits = (
+            len(str(self.published).partition(".")[2]) if isinstance(self.published, float) else 0
+        )
         return self.computed is not None and round(self.computed, digits) == self.published
 
     @property
@@ -78,8 +81,10 @@ def data_checks(
 
     Args:
         name: such as "felm".
-        statistics: from a config and the rows of its splits to tables, such as ``Benchmark.statistics``.
-        differences: explained differences. A value that is neither the published nor the expected one is unexplained.
+        statistics: from a config and the rows of its splits to tables, such as
+            ``Benchmark.statistics``.
+        differences: explained differences. A value that is neither the published nor the expected
+            one is unexplained.
         more: the titles of tables of which all numbers are included, published or not.
     """
     reproduction = Reproduction()
@@ -130,9 +135,15 @@ def _checks_of(table: Table, title: str) -> Iterator[Check]:
         for name, value in values.items():
             published = values.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
             if published is not None and isinstance(value, int | float):
-                yield Check(f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value)
+                yield Check(
+                    f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value
+                )
 
 
 def _explained(check: Check, differences: Differences) -> Check:
     value, reason = differences.get(check.name, (None, ""))
-    return replace(check, explanation=reason) if check.computed == value and not check.agrees else check
+    return (
+        replace(check, explanation=reason)
+        if check.computed == value and not check.agrees
+        else check
+    )

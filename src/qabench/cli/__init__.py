@@ -1,7 +1,8 @@
 """The ``qabench`` command line.
 
-Exit codes: 0 success; 1 something failed; 2 wrong usage or unusable input; 130 and 143 interrupted. A command's module
-is imported when the command runs: ``qabench --help`` must not wait for ``datasets``.
+Exit codes: 0 success; 1 something failed; 2 wrong usage or unusable input; 130 and 143 interrupted.
+A command's module is imported when the command runs: ``qabench --help`` must not wait for
+``datasets``.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ COMMANDS = {
         "publish": (HUB, "publish", "Publish datasets and metrics to the Hugging Face Hub."),
     },
     "Scores": {
-        "quickstart": ("qabench.cli.quickstart", "quickstart", "Score three synthetic systems on a built-in sample."),
+        "quickstart": (
+            "qabench.cli.quickstart",
+            "quickstart",
+            "Score three synthetic systems on a built-in sample.",
+        ),
         "score": (SCORE, "score", "Score predictions with the official metrics."),
         "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
         "leaderboard": (SCORE, "leaderboard", "Rank systems: published, on the Hub, and your own."),
@@ -48,9 +53,21 @@ COMMANDS = {
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
-        "retrieve": (RETRIEVE, "retrieve", "Rank the rows of a file or dataset for queries, by BM25."),
-        "wiki": (RETRIEVE, "wiki_app", "Wikipedia as of the dataset's epoch, and the cache of its pages."),
-        "index": (RETRIEVE, "index", "Build a Lucene index of a corpus, for --retriever lucene:DIR."),
+        "retrieve": (
+            RETRIEVE,
+            "retrieve",
+            "Rank the rows of a file or dataset for queries, by BM25.",
+        ),
+        "wiki": (
+            RETRIEVE,
+            "wiki_app",
+            "Wikipedia as of the dataset's epoch, and the cache of its pages.",
+        ),
+        "index": (
+            RETRIEVE,
+            "index",
+            "Build a Lucene index of a corpus, for --retriever lucene:DIR.",
+        ),
     },
 }
 
@@ -66,7 +83,8 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # importing rich for the help would double its time
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 1000},  # the terminal's width
+    # the terminal's width
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 1000},
 )
 
 
@@ -82,7 +100,13 @@ def _print_version(requested: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("-V", "--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        typer.Option(
+            "-V",
+            "--version",
+            help="Print the version and exit.",
+            callback=_print_version,
+            is_eager=True,
+        ),
     ] = False,
 ) -> None:
     pass
@@ -90,10 +114,17 @@ def _options(
 
 def main() -> None:
     """Run a command, and print errors as one line instead of a traceback."""
-    for name, stream, other in (("output", sys.stdout, sys.stderr), ("error", sys.stderr, sys.stdout)):
-        if stream is None:  # a file that is opened next would get its descriptor, and the text meant for it
+    for name, stream, other in (
+        ("output", sys.stdout, sys.stderr),
+        ("error", sys.stderr, sys.stdout),
+    ):
+        # a file that is opened next would get its descriptor, and the text meant for it
+        if stream is None:
             if other is not None:
-                write_line(f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null", other)
+                write_line(
+                    f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null",
+                    other,
+                )
             sys.exit(1)
         _encode_all_characters(stream)
     try:

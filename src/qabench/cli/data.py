@@ -36,7 +36,9 @@ def list_all(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="BENCHMARK", help="List the scores and settings of this one.", autocompletion=complete_benchmarks
+            metavar="BENCHMARK",
+            help="List the scores and settings of this one.",
+            autocompletion=complete_benchmarks,
         ),
     ] = None,
     as_json: JsonOnly = False,
@@ -53,18 +55,33 @@ def list_all(
     for name in benchmark_names():
         for config in dataset_table(name).configs.values():
             places = {available(source_table(name)[file]) for file in config.files}
-            data = "shipped" if not places else "to fetch" if None in places else " and ".join(sorted(map(str, places)))
+            data = (
+                "shipped"
+                if not places
+                else "to fetch"
+                if None in places
+                else " and ".join(sorted(map(str, places)))
+            )
             rows.append((name, config.name, list(config.splits), data, config.description))
     metrics = {name: _summary_of_metric(name) for name in metric_names()}
     if as_json:
         keys = ("benchmark", "config", "splits", "data", "description")
-        print_json({"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics})
+        print_json(
+            {"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics}
+        )
         return
-    cells = [[f"{name} {config}", ", ".join(splits), data, text] for name, config, splits, data, text in rows]
+    cells = [
+        [f"{name} {config}", ", ".join(splits), data, text]
+        for name, config, splits, data, text in rows
+    ]
     columns = ["benchmark and config", "splits", "data", "description"]
     print_table(Table("Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)", columns, cells))
     columns = ["name", "what it measures"]
-    print_table(Table("Metrics: qabench.load_metric(NAME)", columns, [list(item) for item in metrics.items()]))
+    print_table(
+        Table(
+            "Metrics: qabench.load_metric(NAME)", columns, [list(item) for item in metrics.items()]
+        )
+    )
 
 
 def _summary_of_metric(name: str) -> str:
@@ -74,7 +91,13 @@ def _summary_of_metric(name: str) -> str:
     from qabench.metrics import metric_folder
 
     text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
-    return (text or "").partition("\n")[0].replace("``", "").removesuffix(" as an evaluate metric.").rstrip(".")
+    return (
+        (text or "")
+        .partition("\n")[0]
+        .replace("``", "")
+        .removesuffix(" as an evaluate metric.")
+        .rstrip(".")
+    )
 
 
 def fetch(
@@ -82,16 +105,24 @@ def fetch(
     config: ConfigNames = None,
     mirror: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
+        typer.Option(
+            metavar="DIR",
+            file_okay=False,
+            help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR.",
+        ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only verify local files (with --mirror: those in DIR), offline.")
+        bool,
+        typer.Option(
+            "--check", help="Only verify local files (with --mirror: those in DIR), offline."
+        ),
     ] = False,
     as_json: JsonOnly = False,
 ) -> None:
     """Download the pinned upstream files to the cache, and verify each against its digest.
 
-    Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong usage.
+    Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong
+    usage.
     """
     from qabench.data import sources
 
@@ -111,7 +142,9 @@ def fetch(
                 results = sources.fetch(files, progress=progress)
     if as_json:
         ok = sum(result.ok for result in results)
-        print_json({"files": list(map(_file_as_dict, results)), "ok": ok, "failed": len(results) - ok})
+        print_json(
+            {"files": list(map(_file_as_dict, results)), "ok": ok, "failed": len(results) - ok}
+        )
     else:
         _print_files(results)
     if not all(result.ok for result in results):
@@ -125,29 +158,41 @@ def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]
     if not configs:
         return [file for name in names for file in source_table(name).values()]
     name = _only_benchmark(names)
-    paths = dict.fromkeys(path for config in configs for path in dataset_table(name).config(config).files)
+    paths = dict.fromkeys(
+        path for config in configs for path in dataset_table(name).config(config).files
+    )
     return [source_table(name)[path] for path in paths]
 
 
 def _only_benchmark(names: Sequence[str]) -> str:
     if len(names) != 1:
-        raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
+        raise InputError(
+            f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}"
+        )
     return names[0]
 
 
 def _file_as_dict(result: FileResult) -> dict[str, Any]:
     return {
-        **{name: getattr(result.source, name) for name in ("benchmark", "path", "size", "url", "license")},
+        **{
+            name: getattr(result.source, name)
+            for name in ("benchmark", "path", "size", "url", "license")
+        },
         **{name: getattr(result, name) for name in ("state", "where", "detail")},
         "local_path": str(result.path) if result.path else None,
     }
 
 
 def _print_files(results: list[FileResult]) -> None:
-    rows = [[result.state, result.where, result.source.benchmark, result.source.path] for result in results]
+    rows = [
+        [result.state, result.where, result.source.benchmark, result.source.path]
+        for result in results
+    ]
     problems = [result.detail for result in results if result.detail]
     states = Counter(result.state for result in results)
-    counts = [f", {states[state]} {state}" for state in ("missing", "damaged", "failed") if states[state]]
+    counts = [
+        f", {states[state]} {state}" for state in ("missing", "damaged", "failed") if states[state]
+    ]
     title = f"{sum(result.ok for result in results)} of {len(results)} files ok{''.join(counts)}"
     print_table(Table(title, ["state", "where", "benchmark", "file"], rows, problems))
     if states["missing"]:
@@ -165,18 +210,27 @@ def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = 
     dataset = dataset_table(benchmark)
     name = dataset.config(config).name
     tables = benchmark_of(dataset.name).statistics(name, load_dataset(dataset.name, name))
-    document = {"benchmark": dataset.name, "config": name, "tables": [table.as_dict() for table in tables]}
+    document = {
+        "benchmark": dataset.name,
+        "config": name,
+        "tables": [table.as_dict() for table in tables],
+    }
     print_tables(tables, format, document)
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
     """Recompute published scores and statistics; print both values, the difference and its reason.
 
-    Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained difference.
+    Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained
+    difference.
     """
     reproduction = benchmark_of(benchmark).reproduce()
     checks, tables = list(map(_check_as_dict, reproduction.checks)), reproduction.tables
-    document = {"benchmark": benchmark, "checks": checks, "tables": [table.as_dict() for table in tables]}
+    document = {
+        "benchmark": benchmark,
+        "checks": checks,
+        "tables": [table.as_dict() for table in tables],
+    }
     document["notes"] = reproduction.notes
     print_tables([*tables, *_check_tables(benchmark, checks, reproduction.notes)], format, document)
     if any(check.unexplained for check in reproduction.checks):
@@ -187,8 +241,17 @@ def _check_as_dict(check: Check) -> dict[str, Any]:
     difference = None
     if check.published is not None and check.computed is not None:
         difference = 0 if check.agrees else round(check.computed - check.published, 6)
-    fields = {"number": check.name, "kind": check.kind, "published": check.published, "here": check.computed}
-    return fields | {"difference": difference, "agrees": check.agrees, "explanation": check.explanation}
+    fields = {
+        "number": check.name,
+        "kind": check.kind,
+        "published": check.published,
+        "here": check.computed,
+    }
+    return fields | {
+        "difference": difference,
+        "agrees": check.agrees,
+        "explanation": check.explanation,
+    }
 
 
 def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> list[Table]:
@@ -200,14 +263,18 @@ def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> 
         cells = [[check[column] for column in columns] for check in checks if check["kind"] == kind]
         rows = [[*row[:2], None if row[2] is None else round(row[2], 6), *row[3:]] for row in cells]
         if rows:
-            tables.append(Table(f"{title}: published {kind}s, recomputed", [kind, *columns[1:]], rows))
+            tables.append(
+                Table(f"{title}: published {kind}s, recomputed", [kind, *columns[1:]], rows)
+            )
     tables = tables or [Table(f"{title}: published numbers", ["number"], [])]
     summaries = [_summary_of_checks(kind, checks) for kind in ("statistic", "score")]
     return [*tables[:-1], replace(tables[-1], notes=[*notes, *summaries])]
 
 
 def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:
-    published = [check for check in checks if check["kind"] == kind and check["published"] is not None]
+    published = [
+        check for check in checks if check["kind"] == kind and check["published"] is not None
+    ]
     computed = [check for check in published if check["here"] is not None]
     equal = sum(check["agrees"] for check in computed)
     unexplained = sum(not check["agrees"] and not check["explanation"] for check in computed)
@@ -219,7 +286,9 @@ def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:
 
 
 def register(
-    benchmarks: Annotated[list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")] = None,
+    benchmarks: Annotated[
+        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
@@ -234,10 +303,20 @@ def register(
     from qabench.metrics import metric_names
 
     if not (benchmarks or everything):
-        raise InputError(f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all")
-    names = [_only_benchmark(benchmarks or benchmark_names())] if config else benchmarks or benchmark_names()
+        raise InputError(
+            f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all"
+        )
+    names = (
+        [_only_benchmark(benchmarks or benchmark_names())]
+        if config
+        else benchmarks or benchmark_names()
+    )
     tables = list(map(dataset_table, names))
-    configs = [(table.name, table.config(name).name) for table in tables for name in config or table.configs]
+    configs = [
+        (table.name, table.config(name).name)
+        for table in tables
+        for name in config or table.configs
+    ]
     registrations = [register_dataset(name, config_name) for name, config_name in configs]
     registrations += [register_metric(name) for name in metric_names()]
     if as_json:
@@ -250,9 +329,14 @@ def register(
 
 def _print_registrations(registrations: list[Registration]) -> None:
     cells = [
-        [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state] for row in registrations
+        [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state]
+        for row in registrations
     ]
-    problems = [f"{row.name} {row.config}: {row.detail.splitlines()[0]}" for row in registrations if row.detail]
+    problems = [
+        f"{row.name} {row.config}: {row.detail.splitlines()[0]}"
+        for row in registrations
+        if row.detail
+    ]
     if len(problems) > 1:
         problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks import benchmark
-from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr
+from qabench.cli.output import (
+    plain_warnings,
+    print_json,
+    print_tables,
+    progress_bar,
+    say,
+    say_on_stderr,
+)
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import short_signature
@@ -70,7 +77,8 @@ def show(
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has the ranks among published scores by metric; see ``qabench.benchmarks.published.ranks``.
+    "published" has the ranks among published scores by metric; see
+    ``qabench.benchmarks.published.ranks``.
 
     Raises:
         InputError: an unknown grouping.
@@ -79,7 +87,9 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     if unknown := [name for name in by if name not in allowed]:
         config = f"{benchmark(evaluation.benchmark).title} {evaluation.config}"
         raise unknown_name(f"{config} has no grouping", unknown[0], allowed)
-    shape = benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
+    shape = (
+        benchmark(evaluation.benchmark).official_shape(evaluation) if evaluation.answered else None
+    )
     official = {"official": shape} if shape else {}
     return evaluation.as_dict(by) | official | {"published": _ranks(evaluation)}
 
@@ -110,7 +120,9 @@ def print_evaluations(
     print_tables(tables, format)
 
 
-def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False) -> None:
+def print_notes(
+    evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False
+) -> None:
     """Print problems, deviations, ranks and signatures; on stderr unless the format is a table."""
     write = say if format == "table" else say_on_stderr
     configs = _by_config(evaluations)
@@ -139,7 +151,10 @@ def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     scores = evaluation.scores()
     sentences = problems(evaluation, LISTED_PROBLEMS)
     undefined = undefined_note({name: score.interval for name, score in scores.items()})
-    notes = [(sentence, "yellow") for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])]
+    notes = [
+        (sentence, "yellow")
+        for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])
+    ]
     notes += [(note, "") for note in evaluation.notes]
     notes += [(sentence, "yellow") for sentence in undefined_sentences(evaluation)]
     if reason := unscored(evaluation, scores):

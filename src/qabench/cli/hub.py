@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, SkipMissing
-from qabench.cli.output import plain_warnings, print_json, print_table, progress_bar, say, say_on_stderr, warn
+from qabench.cli.output import (
+    plain_warnings,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+    say_on_stderr,
+    warn,
+)
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import Table, write_document
 
@@ -24,7 +32,10 @@ if TYPE_CHECKING:
 
 def build(
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
+        Path,
+        typer.Argument(
+            metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."
+        ),
     ],
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
@@ -32,7 +43,8 @@ def build(
     framework: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores."
+            metavar="NAME",
+            help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores.",
         ),
     ] = "inspect-ai",
     as_json: JsonOnly = False,
@@ -40,7 +52,8 @@ def build(
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
 
     The output is reproducible byte for byte. A folder that qabench did not write is never replaced.
-    Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong usage.
+    Exit code: 0 all configs were built; 1 the data of a config is missing or damaged; 2 wrong
+    usage.
     """
     import datasets
 
@@ -53,7 +66,12 @@ def build(
     datasets.disable_progress_bars()  # replaced by a single bar
     with progress_bar("Building", "configs") as progress:
         repositories = build_all(
-            out, benchmarks or [], config or [], skip_missing=skip_missing, framework=framework, progress=progress
+            out,
+            benchmarks or [],
+            config or [],
+            skip_missing=skip_missing,
+            framework=framework,
+            progress=progress,
         )
     if as_json:
         print_json({"repositories": [repository.as_dict() for repository in repositories]})
@@ -69,41 +87,77 @@ def build(
 def _print_built(repositories: list[Built]) -> None:
     columns = ["repository", "configs", "rows", "bytes"]
     cells = [
-        [str(built.path), len(built.rows), sum(sum(splits.values()) for splits in built.rows.values()), built.size]
+        [
+            str(built.path),
+            len(built.rows),
+            sum(sum(splits.values()) for splits in built.rows.values()),
+            built.size,
+        ]
         for built in repositories
         if built.written
     ]
-    print_table(Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']))
+    print_table(
+        Table(
+            "Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']
+        )
+    )
     for built in repositories:
         if built.missing:
-            older = f"; kept the older build at {built.path}, which has some of them" if not built.written else ""
-            say_on_stderr(f"{built.benchmark}: no data for {', '.join(built.missing)}{older}", "red")
+            older = (
+                f"; kept the older build at {built.path}, which has some of them"
+                if not built.written
+                else ""
+            )
+            say_on_stderr(
+                f"{built.benchmark}: no data for {', '.join(built.missing)}{older}", "red"
+            )
     if any(built.missing for built in repositories):
-        say("Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing.")
+        say(
+            "Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing."
+        )
 
 
 def publish(
     what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
-    org: Annotated[str, typer.Option(metavar="ORG", help="The organization or user that will own the repositories.")],
+    org: Annotated[
+        str,
+        typer.Option(
+            metavar="ORG", help="The organization or user that will own the repositories."
+        ),
+    ],
     benchmark: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this benchmark and its metrics; can be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this benchmark and its metrics; can be repeated."),
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make new repositories private.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Make new repositories private.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")
+    ] = False,
     accept_licenses: Annotated[
-        bool, typer.Option("--accept-licenses", help="Confirm that you have read and accept the licenses of the data.")
+        bool,
+        typer.Option(
+            "--accept-licenses",
+            help="Confirm that you have read and accept the licenses of the data.",
+        ),
     ] = False,
     skip_missing: Annotated[
-        bool, typer.Option("--skip-missing", help="Publish datasets without the configs whose data is not available.")
+        bool,
+        typer.Option(
+            "--skip-missing",
+            help="Publish datasets without the configs whose data is not available.",
+        ),
     ] = False,
     as_json: JsonOnly = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
 
-    A dataset is published if its rows equal those of the source files, a metric if the example of its card gives the
-    stated results. Files that are already on the Hub are not uploaded again, so the command can be repeated after an
-    error. The token is that of `hf auth login` or HF_TOKEN. Exit code: 0 everything was published; 1 something was not;
-    2 wrong usage, or the licenses were not accepted.
+    A dataset is published if its rows equal those of the source files, a metric if the example of
+    its card gives the stated results. Files that are already on the Hub are not uploaded again, so
+    the command can be repeated after an error. The token is that of `hf auth login` or HF_TOKEN.
+    Exit code: 0 everything was published; 1 something was not; 2 wrong usage, or the licenses were
+    not accepted.
     """
     import datasets
     from huggingface_hub.utils.tqdm import disable_progress_bars
@@ -135,7 +189,10 @@ def _print_published(published: Published) -> None:
     if published.dry_run:
         for outcome in published.repositories:
             if outcome.files:
-                rows = [[path, digest["size"], digest["sha256"][:12]] for path, digest in outcome.files.items()]
+                rows = [
+                    [path, digest["size"], digest["sha256"][:12]]
+                    for path, digest in outcome.files.items()
+                ]
                 title = f"{outcome.repo_id} ({outcome.kind}, {outcome.tag})"
                 print_table(Table(title, ["file", "bytes", "sha256"], rows))
     columns = ["repository", "kind", "state", "files", "bytes", "commit"]
@@ -146,7 +203,10 @@ def _print_published(published: Published) -> None:
     for outcome in published.repositories:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)
-            say(f"{outcome.repo_id} (dataset): without {missing}, whose data is not available", "yellow")
+            say(
+                f"{outcome.repo_id} (dataset): without {missing}, whose data is not available",
+                "yellow",
+            )
     names: dict[tuple[bool, str], list[str]] = {}
     for outcome in published.repositories:
         if outcome.reason:
@@ -161,7 +221,14 @@ def _print_published(published: Published) -> None:
 
 def _outcome_cells(outcome: Repository) -> list[Any]:
     size = sum(digest["size"] for digest in outcome.files.values())
-    return [outcome.repo_id, outcome.kind, outcome.state, len(outcome.files), size, (outcome.commit or "")[:8]]
+    return [
+        outcome.repo_id,
+        outcome.kind,
+        outcome.state,
+        len(outcome.files),
+        size,
+        (outcome.commit or "")[:8],
+    ]
 
 
 def results(
@@ -181,31 +248,39 @@ def results(
     ] = None,
     setting: Annotated[
         str | None,
-        typer.Option(help="How the model answered, such as closed-book. Required for reports of files of predictions."),
+        typer.Option(
+            help="How the model answered, such as closed-book. Required for reports of files of predictions."
+        ),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
+        str | None,
+        typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK."),
     ] = None,
     source_url: Annotated[
         str | None, typer.Option(metavar="URL", help="A link to the evaluation, such as its logs.")
     ] = None,
     allow_unofficial: Annotated[
         bool,
-        typer.Option("--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."),
+        typer.Option(
+            "--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."),
+        typer.Option(
+            metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."
+        ),
     ] = None,
     push: Annotated[
-        str | None, typer.Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
+        str | None,
+        typer.Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub."),
     ] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
-    Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official score and the
-    signature.
+    Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official
+    score and the signature.
     """
     from qabench.hub.results import About, entries, path_of, read_reports
     from qabench.hub.results import push as open_pull_request
@@ -219,7 +294,10 @@ def results(
             model = report.get("model")
             if push and model and not model.endswith(push):
                 warn(f"{path} is about the model {model}, not {push}")
-            new, present = entries(report, about, metric or []), files.setdefault(path_of(report, about), [])
+            new, present = (
+                entries(report, about, metric or []),
+                files.setdefault(path_of(report, about), []),
+            )
             if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
                 raise InputError(
                     f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
@@ -241,11 +319,15 @@ def _say_where_shown(files: Files) -> None:
         try:
             shown = shown_tasks(dataset)
         except QabenchError as error:
-            say_on_stderr(f"not checked which leaderboards of {dataset} will show them: {error}", "dim")
+            say_on_stderr(
+                f"not checked which leaderboards of {dataset} will show them: {error}", "dim"
+            )
             continue
         leaderboards = [id for id in ids if id in shown]
         if leaderboards:
-            say_on_stderr(f"leaderboards of {dataset} that will show them: {', '.join(leaderboards)}", "dim")
+            say_on_stderr(
+                f"leaderboards of {dataset} that will show them: {', '.join(leaderboards)}", "dim"
+            )
         if others := len(ids) - len(leaderboards):
             note = f"{others} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
             say_on_stderr(note, "dim")
@@ -272,7 +354,9 @@ def _print_entries(
 
     if as_json:
         documents = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}
-        print_json({"files": documents, "written": written, "model": model, "pull_request": pull_request})
+        print_json(
+            {"files": documents, "written": written, "model": model, "pull_request": pull_request}
+        )
         return
     for path in written:
         say(f"Wrote {path}")

@@ -28,13 +28,16 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments; the error for an unknown option lists all options of the command."""
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
-            args = args[:-1]  # the option being completed has no value yet, at which click would parse no argument
+            # the option being completed has no value yet, at which click would parse no argument
+            args = args[:-1]
         _convert_without_pydantic(self.get_params(ctx))
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
             if hasattr(error, "possibilities"):
-                error.possibilities = [option for param in self.params for option in param.opts if option[:2] == "--"]
+                error.possibilities = [
+                    option for param in self.params for option in param.opts if option[:2] == "--"
+                ]
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -48,7 +51,10 @@ class Command(TyperCommand):
         """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""
         named: Mapping[str, Sequence[str]] = getattr(self.callback, "sections", {})
         titles = {name: title for title, names in named.items() for name in names}
-        sections: dict[str, list[tuple[str, str]]] = {ARGUMENTS: [], **{title: [] for title in titles.values()}}
+        sections: dict[str, list[tuple[str, str]]] = {
+            ARGUMENTS: [],
+            **{title: [] for title in titles.values()},
+        }
         parameters: list[Any] = self.get_params(ctx)
         for param in parameters:
             argument = param.param_type_name == "argument"
@@ -76,7 +82,9 @@ def _convert_without_pydantic(parameters: Sequence[Any]) -> None:
     """Let parameters keep None and texts, for which Typer would import pydantic, as slow to import as NumPy."""
     for parameter in parameters:
         if parameter.callback is None or not getattr(parameter, "is_flag", False):
-            parameter.process_value = functools.partial(_converted, parameter, parameter.process_value)
+            parameter.process_value = functools.partial(
+                _converted, parameter, parameter.process_value
+            )
         elif parameter.default is None:  # such as --help
             parameter.default = False
 
@@ -108,9 +116,13 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands to the help, each with the first sentence of its own help."""
-        commands: dict[str, Any] = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        commands: dict[str, Any] = {
+            name: self.get_command(ctx, name) for name in self.list_commands(ctx)
+        }
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(1000)) for name, command in commands.items()])
+            formatter.write_dl(
+                [(name, command.get_short_help_str(1000)) for name, command in commands.items()]
+            )
 
 
 class LazyGroup(Group):
@@ -120,7 +132,10 @@ class LazyGroup(Group):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names, without importing a command."""
-        return [*(name for commands in self.sections.values() for name in commands), *_with_commands()]
+        return [
+            *(name for commands in self.sections.values() for name in commands),
+            *_with_commands(),
+        ]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with this name, or None."""
@@ -150,9 +165,13 @@ def command_of(name: str, command: Any) -> Any:
     if isinstance(command, typer.Typer):
         functions = [(info.name, info.callback) for info in command.registered_commands]
         return _group(
-            name, command.info.help or "", {name: function for name, function in functions if name and function}
+            name,
+            command.info.help or "",
+            {name: function for name, function in functions if name and function},
         )
-    wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    wrapper = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
     wrapper.command(name, cls=Command)(_with_common_options(command))
     return typer.main.get_command(wrapper)
 
@@ -169,7 +188,9 @@ def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) 
 
 def _with_commands() -> dict[str, Sequence[str]]:
     """Return the names of the commands of each benchmark that has specific ones."""
-    return {name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands}
+    return {
+        name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands
+    }
 
 
 def _benchmark_group(name: str) -> Group:
@@ -178,13 +199,21 @@ def _benchmark_group(name: str) -> Group:
         f"Commands of {benchmark(name).title}. The commands score, compare, run, stats, reproduce, fetch, register and "
         f"build take the benchmark's name, such as: qabench score {name} FILE"
     )
-    return _group(name, about, {command: getattr(module, command) for command in benchmark(name).commands})
+    return _group(
+        name, about, {command: getattr(module, command) for command in benchmark(name).commands}
+    )
 
 
-def with_parameters(function: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
+def with_parameters(
+    function: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
     """Return the function with additional keyword parameters in the signature that Typer reads."""
     signature = inspect.signature(function, eval_str=True)
-    own = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    own = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
 
     @functools.wraps(function)
     def extended(**values: Any) -> None:
@@ -215,5 +244,9 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     options = {"quiet": Quiet, **({"as_json": AsJson} if has_tables else {})}
     kind = inspect.Parameter.KEYWORD_ONLY
     return with_parameters(
-        run, [inspect.Parameter(name, kind, default=False, annotation=option) for name, option in options.items()]
+        run,
+        [
+            inspect.Parameter(name, kind, default=False, annotation=option)
+            for name, option in options.items()
+        ],
     )

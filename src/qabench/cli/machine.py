@@ -14,11 +14,15 @@ from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
 from qabench.io.tables import Table, write_document, write_line
 
-cache_app = typer.Typer(help="Show the size of every cache; clear model replies. Replies are kept until then.")
+cache_app = typer.Typer(
+    help="Show the size of every cache; clear model replies. Replies are kept until then."
+)
 
 
 def path(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")
+    ],
 ) -> None:
     """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
     from importlib.resources import files
@@ -30,7 +34,8 @@ def path(
 
 def cite(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks.")
+        list[str] | None,
+        typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
     ] = None,
 ) -> None:
     """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
@@ -47,9 +52,15 @@ def list_caches(format: Format = "table") -> None:
     from qabench.llm.cache import replies_path, stored_replies
 
     replies = stored_replies()
-    sizes = {str(path): folder_size(path) if path.is_dir() else path.stat().st_size for path in _cache_paths()}
+    sizes = {
+        str(path): folder_size(path) if path.is_dir() else path.stat().st_size
+        for path in _cache_paths()
+    }
     document = {"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))}
-    cells = [[row.model, row.replies, _size_text(row.bytes), row.oldest[:10], row.newest[:10]] for row in replies]
+    cells = [
+        [row.model, row.replies, _size_text(row.bytes), row.oldest[:10], row.newest[:10]]
+        for row in replies
+    ]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
     notes = ["kept until `qabench cache clear`"] if cells else ["none"]
     paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
@@ -62,7 +73,9 @@ def list_caches(format: Format = "table") -> None:
 
 @cache_app.command("clear")
 def clear_caches(
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="Only replies of this model.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only replies of this model.")
+    ] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
@@ -87,7 +100,11 @@ def _cache_paths() -> list[Path]:
     from qabench.io.files import cache_dir
 
     own = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
-    registered = sorted((Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob("qabench___*"))
+    registered = sorted(
+        (Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob(
+            "qabench___*"
+        )
+    )
     inspect = Path(os.environ.get("INSPECT_CACHE_DIR") or user_cache_path("inspect_ai"))
     return [*own, *registered, *([inspect] if inspect.is_dir() else [])]
 
@@ -97,7 +114,10 @@ def _size_text(size: int) -> str:
 
 
 def env(as_json: JsonOnly = False) -> None:
-    """Show versions, models, caches, variables and what is official here, for bug reports. Keys are never shown."""
+    """Show versions, models, caches, variables and what is official here, for bug reports.
+
+    Keys are never shown.
+    """
     from qabench.benchmarks import benchmark, benchmark_names
     from qabench.io.environment import ENVIRONMENT, environment
 
@@ -111,17 +131,27 @@ def env(as_json: JsonOnly = False) -> None:
         print_json(facts | {"official": official})
         return
     versions = [[name, facts[name]] for name in ("qabench", "python", "platform")]
-    versions += [[name, version or "not installed"] for name, version in (facts["packages"] | facts["models"]).items()]
+    versions += [
+        [name, version or "not installed"]
+        for name, version in (facts["packages"] | facts["models"]).items()
+    ]
     versions.append(["cache", f"{facts['cache']['path']} ({_size_text(facts['cache']['bytes'])})"])
     print_table(Table("Versions and folders", ["name", "value"], versions))
     values = facts["variables"]
     variables = [
-        [variable.name, f"not set: {variable.default}" if values[variable.name] is None else values[variable.name]]
+        [
+            variable.name,
+            f"not set: {variable.default}"
+            if values[variable.name] is None
+            else values[variable.name],
+        ]
         for variable in ENVIRONMENT
     ]
     print_table(Table("Environment variables", ["name", "value"], variables))
     rows = []
     for row in official:
-        answer = f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes"
+        answer = (
+            f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes"
+        )
         rows.append([row["benchmark"], row["what"], answer])
     print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))

@@ -18,20 +18,27 @@ NAME = re.compile("[a-z][a-z0-9_]*")
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")
+    ],
     output: Annotated[
-        Path, typer.Option(metavar="DIR", file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test.")
+        Path,
+        typer.Option(
+            metavar="DIR", file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test."
+        ),
     ] = Path(),
 ) -> None:
     """Write a small benchmark with four questions, a score, a prompt, a card and a test; then change its files.
 
-    Every command takes it with QABENCH_PATH=DIR, or after `pip install DIR`. Exit code: 0 it was written; 2 the name is
-    not a Python name, or files exist.
+    Every command takes it with QABENCH_PATH=DIR, or after `pip install DIR`. Exit code: 0 it was
+    written; 2 the name is not a Python name, or files exist.
     """
     from qabench.loading_scripts import benchmark_names
 
     if not NAME.fullmatch(name):
-        raise InputError(f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa")
+        raise InputError(
+            f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"
+        )
     if name in benchmark_names():
         raise InputError(f"there is a benchmark {name}; choose another name")
     template = Path(str(resources.files("qabench.cli") / "template"))
@@ -39,7 +46,9 @@ def new(
     for path in sorted(template.rglob("*")):
         if path.is_file():
             relative = str(path.relative_to(template)).removesuffix(".txt")
-            texts[output / _renamed(relative, name)] = _renamed(path.read_text(encoding="utf-8"), name)
+            texts[output / _renamed(relative, name)] = _renamed(
+                path.read_text(encoding="utf-8"), name
+            )
     if existing := [path for path in texts if path.exists()]:
         raise InputError(f"{existing[0]} exists; choose another --output")
     for path, text in texts.items():

@@ -22,13 +22,18 @@ def complete_benchmarks(incomplete: str) -> list[str]:
 
 
 def _names(
-    flags: str | tuple[str, ...], help: str, names_of: Callable[[Benchmark], Iterable[str]], metavar: str = "NAME"
+    flags: str | tuple[str, ...],
+    help: str,
+    names_of: Callable[[Benchmark], Iterable[str]],
+    metavar: str = "NAME",
 ) -> Any:
     """Return an option whose values are names of the benchmark that was typed, with their completion."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         # The parser stops at an option whose value is being typed, before it assigns arguments.
-        typed = [name for name in (ctx.params.get("benchmark"), *ctx.args) if name in benchmark_names()]
+        typed = [
+            name for name in (ctx.params.get("benchmark"), *ctx.args) if name in benchmark_names()
+        ]
         names = names_of(benchmark(typed[0])) if typed else ()
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
@@ -40,7 +45,9 @@ def _names(
 def _task_options(benchmark: Benchmark) -> list[str]:
     from qabench.runs.plan import task_options
 
-    options = [option for setting in benchmark.settings for option in task_options(benchmark, setting)]
+    options = [
+        option for setting in benchmark.settings for option in task_options(benchmark, setting)
+    ]
     return list(dict.fromkeys(f"{option.name}=" for option in options))
 
 
@@ -69,13 +76,17 @@ def _checked_tracker(target: str | None) -> str | None:
 
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
     """Return the allowed names of each benchmark, for a help text."""
-    return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names())
+    return "; ".join(
+        f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names()
+    )
 
 
 BenchmarkName = Annotated[
     str,
     typer.Argument(
-        metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.", autocompletion=complete_benchmarks
+        metavar="BENCHMARK",
+        help=f"The benchmark: {', '.join(benchmark_names())}.",
+        autocompletion=complete_benchmarks,
     ),
 ]
 BenchmarkOrLog = Annotated[
@@ -95,7 +106,9 @@ _TASK_OPTION = "An option of the setting; see --list-options. May be repeated."
 
 _METRIC = "The score. Default: the benchmark's main one; for logs of other tasks, every common one."
 
-ConfigName = Annotated[str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)]
+ConfigName = Annotated[
+    str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)
+]
 Families = Annotated[str | None, _names("--metrics", _FAMILIES, _families, "NAMES")]
 MetricName = Annotated[str | None, _names(("--metric", "--score"), _METRIC, _metrics)]
 Groupings = Annotated[list[str] | None, _names("--by", _GROUPINGS, _groupings, "GROUPING")]
@@ -103,7 +116,11 @@ SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
 TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
 Questions = Annotated[
     Path | None,
-    typer.Option("--questions", metavar="FILE", help="A file of questions in the benchmark's official format."),
+    typer.Option(
+        "--questions",
+        metavar="FILE",
+        help="A file of questions in the benchmark's official format.",
+    ),
 ]
 Format = Annotated[
     str,
@@ -112,7 +129,9 @@ Format = Annotated[
         autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
     ),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")
+]
 Track = Annotated[
     str | None,
     typer.Option(
@@ -122,9 +141,13 @@ Track = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
-AllMetrics = Annotated[bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")]
+AllMetrics = Annotated[
+    bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")
+]
 
-OnRay = Annotated[bool, typer.Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")]
+OnRay = Annotated[
+    bool, typer.Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")
+]
 RayAddress = Annotated[
     str | None,
     typer.Option(
@@ -138,26 +161,36 @@ RayAddress = Annotated[
 BenchmarkNames = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="BENCHMARK...", help="Which benchmarks; all of them by default.", autocompletion=complete_benchmarks
+        metavar="BENCHMARK...",
+        help="Which benchmarks; all of them by default.",
+        autocompletion=complete_benchmarks,
     ),
 ]
 ConfigNames = Annotated[
     list[str] | None,
-    typer.Option("--config", metavar="NAME", help="Only this config of a single benchmark; may be repeated."),
+    typer.Option(
+        "--config", metavar="NAME", help="Only this config of a single benchmark; may be repeated."
+    ),
 ]
 SkipMissing = Annotated[
-    bool, typer.Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing.")
+    bool,
+    typer.Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
 ]
 # Added to all commands, and to those with the option ``Format``: see ``qabench.cli.lazy``.
 Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")]
-JsonOnly = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")
+]
+JsonOnly = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of a table.")
+]
 
 
 def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:
     """Return the benchmark and the files of the arguments BENCHMARK FILE...
 
-    If the first argument is a file, it is the first log, and the benchmark is that of any other task.
+    If the first argument is a file, it is the first log, and the benchmark is that of any other
+    task.
 
     Raises:
         InputError: an unknown benchmark, or no file.

@@ -1,4 +1,7 @@
-"""What commands print: lines, tables in five formats, JSON, and progress. rich is imported when it is used."""
+"""What commands print: lines, tables in five formats, JSON, and progress.
+
+rich is imported when it is used.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from qabench.io.tables import Table, printable, write_document, write_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPE_WIDTH = 200  # lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
+# lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
+PIPE_WIDTH = 200
 SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
 
 _STATE = {"quiet": False}
@@ -35,7 +39,9 @@ def say_on_stderr(text: object, style: str | None = None) -> None:
     """Print a line on standard error, as ``say`` does on standard output."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False, soft_wrap=True).print(printable(text), style=style, markup=False)
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        printable(text), style=style, markup=False
+    )
 
 
 def hint(text: object, style: str | None = "dim") -> None:
@@ -104,7 +110,12 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
         task = bar.add_task(label, total=None)
 
         def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total or None, description=_progress_text(label, unit, done, total))
+            bar.update(
+                task,
+                completed=done,
+                total=total or None,
+                description=_progress_text(label, unit, done, total),
+            )
 
         yield show
 

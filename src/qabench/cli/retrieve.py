@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from qabench.retrieval import BM25Index
     from qabench.retrieval.corpus_file import Documents
 
-QUERIES = ("query", "question", "text")  # columns of a file of queries; the first that exists is used
+# columns of a file of queries; the first that exists is used
+QUERIES = ("query", "question", "text")
 QUERY_IDS = ("id", "query_id", "qid")
 SHOWN = 80  # characters of a document
 INDEX_FILE = "documents.bm25"
-METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")  # of BM25Index, which is not imported for help
+# of BM25Index, which is not imported for help
+METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")
 
-TextColumn = Annotated[str, typer.Option("--column", metavar="NAME", help="The column with the text.")]
+TextColumn = Annotated[
+    str, typer.Option("--column", metavar="NAME", help="The column with the text.")
+]
 IdColumn = Annotated[
     str | None,
     typer.Option(
@@ -36,14 +40,17 @@ IdColumn = Annotated[
         help="The column with the documents' ids. Default: id, else the row's number from 0.",
     ),
 ]
-Strict = Annotated[bool, typer.Option("--strict", help="Stop at a row without text, instead of skipping it.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at a row without text, instead of skipping it.")
+]
 
 
 def retrieve(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row."
+            metavar="SOURCE",
+            help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row.",
         ),
     ],
     column: TextColumn,
@@ -56,9 +63,14 @@ def retrieve(
         ),
     ],
     id_column: IdColumn = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The maximum number of documents per query.")] = 10,
+    k: Annotated[
+        int, typer.Option("-k", "--k", min=1, help="The maximum number of documents per query.")
+    ] = 10,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also return documents that share no term with the query, up to k.")
+        bool,
+        typer.Option(
+            "--all", help="Also return documents that share no term with the query, up to k."
+        ),
     ] = False,
     method: Annotated[
         str,
@@ -66,16 +78,25 @@ def retrieve(
             "--method",
             metavar="NAME",
             help=f"The BM25 variant: {', '.join(METHODS)}.",
-            autocompletion=lambda incomplete: [name for name in METHODS if name.startswith(incomplete)],
+            autocompletion=lambda incomplete: [
+                name for name in METHODS if name.startswith(incomplete)
+            ],
         ),
     ] = METHODS[0],
-    k1: Annotated[float, typer.Option("--k1", metavar="X", help="The saturation of repeated terms, 0 or more.")] = 1.5,
-    b: Annotated[float, typer.Option("--b", metavar="X", help="The weight of document length, 0 to 1.")] = 0.75,
+    k1: Annotated[
+        float,
+        typer.Option("--k1", metavar="X", help="The saturation of repeated terms, 0 or more."),
+    ] = 1.5,
+    b: Annotated[
+        float, typer.Option("--b", metavar="X", help="The weight of document length, 0 to 1.")
+    ] = 0.75,
     delta: Annotated[
         float | None,
         typer.Option("--delta", metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option("--epsilon", metavar="X", help="For okapi (default: 0.25).")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", metavar="X", help="For okapi (default: 0.25).")
+    ] = None,
     index_folder: Annotated[
         Path | None,
         typer.Option(
@@ -86,13 +107,20 @@ def retrieve(
         ),
     ] = None,
     strict: Strict = False,
-    config: Annotated[str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")
+    ] = None,
     split: Annotated[
         str | None,
-        typer.Option("--split", metavar="NAME", help="The split of a dataset; needed if it has several."),
+        typer.Option(
+            "--split", metavar="NAME", help="The split of a dataset; needed if it has several."
+        ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a TREC run instead of printing.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Write a TREC run instead of printing."
+        ),
     ] = None,
     format: Format = "table",
 ) -> None:
@@ -110,20 +138,30 @@ def retrieve(
     ids, texts = _collected(documents)
     index = _index(texts, options, index_folder)
     ranked: list[dict[str, Any]] = []
-    for (name, query), hits in zip(texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True):
+    for (name, query), hits in zip(
+        texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True
+    ):
         terms = set(index.tokenizer(query))
         for rank, (position, score) in enumerate(hits, 1):
             text = texts[position]
             if everything or not terms.isdisjoint(index.tokenizer(text)):
-                ranked.append({"query": name, "rank": rank, "id": ids[position], "score": score, "text": text})
+                ranked.append(
+                    {"query": name, "rank": rank, "id": ids[position], "score": score, "text": text}
+                )
     if unmatched := len(texts_by_id) - len({document["query"] for document in ranked}):
-        hint(f"queries that share no term with a document: {unmatched}; --all returns documents anyway")
+        hint(
+            f"queries that share no term with a document: {unmatched}; --all returns documents anyway"
+        )
     used = index.parameters.used()
-    ranker = ", ".join([method, *(f"{name}={value}" for name, value in used.items() if name != "method")])
+    ranker = ", ".join(
+        [method, *(f"{name}={value}" for name, value in used.items() if name != "method")]
+    )
     if output:
         tag = method if method.startswith("bm25") else f"bm25-{method}"
         write_text(output, _run(ranked, tag))
-        say(f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries, ranked by {ranker}")
+        say(
+            f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries, ranked by {ranker}"
+        )
     else:
         names = ["query", "rank", "id", "score", "text"][len(texts_by_id) == 1 :]
         cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
@@ -145,8 +183,12 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
         else:
             index = BM25Index.load(path)
             if index.parameters != Parameters.of(**options):
-                before = ", ".join(f"{name}={value}" for name, value in index.parameters.used().items())
-                raise InputError(f"the index in {folder} has {before}: use these options, or another folder")
+                before = ", ".join(
+                    f"{name}={value}" for name, value in index.parameters.used().items()
+                )
+                raise InputError(
+                    f"the index in {folder} has {before}: use these options, or another folder"
+                )
             added, removed = index.update(texts, lambda done: show(done, 0))
     if path and (added or removed):
         index.save(path)
@@ -154,8 +196,13 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
     return index
 
 
-def _bm25_options(method: str, k1: float, b: float, delta: float | None, epsilon: float | None) -> dict[str, Any]:
-    """Return the options of ``BM25Index``. Raises InputError for one that the method does not use."""
+def _bm25_options(
+    method: str, k1: float, b: float, delta: float | None, epsilon: float | None
+) -> dict[str, Any]:
+    """Return the options of ``BM25Index``.
+
+    Raises InputError for one that the method does not use.
+    """
     if delta is not None and method not in ("bm25+", "bm25l"):
         raise InputError(f"--delta is for the methods bm25+ and bm25l, not for {method}")
     if epsilon is not None and method != "okapi":
@@ -170,15 +217,23 @@ def _run(ranked: list[dict[str, Any]], tag: str) -> str:
 
     for name in (document[field] for document in ranked for field in ("query", "id")):
         if len(name.split()) != 1:
-            raise InputError(f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces")
+            raise InputError(
+                f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces"
+            )
     groups = itertools.groupby(ranked, key=lambda document: document["query"])
     return "".join(
-        run_lines(name, [(document["id"], document["score"]) for document in group], tag) for name, group in groups
+        run_lines(name, [(document["id"], document["score"]) for document in group], tag)
+        for name, group in groups
     )
 
 
 def _documents(
-    source: str, column: str, id_column: str | None, strict: bool, config: str | None, split: str | None
+    source: str,
+    column: str,
+    id_column: str | None,
+    strict: bool,
+    config: str | None,
+    split: str | None,
 ) -> Documents:
     """Return the documents of a file, or of a dataset's split."""
     from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, number_rows, read_rows
@@ -192,9 +247,13 @@ def _documents(
     rows = _dataset(source, config, split)
     for name in (column, id_column):
         if name is not None and name not in rows.column_names:
-            raise InputError(f"{source} has no column {name!r}; its columns are {', '.join(rows.column_names)}")
+            raise InputError(
+                f"{source} has no column {name!r}; its columns are {', '.join(rows.column_names)}"
+            )
     used = {column, id_column or "id", "title", "url"}.intersection(rows.column_names)
-    return Documents(number_rows(rows.select_columns(sorted(used))), source, column, id_column, strict)
+    return Documents(
+        number_rows(rows.select_columns(sorted(used))), source, column, id_column, strict
+    )
 
 
 def _collected(documents: Documents) -> tuple[list[str], list[str]]:
@@ -238,7 +297,9 @@ def _queries(argument: str) -> dict[str, str]:
     from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, read_rows
 
     path = Path(argument)
-    if not path.is_file() and (path.suffix not in (".txt", *ROW_SUFFIXES) or len(argument.split()) > 1):
+    if not path.is_file() and (
+        path.suffix not in (".txt", *ROW_SUFFIXES) or len(argument.split()) > 1
+    ):
         return {"1": argument}
     if not path.is_file():
         raise InputError(f"file not found: {argument}")
@@ -249,7 +310,9 @@ def _queries(argument: str) -> dict[str, str]:
     columns = list(rows[0].fields) if rows else []
     column = next((name for name in QUERIES if name in columns), None)
     if column is None:
-        raise InputError(f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(columns)}")
+        raise InputError(
+            f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(columns)}"
+        )
     id_column = next((name for name in QUERY_IDS if name in columns), None)
     ids, texts = _collected(Documents(rows, argument, column, id_column))
     return dict(zip(ids, texts, strict=True))
@@ -264,19 +327,24 @@ def index(
             "Or a .zim file: the passages of its pages.",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")],
+    output: Annotated[
+        Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")
+    ],
     column: TextColumn = "text",
     id_column: IdColumn = None,
     strict: Strict = False,
     split: Annotated[
-        str | None, typer.Option("--split", metavar="NAME", help="The split of a dataset, such as train.")
+        str | None,
+        typer.Option("--split", metavar="NAME", help="The split of a dataset, such as train."),
     ] = None,
-    config: Annotated[str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")] = None,
+    config: Annotated[
+        str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")
+    ] = None,
 ) -> None:
     """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
 
-    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others are indexed; 2
-    wrong usage.
+    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others
+    are indexed; 2 wrong usage.
     """
     from qabench.retrieval.lucene_build import build_lucene, lucene_documents, zim_documents
 
@@ -285,7 +353,9 @@ def index(
     if split is None and config is not None:
         raise InputError("--config is for a dataset; give --split as well")
     if split is None and not Path(source).exists():
-        raise InputError(f"file not found: {source}; to index a dataset on the Hub, add --split NAME")
+        raise InputError(
+            f"file not found: {source}; to index a dataset on the Hub, add --split NAME"
+        )
     if split is None and source.endswith(".zim"):
         documents = zim_documents(Path(source), unreadable)
     else:
@@ -303,19 +373,26 @@ def index(
 
 # --- Wikipedia
 
-wiki_app = typer.Typer(help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None)
+wiki_app = typer.Typer(
+    help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None
+)
 
-WikiPath = Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
+WikiPath = Annotated[
+    str | None, typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")
+]
 
 
 @wiki_app.command("import-cache")
 def import_cache(
-    tarball: Annotated[Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")],
+    tarball: Annotated[
+        Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")
+    ],
     as_json: JsonOnly = False,
 ) -> None:
     """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
 
-    Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it is not a tarball.
+    Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it
+    is not a tarball.
     """
     from qabench.retrieval.wiki.cache import WikiCache
     from qabench.retrieval.wiki.tarball import import_cache as read_tarball
@@ -327,25 +404,34 @@ def import_cache(
         refused = [{"name": name, "reason": reason} for name, reason in imported.refused]
         print_json({"cache": str(cache.folder), **vars(imported), "refused": refused})
     else:
-        write_line(f"{imported.written} pages written to {cache.folder}, {imported.present} already existed")
+        write_line(
+            f"{imported.written} pages written to {cache.folder}, {imported.present} already existed"
+        )
         if imported.blank or imported.ignored:
-            write_line(f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders")
+            write_line(
+                f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders"
+            )
         print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
     if not imported.verified:
-        hint(f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them")
+        hint(
+            f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them"
+        )
     if imported.refused:
         raise typer.Exit(1)
 
 
 @wiki_app.command("prefetch")
 def prefetch(
-    benchmark: Annotated[str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
+    benchmark: Annotated[
+        str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")
+    ],
     config: ConfigName = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
 
-    Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong usage.
+    Exit code: 0 all pages are in the cache; 1 some are missing or failed (they are listed); 2 wrong
+    usage.
     """
     from qabench.retrieval.wiki.mediawiki import MediaWiki
     from qabench.retrieval.wiki.prefetch import prefetch as get_pages
@@ -355,17 +441,28 @@ def prefetch(
     with progress_bar("Fetching", "pages") as progress:
         done = get_pages(evidences, wiki, progress)
     if as_json:
-        counts = {"pages": done.in_all, "cached": done.cached, "fetched": done.fetched, "not_tried": done.not_tried}
+        counts = {
+            "pages": done.in_all,
+            "cached": done.cached,
+            "fetched": done.fetched,
+            "not_tried": done.not_tried,
+        }
         missing = [asdict(error.page) | {"reason": error.reason} for error in done.missing]
         failed = [asdict(page) | {"reason": str(error)} for page, error in done.failed]
-        print_json({"cache": str(wiki.cache.folder), **counts, "missing": missing, "failed": failed})
+        print_json(
+            {"cache": str(wiki.cache.folder), **counts, "missing": missing, "failed": failed}
+        )
     else:
         count = f"{done.cached + done.fetched} of {done.in_all} pages"
         write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
-        print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
+        print_list(
+            "missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing]
+        )
         print_list("failed", [f"{page}: {error}" for page, error in done.failed])
         if done.not_tried:
-            write_line(f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again")
+            write_line(
+                f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"
+            )
     if not done.complete:
         raise typer.Exit(1)
 
@@ -373,7 +470,9 @@ def prefetch(
 @wiki_app.command("search")
 def search(
     query: Annotated[str, typer.Argument(help="The search query.")],
-    results: Annotated[int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")] = 10,
+    results: Annotated[
+        int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")
+    ] = 10,
     wiki: WikiPath = None,
     as_json: JsonOnly = False,
 ) -> None:
@@ -382,7 +481,9 @@ def search(
 
     pages = wikipedia(wiki).search(query, results)
     if as_json:
-        print_json([{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages])
+        print_json(
+            [{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages]
+        )
         return
     for page in pages:
         write_line(page.title if page.pageid is None else f"{page.title}\t{page.pageid}")
@@ -391,7 +492,9 @@ def search(
 @wiki_app.command("page")
 def page(
     title: Annotated[str, typer.Argument(help="The page's title.")],
-    pageid: Annotated[int | None, typer.Option(min=1, help="The page's id, used instead of the title.")] = None,
+    pageid: Annotated[
+        int | None, typer.Option(min=1, help="The page's id, used instead of the title.")
+    ] = None,
     wiki: WikiPath = None,
 ) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
@@ -404,7 +507,11 @@ def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
     """Return the evidence pages of a config's questions."""
     pages = benchmark(name).evidence_pages(config)
     if pages is None:
-        names = [name for name in benchmark_names() if type(benchmark(name)).evidence_pages != Benchmark.evidence_pages]
+        names = [
+            name
+            for name in benchmark_names()
+            if type(benchmark(name)).evidence_pages != Benchmark.evidence_pages
+        ]
         raise InputError(
             f"the questions of {benchmark(name).title} do not have Wikipedia pages; allowed: {', '.join(names)}"
         )

@@ -26,7 +26,15 @@ from qabench.cli.options import (
     complete_benchmarks,
     prices,
 )
-from qabench.cli.output import hint, plain_warnings, print_table, print_tables, progress_bar, say_on_stderr, warn
+from qabench.cli.output import (
+    hint,
+    plain_warnings,
+    print_table,
+    print_tables,
+    progress_bar,
+    say_on_stderr,
+    warn,
+)
 from qabench.errors import InputError, MissingExtra
 from qabench.io.tables import Table, write_line
 
@@ -56,12 +64,44 @@ SECTIONS = {
 WITH_BOTH = ("base_url", "model_args", *LIMITS, *OUTPUT)
 WITH_SUITE = (*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens", "cache", *PRICES)
 WITH_RESUME = (
-    *(*WITH_BOTH, "config", "questions", "ids", "prompt", "protocol", "retriever", "context_length", "wiki"),
+    *(
+        *WITH_BOTH,
+        "config",
+        "questions",
+        "ids",
+        "prompt",
+        "protocol",
+        "retriever",
+        "context_length",
+        "wiki",
+    ),
     *("model", "solver", "epochs", "task_args", "on", "job_timeout"),
 )
 WITH_ON = (
-    *(*OUTPUT, *LIMITS, "cache", "job_timeout", "resume", "benchmark", "model", "model_args", "config", "questions"),
-    *("limit", "ids", "category", "epochs", "setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
+    *(
+        *OUTPUT,
+        *LIMITS,
+        "cache",
+        "job_timeout",
+        "resume",
+        "benchmark",
+        "model",
+        "model_args",
+        "config",
+        "questions",
+    ),
+    *(
+        "limit",
+        "ids",
+        "category",
+        "epochs",
+        "setting",
+        "prompt",
+        "protocol",
+        "temperature",
+        "max_new_tokens",
+        "seed",
+    ),
     *("context_length", "task_args"),
 )
 ADVICE = {
@@ -76,7 +116,11 @@ def run(
     ctx: typer.Context,
     benchmark: Annotated[
         str | None,
-        typer.Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()), autocompletion=complete_benchmarks),
+        typer.Argument(
+            metavar="BENCHMARK",
+            help=", ".join(benchmark_names()),
+            autocompletion=complete_benchmarks,
+        ),
     ] = None,
     model: Annotated[
         str | None,
@@ -88,39 +132,62 @@ def run(
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY."),
+        typer.Option(
+            metavar="URL",
+            help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY.",
+        ),
     ] = None,
     model_args: Annotated[
         list[str] | None,
         typer.Option(
-            "-M", "--model-args", metavar="NAME=VALUE", help="An argument of the model's provider; may be repeated."
+            "-M",
+            "--model-args",
+            metavar="NAME=VALUE",
+            help="An argument of the model's provider; may be repeated.",
         ),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
-    limit: Annotated[str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")] = None,
+    limit: Annotated[
+        str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")
+    ] = None,
     ids: Annotated[
-        list[str] | None, typer.Option("--id", metavar="ID", help="Only this question; may be repeated.")
+        list[str] | None,
+        typer.Option("--id", metavar="ID", help="Only this question; may be repeated."),
     ] = None,
     category: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Only questions of this category, domain, field or chapter; may be repeated."
+            metavar="NAME",
+            help="Only questions of this category, domain, field or chapter; may be repeated.",
         ),
     ] = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="The number of times each question is asked.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="The number of times each question is asked.")
+    ] = None,
     setting: SettingName = None,
     prompt: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="official, qabench, or auto: official if the authors' file is available."),
+        typer.Option(
+            metavar="NAME",
+            help="official, qabench, or auto: official if the authors' file is available.",
+        ),
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Temperature and token limit: official, qabench, or auto: as the prompt."),
+        typer.Option(
+            metavar="NAME",
+            help="Temperature and token limit: official, qabench, or auto: as the prompt.",
+        ),
     ] = None,
-    temperature: Annotated[float | None, typer.Option(help="Default: that of the protocol.")] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="Default: that of the protocol.")
+    ] = None,
     max_new_tokens: Annotated[
-        int | None, typer.Option(min=1, help="The maximum length of a reply, in tokens. Default: the protocol's.")
+        int | None,
+        typer.Option(
+            min=1, help="The maximum length of a reply, in tokens. Default: the protocol's."
+        ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
     retriever: Annotated[
@@ -132,46 +199,82 @@ def run(
     ] = None,
     context_length: Annotated[
         int | None,
-        typer.Option(min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."),
+        typer.Option(
+            min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."
+        ),
     ] = None,
-    wiki: Annotated[str | None, typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")] = None,
+    wiki: Annotated[
+        str | None, typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")
+    ] = None,
     solver: Annotated[
         str | None,
-        typer.Option(metavar="FILE.py@NAME", help="A solver or an agent of Inspect AI that answers the questions."),
+        typer.Option(
+            metavar="FILE.py@NAME",
+            help="A solver or an agent of Inspect AI that answers the questions.",
+        ),
     ] = None,
     task_args: TaskArguments = None,
-    list_options: Annotated[bool, typer.Option("--list-options", help="List the options for -T, and exit.")] = False,
-    max_connections: Annotated[int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")] = None,
-    max_retries: Annotated[int, typer.Option(min=0, help="The number of retries of a failed call.")] = 5,
+    list_options: Annotated[
+        bool, typer.Option("--list-options", help="List the options for -T, and exit.")
+    ] = False,
+    max_connections: Annotated[
+        int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")
+    ] = None,
+    max_retries: Annotated[
+        int, typer.Option(min=0, help="The number of retries of a failed call.")
+    ] = 5,
     timeout: Annotated[
-        int | None, typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
+        int | None,
+        typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries."),
     ] = None,
     max_calls: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many replies; calls in flight may be billed.")
+        int | None,
+        typer.Option(min=1, help="Stop after this many replies; calls in flight may be billed."),
     ] = None,
     token_budget: Annotated[
         int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and replies.")
     ] = None,
     cache: Annotated[
-        bool, typer.Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them.")
+        bool,
+        typer.Option(
+            "--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them."
+        ),
     ] = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit.")
+        bool,
+        typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit."),
     ] = False,
-    price_in: Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")] = None,
-    price_out: Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")] = None,
-    log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
-    on: Annotated[
-        str | None, typer.Option(metavar="FLAVOR", help="Run as a job on a GPU of the Hub, such as a10g-small.")
+    price_in: Annotated[
+        float | None, typer.Option(min=0, help="The price per million prompt tokens.")
     ] = None,
-    job_timeout: Annotated[str, typer.Option(metavar="TIME", help="With --on: end the job after 30m, 6h, 2d.")] = "6h",
-    attach: Annotated[str | None, typer.Option(metavar="JOB", help="Follow a job by its URL or OWNER/ID.")] = None,
+    price_out: Annotated[
+        float | None, typer.Option(min=0, help="The price per million reply tokens.")
+    ] = None,
+    log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path(
+        "logs"
+    ),
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FLAVOR", help="Run as a job on a GPU of the Hub, such as a10g-small."
+        ),
+    ] = None,
+    job_timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="With --on: end the job after 30m, 6h, 2d.")
+    ] = "6h",
+    attach: Annotated[
+        str | None, typer.Option(metavar="JOB", help="Follow a job by its URL or OWNER/ID.")
+    ] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
+        Path | None,
+        typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),
     ] = None,
     suite: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Run the models x benchmarks x settings x seeds listed in a YAML file."),
+        typer.Option(
+            metavar="FILE",
+            help="Run the models x benchmarks x settings x seeds listed in a YAML file.",
+        ),
     ] = None,
     format: Format = "table",
     output: Output = None,
@@ -180,9 +283,10 @@ def run(
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
 
-    The model is called once before the first question, so that a wrong URL, key or name is detected within seconds. A
-    question that fails is recorded and does not affect the others; --resume asks it again. Exit code: 0 scored, 1 the
-    model does not respond or no question was answered, 2 wrong usage, 130 and 143 interrupted.
+    The model is called once before the first question, so that a wrong URL, key or name is detected
+    within seconds. A question that fails is recorded and does not affect the others; --resume asks
+    it again. Exit code: 0 scored, 1 the model does not respond or no question was answered, 2 wrong
+    usage, 130 and 143 interrupted.
     """
     from qabench.io.files import check_writable
 
@@ -195,11 +299,17 @@ def run(
     if on or attach:
         _report([_job_log(ctx, log_dir)], showing)
         return
-    values: dict[str, Any] = {
-        **{"config": config, "questions": questions and str(questions), "prompt": prompt, "protocol": protocol},
-        **{"retriever": retriever, "wiki": wiki, "ids": ids, "context_length": context_length},
+    questions_file = str(questions) if questions else None
+    of_task: dict[str, Any] = {
+        "config": config,
+        "questions": questions_file,
+        "prompt": prompt,
+        "ids": ids,
     }
-    task_arguments = {name: value for name, value in values.items() if value} | parse_pairs("-T", task_args)
+    of_task |= {"protocol": protocol, "retriever": retriever, "wiki": wiki}
+    of_task |= {"context_length": context_length}
+    task_arguments: dict[str, Any] = {name: value for name, value in of_task.items() if value}
+    task_arguments |= parse_pairs("-T", task_args)
     provider = {"base_url": base_url, "model_args": parse_pairs("-M", model_args)}
     sending = {"max_connections": max_connections, "timeout": timeout, "max_retries": max_retries}
     watch_options = {"max_calls": max_calls, "token_budget": token_budget}
@@ -214,16 +324,20 @@ def run(
             _run_suite(suite, log_dir, showing, watch_options, options)
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
-        retry: dict[str, Any] = {name: value for name, value in sending.items() if _was_passed(ctx, name)}
+        retry: dict[str, Any] = {
+            name: value for name, value in sending.items() if _was_passed(ctx, name)
+        }
+        retry |= {**provider, "task_args": task_arguments, "solver": solver, "epochs": epochs}
         folder = log_dir if _was_passed(ctx, "log_dir") else None
         with _watched(folder or resume.parent, watch_options, f"resuming {resume}") as watch:
             from qabench.runs.running import resume as resume_run
 
-            retry |= {**provider, "task_args": task_arguments, "log_dir": folder, "solver": solver, "epochs": epochs}
-            log = resume_run(resume, model, watch=watch, **retry)
+            log = resume_run(resume, model, watch=watch, log_dir=folder, **retry)
         _report([log], showing)
     elif benchmark is None or not (model or solver or list_options):
-        raise InputError("give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o")
+        raise InputError(
+            "give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o"
+        )
     elif list_options:
         _list_options(benchmark, setting, format)
     else:
@@ -236,12 +350,13 @@ def run(
             plans = [((benchmark, setting, model), task_arguments, 1)]
             _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, format)
             return
-        starting = f"{descriptor.title}, {descriptor.setting(setting).name}: starting with the model {model}"
-        with _watched(log_dir, watch_options, f"{starting} at {base_url}" if base_url else starting) as watch:
+        starting = f"{descriptor.title}, {descriptor.setting(setting).name}"
+        starting += f": starting with the model {model}" + (f" at {base_url}" if base_url else "")
+        options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed}
+        options |= {"log_dir": log_dir, "cache": cache, "solver": solver}
+        with _watched(log_dir, watch_options, starting) as watch:
             from qabench.runs.running import start
 
-            options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed, "log_dir": log_dir}
-            options |= {"cache": cache, "solver": solver}
             log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
         _report([log], showing)
 
@@ -310,7 +425,9 @@ def _submitted(ctx: typer.Context) -> JobInfo:
         _check_options(ctx, "resume", WITH_RESUME)
         _check_log(values, jobs.model_in_job(model))
     elif values["benchmark"] is None:
-        raise InputError("give a benchmark, such as: qabench run BENCHMARK --model ORG/NAME --on a10g-small")
+        raise InputError(
+            "give a benchmark, such as: qabench run BENCHMARK --model ORG/NAME --on a10g-small"
+        )
     else:
         descriptor = benchmark_of(values["benchmark"])
         setting = descriptor.setting(values["setting"])
@@ -330,7 +447,9 @@ def _submitted(ctx: typer.Context) -> JobInfo:
             options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
         else:
             flag = [] if name == "benchmark" else [parameter.opts[-1]]
-            texts = value if isinstance(value, list | tuple) else [model if name == "model" else value]
+            texts = (
+                value if isinstance(value, list | tuple) else [model if name == "model" else value]
+            )
             options += [word for text in texts for word in (*flag, str(text))]
     for path in files:
         if not path.is_file():
@@ -347,7 +466,11 @@ def _check_log(values: Options, model: str) -> None:
     """Raise InputError if a job could not resume a log with these options of the command line."""
     from qabench.runs.trust import checked_log
 
-    named = {name: values[name] for name in ("config", "prompt", "protocol", "context_length") if values[name]}
+    named = {
+        name: values[name]
+        for name in ("config", "prompt", "protocol", "context_length")
+        if values[name]
+    }
     if values["questions"]:
         named["questions"] = _name_in_job(values["questions"])
     checked_log(
@@ -419,9 +542,22 @@ def _print_plans(
         for (name, setting, model), task_arguments, n in plans:
             plan = plan_run(name, setting, model, task_arguments, price, **asking)
             documents.append(plan.as_dict() | {"benchmark": name, "model": model, "repetitions": n})
-            cost = "unknown: give --price-in and --price-out" if plan.cost is None else f"{plan.cost * n:.4f}"
+            cost = (
+                "unknown: give --price-in and --price-out"
+                if plan.cost is None
+                else f"{plan.cost * n:.4f}"
+            )
             label = f"{name} {setting}" if setting else name
-            rows.append([label, model, plan.calls * n, plan.prompt_tokens * n, plan.completion_tokens * n, cost])
+            rows.append(
+                [
+                    label,
+                    model,
+                    plan.calls * n,
+                    plan.prompt_tokens * n,
+                    plan.completion_tokens * n,
+                    cost,
+                ]
+            )
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
     document = documents[0] if len(documents) == 1 else {"plans": documents}
@@ -437,7 +573,10 @@ def _list_options(name: str, setting_name: str | None, format: str) -> None:
     tables = []
     for setting in [benchmark.setting(setting_name)] if setting_name else benchmark.settings:
         options = task_options(benchmark, setting)
-        rows = [[option.name, option.default and str(option.default), option.about] for option in options]
+        rows = [
+            [option.name, option.default and str(option.default), option.about]
+            for option in options
+        ]
         title = f"{benchmark.title}, --setting {setting.name}: options for -T NAME=VALUE"
         notes = [setting.about, *([f"Requires: {setting.requires}"] if setting.requires else [])]
         tables.append(Table(title, ["option", "default", "description"], rows, notes))
@@ -445,7 +584,10 @@ def _list_options(name: str, setting_name: str | None, format: str) -> None:
 
 
 def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
-    """Print and track the scores of logs, and return their evaluations. Exit with 1 if no question was answered."""
+    """Print and track the scores of logs, and return their evaluations.
+
+    Exit with 1 if no question was answered.
+    """
     from qabench.cli.evaluations import show
     from qabench.runs.sources import read_evaluations
 
@@ -459,7 +601,10 @@ def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
 
 @contextmanager
 def _watched(log_dir: Path, options: Options, starting: str) -> Iterator[Watch]:
-    """Print what is starting, before Inspect is imported. Yield a watch that prints the log's path, then progress."""
+    """Print what is starting, before Inspect is imported.
+
+    Yield a watch that prints the log's path, then progress.
+    """
     hint(starting)
     _check_inspect()
     from qabench.runs.running import Watch
@@ -479,9 +624,15 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
     if text is None:
         return None
     first, dash, last = text.partition("-")
-    numbers = [int(part) for part in (first, last) if part.isascii() and part.isdecimal() and len(part) < 10]
+    numbers = [
+        int(part)
+        for part in (first, last)
+        if part.isascii() and part.isdecimal() and len(part) < 10
+    ]
     if len(numbers) != 1 + bool(dash) or min(numbers) < 1 or numbers != sorted(numbers):
-        raise InputError(f"--limit is {text!r}; it must be a number such as 50, or a range such as 51-100")
+        raise InputError(
+            f"--limit is {text!r}; it must be a number such as 50, or a range such as 51-100"
+        )
     # Inspect's ranges begin at 0 and exclude the end.
     return (numbers[0] - 1, numbers[1]) if dash else numbers[0]
 

@@ -34,7 +34,16 @@ from qabench.cli.options import (
     benchmark_and_files,
     on_ray,
 )
-from qabench.cli.output import hint, plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr, warn
+from qabench.cli.output import (
+    hint,
+    plain_warnings,
+    print_json,
+    print_tables,
+    progress_bar,
+    say,
+    say_on_stderr,
+    warn,
+)
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.io.tables import Table, bounds_text, write_document
 
@@ -46,11 +55,25 @@ SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the f
 RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MAX_RESAMPLES = 10_000_000
 HUB_SECONDS = 20.0
-RANKS = ["rank", "system", "score", "95% interval", "n", "metric", "config", "setting", "judge", "source"]
+RANKS = [
+    "rank",
+    "system",
+    "score",
+    "95% interval",
+    "n",
+    "metric",
+    "config",
+    "setting",
+    "judge",
+    "source",
+]
 
 
 def parameters() -> list[inspect.Parameter]:
-    """Return the options of all benchmarks as parameters that Typer reads. The default of each is None."""
+    """Return the options of all benchmarks as parameters that Typer reads.
+
+    The default of each is None.
+    """
     options: dict[str, tuple[Option, list[str]]] = {}
     for name in benchmark_names():
         for option in benchmark_of(name).options:
@@ -58,11 +81,18 @@ def parameters() -> list[inspect.Parameter]:
     parameters = []
     for name, (option, benchmarks) in options.items():
         choices = f" One of {', '.join(option.choices)}." if option.choices else ""
-        default = "" if option.default is None or option.type is bool else f" Default: {option.default}."
+        default = (
+            "" if option.default is None or option.type is bool else f" Default: {option.default}."
+        )
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
         flag = f"--{name.replace('_', '-')}"
-        annotation = Annotated[option.type | None, typer.Option(flag, help=text, metavar=option.metavar or None)]  # type: ignore[name-defined]
-        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+        declared = typer.Option(flag, help=text, metavar=option.metavar or None)
+        annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+            )
+        )
     return parameters
 
 
@@ -82,10 +112,14 @@ def _score(
     by: Groupings = None,
     questions: Questions = None,
     per_item: Annotated[
-        Path | None, typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL.")
+        Path | None,
+        typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 2 if the input has a problem or a score is unofficial.")
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 2 if the input has a problem or a score is unofficial."
+        ),
     ] = False,
     format: Format = "table",
     output: Output = None,
@@ -98,8 +132,8 @@ def _score(
 ) -> None:
     """Score predictions with the official metrics of a benchmark, or show the scores in logs of any task.
 
-    Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and listed; the other
-    predictions are scored. With several files, the table has one row per file.
+    Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
+    listed; the other predictions are scored. With several files, the table has one row per file.
     """
     from qabench.cli.evaluations import is_official, scored, show
     from qabench.io.files import check_writable, write_text
@@ -113,7 +147,9 @@ def _score(
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
-        sources = scored(paths, scorer.name or None, config, metrics=families, questions=questions, **values)
+        sources = scored(
+            paths, scorer.name or None, config, metrics=families, questions=questions, **values
+        )
     for evaluation in sources.evaluations:
         if families and evaluation.answered and not evaluation.scores() and is_log(evaluation.path):
             raise InputError(
@@ -142,7 +178,9 @@ def per_item_lines(evaluations: list[Evaluation]) -> str:
         for record in evaluation.records:
             row = {"id": record.id, "epoch": record.epoch} | system | {"status": record.status}
             problem = {"problem": record.problem} if record.problem else {}
-            rows.append(row | problem | {"scores": dict(record.scores), "detail": dict(record.detail)})
+            rows.append(
+                row | problem | {"scores": dict(record.scores), "detail": dict(record.detail)}
+            )
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
@@ -162,7 +200,10 @@ def _compare(
     questions: Questions = None,
     test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
-        str, typer.Option(help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none.")
+        str,
+        typer.Option(
+            help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none."
+        ),
     ] = "holm",
     resamples: Annotated[
         int, typer.Option(min=1, max=MAX_RESAMPLES, help="Resamples of tests and intervals.")
@@ -176,8 +217,9 @@ def _compare(
 ) -> None:
     """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
 
-    All questions of the config count, unanswered ones as in the official score. Logs of any task are compared by each
-    score that all of them have, on the questions that both systems of a pair have.
+    All questions of the config count, unanswered ones as in the official score. Logs of any task
+    are compared by each score that all of them have, on the questions that both systems of a pair
+    have.
     """
     from qabench.cli.evaluations import print_notes
     from qabench.io.files import check_writable, write_json
@@ -187,7 +229,12 @@ def _compare(
     if output:
         check_writable(output)
     scorer, paths = benchmark_and_files(benchmark, files)
-    testing: dict[str, Any] = {"test": test, "correction": correction, "resamples": resamples, "seed": seed}
+    testing: dict[str, Any] = {
+        "test": test,
+        "correction": correction,
+        "resamples": resamples,
+        "seed": seed,
+    }
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         if scorer.name:
             testing |= {"questions": questions, "progress": progress, **options}
@@ -196,7 +243,10 @@ def _compare(
             scorer.checked_options(options)
             comparisons = compare_logs(paths, metric, **testing)
     evaluations, notes = list(comparisons[0].evaluations.values()), list(comparisons[0].notes)
-    document: dict[str, Any] = {"benchmark": evaluations[0].benchmark, "config": evaluations[0].config}
+    document: dict[str, Any] = {
+        "benchmark": evaluations[0].benchmark,
+        "config": evaluations[0].config,
+    }
     if evaluations[0].benchmark:
         document |= comparisons[0].as_dict()
     else:
@@ -204,7 +254,9 @@ def _compare(
     document |= {"notes": notes}
     if output:
         write_json(output, document)
-    print_tables([table for comparison in comparisons for table in comparison.tables()], format, document)
+    print_tables(
+        [table for comparison in comparisons for table in comparison.tables()], format, document
+    )
     print_notes(evaluations, notes, format, verbose)
     if track:
         from qabench.runs.export import send
@@ -218,14 +270,21 @@ compare = with_parameters(_compare, parameters())
 def leaderboard(
     benchmark: BenchmarkName,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions.")
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
     ] = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A metric, such as acc.loose; may be repeated. Default: the main one."),
+        typer.Option(
+            metavar="NAME",
+            help="A metric, such as acc.loose; may be repeated. Default: the main one.",
+        ),
     ] = None,
     setting: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this setting; files of predictions were made in it.")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Only this setting; files of predictions were made in it."
+        ),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -234,15 +293,18 @@ def leaderboard(
 ) -> None:
     """Rank systems: published scores, the Hub's entries, and your own evaluations.
 
-    Only scores with the same metric, setting, questions and judge are ranked among each other. A score that deviates
-    from the official one has no rank. The Hub's entries have the Hub's rank; they need the network.
+    Only scores with the same metric, setting, questions and judge are ranked among each other. A
+    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank;
+    they need the network.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
     from qabench.cli.evaluations import scored
     from qabench.io.files import write_json
 
     scorer = benchmark_of(benchmark)
-    evaluations = scored(files, scorer.name, config, questions=questions).evaluations if files else []
+    evaluations = (
+        scored(files, scorer.name, config, questions=questions).evaluations if files else []
+    )
     notes: list[str] = []
     try:
         published = published_entries(scorer.name)
@@ -250,13 +312,21 @@ def leaderboard(
         published, notes = [], [f"The published scores are not available: {error}"]
     names = _metrics(scorer, metric, evaluations, published)
     entries = [entry for entry in published if entry.metric in names]
-    entries += [entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)]
-    entries = [entry for entry in entries if setting in (None, entry.setting) and config in (None, entry.config)]
+    entries += [
+        entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)
+    ]
+    entries = [
+        entry
+        for entry in entries
+        if setting in (None, entry.setting) and config in (None, entry.config)
+    ]
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
     notes += filter(None, [hub_note])
     rows = [*ranked(entries, scorer), *(hub if not (setting or config or metric) else ())]
     if not rows:
-        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip())
+        raise InputError(
+            f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
+        )
     document = list(map(asdict, rows))
     if output:
         write_json(output, document)
@@ -264,13 +334,19 @@ def leaderboard(
     write = say if format == "table" else say_on_stderr
     for entry in rows:
         if entry.deviations:
-            write(f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}", "yellow")
+            write(
+                f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}",
+                "yellow",
+            )
     for note in notes:
         write(note, "yellow")
 
 
 def _metrics(
-    scorer: Benchmark, chosen: Sequence[str] | None, evaluations: Sequence[Evaluation], published: Sequence[Entry]
+    scorer: Benchmark,
+    chosen: Sequence[str] | None,
+    evaluations: Sequence[Evaluation],
+    published: Sequence[Entry],
 ) -> list[str]:
     """Return the metrics to rank by: those that are chosen, else the main one, else the first that has a score."""
     available = {entry.metric for entry in published}
@@ -278,7 +354,9 @@ def _metrics(
     if unknown := [name for name in chosen or () if name not in available]:
         raise unknown_name(f"{scorer.title} has no score", unknown[0], sorted(available))
     headline = scorer.headline_metric(evaluations)
-    first = [metric.name for metric in scorer.metrics if metric.name in available] or sorted(available)
+    first = [metric.name for metric in scorer.metrics if metric.name in available] or sorted(
+        available
+    )
     return list(chosen or ([headline.name] if headline else first[:1]))
 
 
@@ -298,7 +376,15 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
         with bounded_answers(), hub_errors(api):
             entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
             return [
-                Entry(entry.model_id, float(entry.value), "", "", "", f"Hub: {entry.filename}", rank=int(entry.rank))
+                Entry(
+                    entry.model_id,
+                    float(entry.value),
+                    "",
+                    "",
+                    "",
+                    f"Hub: {entry.filename}",
+                    rank=int(entry.rank),
+                )
                 for entry in entries
             ], ""
     except QabenchError as error:
@@ -308,16 +394,34 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
 def _table(scorer: Benchmark, entries: Sequence[Entry]) -> Table:
     rows: list[list[Any]] = []
     for entry in entries:
-        interval = None if entry.n is None else bounds_text(entry.low, entry.high)  # published scores have none
-        rows.append([entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric, entry.config])
+        # published scores have none
+        interval = None if entry.n is None else bounds_text(entry.low, entry.high)
+        rows.append(
+            [
+                entry.rank,
+                entry.system,
+                f"{entry.score:.4f}",
+                interval,
+                entry.n,
+                entry.metric,
+                entry.config,
+            ]
+        )
         rows[-1] += [entry.setting, entry.judge, entry.source]
-    return Table(f"{scorer.title}: ranks among scores with the same metric, config, setting and judge", RANKS, rows)
+    return Table(
+        f"{scorer.title}: ranks among scores with the same metric, config, setting and judge",
+        RANKS,
+        rows,
+    )
 
 
 def export(
     logs: Annotated[
         list[Path],
-        typer.Argument(metavar="LOG...", help="Logs of runs, folders of logs; for eee also files of predictions."),
+        typer.Argument(
+            metavar="LOG...",
+            help="Logs of runs, folders of logs; for eee also files of predictions.",
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -331,22 +435,31 @@ def export(
     format: Annotated[
         str,
         typer.Option(
-            autocompletion=lambda incomplete: [name for name in SUFFIXES if name.startswith(incomplete)],
+            autocompletion=lambda incomplete: [
+                name for name in SUFFIXES if name.startswith(incomplete)
+            ],
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
             "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
             "below the folder --output.",
         ),
     ] = "predictions",
     benchmark: Annotated[
-        str | None, typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions.")
+        str | None,
+        typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions."),
     ] = None,
     config: ConfigName = None,
     developer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="[eee] Who made the model. Default: the organization in the model's name."),
+        typer.Option(
+            metavar="NAME",
+            help="[eee] Who made the model. Default: the organization in the model's name.",
+        ),
     ] = None,
     model_id: Annotated[
-        str | None, typer.Option("--model-id", metavar="ORG/NAME", help="[eee] The model's id, for a single run.")
+        str | None,
+        typer.Option(
+            "--model-id", metavar="ORG/NAME", help="[eee] The model's id, for a single run."
+        ),
     ] = None,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
@@ -389,11 +502,15 @@ def report(
     runs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="RUN...", help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark."
+            metavar="RUN...",
+            help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark.",
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="The folder for index.html and report.json."
+        ),
     ],
     benchmark: Annotated[
         str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
@@ -402,7 +519,8 @@ def report(
     metrics: Families = None,
     questions: Questions = None,
     corpus: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`."),
     ] = None,
     as_json: JsonOnly = False,
 ) -> None:
@@ -414,7 +532,9 @@ def report(
     from qabench.io.files import check_writable
 
     if output.suffix.lower() in (".html", ".htm"):
-        raise InputError(f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example")
+        raise InputError(
+            f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"
+        )
     check_writable(output / "index.html")
     from qabench.report import build_report
 
@@ -422,7 +542,9 @@ def report(
         message = "--config, --metrics, --questions and --corpus are for files of predictions and need --benchmark"
         raise InputError(message)
     families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
-    options = benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
+    options = (
+        benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
+    )
     sources = scored(runs, benchmark, config, metrics=families, questions=questions, **options)
     page = build_report(sources.evaluations, output)
     scores = page.with_name("report.json")

@@ -36,12 +36,15 @@ def request_url(source: SourceFile) -> str:
 def download(source: SourceFile, destination: Path, *, progress: Progress | None = None) -> None:
     """Download ``source`` to ``destination``. The file appears there only after its content was verified.
 
-    The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume the download, also
-    after an error (``HttpError``, or SourceError for a full disk). The caller must hold the destination's lock.
+    The data is written to ``NAME.incomplete`` in the same folder, so that a later call can resume
+    the download, also after an error (``HttpError``, or SourceError for a full disk). The caller
+    must hold the destination's lock.
     """
     part = destination.with_name(destination.name + ".incomplete")
     transfer = _Transfer(source, part, progress)
-    advice = f"It was downloaded from {transfer.url}; the pinned content is published at {source.url}"
+    advice = (
+        f"It was downloaded from {transfer.url}; the pinned content is published at {source.url}"
+    )
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         for last in (False, True):
@@ -52,7 +55,8 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
                 break
             except DigestMismatch:
                 part.unlink(missing_ok=True)
-                if last or not transfer.resumed:  # otherwise an older part may be wrong: try once more from the start
+                # otherwise an older part may be wrong: try once more from the start
+                if last or not transfer.resumed:
                     raise
         os.replace(part, destination)
     except OSError as error:
@@ -69,12 +73,16 @@ class _Transfer:
         self.most = 0
 
     def run(self) -> None:
-        """Download the rest of the file. Transient failures are retried; progress resets the count of failures."""
+        """Download the rest of the file.
+
+        Transient failures are retried; progress resets the count of failures.
+        """
         size = self.source.size
         if size is not None and self._size() > size:
             self.part.unlink()
         self.most = self._size()
-        self.resumed = self.most == size  # an earlier process left the complete file, which is not yet verified
+        # an earlier process left the complete file, which is not yet verified
+        self.resumed = self.most == size
         if not self.most or not self.resumed:
             most = _LARGEST_PLAIN_FILE if size is None else size
             headers = {"Accept-Encoding": "identity"}
@@ -96,18 +104,30 @@ class _Transfer:
 
     def _try_once(self, client: HttpClient) -> None:
         size = self._size()
-        with client.stream(self.url, headers={"Range": f"bytes={size}-"} if size else None) as response:
+        with client.stream(
+            self.url, headers={"Range": f"bytes={size}-"} if size else None
+        ) as response:
             if response.status_code == 416 and size:
-                # The part is the complete file (of unknown size), or it is not the start of the file.
+                # The part is the complete file (of unknown size), or it is not the start of the
+                # file.
                 if find_mismatch(self.part, self.source) is not None:
                     self.part.unlink()
-                    raise HttpError("status 416", "the partial download cannot be resumed", transient=True, wait=0.0)
+                    raise HttpError(
+                        "status 416",
+                        "the partial download cannot be resumed",
+                        transient=True,
+                        wait=0.0,
+                    )
                 return
             check_status(response.status_code, response.headers)
             resuming = response.status_code == 206
-            if resuming and not response.headers.get("Content-Range", "").startswith(f"bytes {size}-"):
+            if resuming and not response.headers.get("Content-Range", "").startswith(
+                f"bytes {size}-"
+            ):
                 self.part.unlink(missing_ok=True)
-                raise HttpError("invalid response", "a range that was not requested", transient=True)
+                raise HttpError(
+                    "invalid response", "a range that was not requested", transient=True
+                )
             self.resumed = self.resumed or (resuming and size > 0)
             self._write(response, size if resuming else 0)
 
@@ -118,7 +138,8 @@ class _Transfer:
     def _write(self, response: httpx2.Response, done: int) -> None:
         size = self.source.size
         with self.part.open("ab" if done else "wb") as file:
-            for chunk in response.iter_bytes():  # no chunk size: a dropped connection would lose an incomplete chunk
+            # no chunk size: a dropped connection would lose an incomplete chunk
+            for chunk in response.iter_bytes():
                 done += len(chunk)
                 file.write(chunk)
                 if self.progress is not None:
@@ -142,4 +163,6 @@ def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceErro
             f"{source}: no space left for {part}, a file {need}. The downloaded part is kept and resumed: "
             "free some space and try again, or set QABENCH_CACHE to another folder."
         )
-    return SourceError(f"{source}: {part} cannot be written: {error}. Set QABENCH_CACHE to another folder.")
+    return SourceError(
+        f"{source}: {part} cannot be written: {error}. Set QABENCH_CACHE to another folder."
+    )

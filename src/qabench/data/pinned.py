@@ -20,9 +20,9 @@ from qabench.errors import DigestMismatch, InputError
 class SourceFile:
     """One upstream file, pinned by commit and content.
 
-    ``path`` is relative to the root of the repository. At least one of ``git_blob_sha1`` and ``sha256`` (lowercase hex)
-    is set. ``size`` is in bytes, None if unknown. For a Git LFS file (``lfs``), digest and size are those of the
-    content, not of the pointer.
+    ``path`` is relative to the root of the repository. At least one of ``git_blob_sha1`` and
+    ``sha256`` (lowercase hex) is set. ``size`` is in bytes, None if unknown. For a Git LFS file
+    (``lfs``), digest and size are those of the content, not of the pointer.
     """
 
     benchmark: str
@@ -42,7 +42,11 @@ class SourceFile:
     @property
     def url(self) -> str:
         """Return the URL of the published content: GitHub's raw files, or its media server for Git LFS."""
-        base = "https://media.githubusercontent.com/media" if self.lfs else "https://raw.githubusercontent.com"
+        base = (
+            "https://media.githubusercontent.com/media"
+            if self.lfs
+            else "https://raw.githubusercontent.com"
+        )
         return f"{base}/{self.repo}/{self.commit}/{quote(self.path)}"
 
     @property
@@ -77,8 +81,8 @@ def load_table(path: Path, benchmark: str) -> SourceTable:
     return SourceTable(benchmark, (SourceFile(benchmark, **(table | entry)) for entry in entries))
 
 
-# A second change within one tick of the file system's clock does not change the timestamps, so the digests of a file
-# that has just changed are not cached.
+# A second change within one tick of the file system's clock does not change the timestamps, so the
+# digests of a file that has just changed are not cached.
 _SETTLED_NS = 100_000_000
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _memo: dict[tuple[str | int, ...], str] = {}
@@ -97,7 +101,11 @@ def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
             return _memo[key]
         settled = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > _SETTLED_NS
         head = b"blob %d\0" % stat.st_size
-        new = hashlib.sha256 if algorithm == "sha256" else lambda: hashlib.sha1(head, usedforsecurity=False)
+        new = (
+            hashlib.sha256
+            if algorithm == "sha256"
+            else lambda: hashlib.sha1(head, usedforsecurity=False)
+        )
         digest = hashlib.file_digest(file, new).hexdigest()
     if settled:
         _memo[key] = digest
@@ -113,8 +121,16 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
         ("SHA-256", source.sha256, "sha256"),
         ("git blob SHA-1", source.git_blob_sha1, "git"),
     )
-    digests = [(name, pinned, content_digest(path, algorithm)) for name, pinned, algorithm in checks if pinned]
-    wrong = [f"{name} expected {pinned}, got {actual}" for name, pinned, actual in digests if pinned != actual]
+    digests = [
+        (name, pinned, content_digest(path, algorithm))
+        for name, pinned, algorithm in checks
+        if pinned
+    ]
+    wrong = [
+        f"{name} expected {pinned}, got {actual}"
+        for name, pinned, actual in digests
+        if pinned != actual
+    ]
     return "; ".join(wrong) + _pointer_hint(path) if wrong else None
 
 
@@ -126,4 +142,8 @@ def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> Dige
 def _pointer_hint(path: Path) -> str:
     with path.open("rb") as file:
         is_pointer = file.read(len(_LFS_POINTER)) == _LFS_POINTER
-    return " (it is a Git LFS pointer, not the content: run `git lfs pull` in a clone)" if is_pointer else ""
+    return (
+        " (it is a Git LFS pointer, not the content: run `git lfs pull` in a clone)"
+        if is_pointer
+        else ""
+    )

@@ -1,9 +1,9 @@
 """Files of predictions: reading them, and joining them to a benchmark's questions by id.
 
-A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with gzip. Every object has
-an "id"; the other fields depend on the benchmark. Real files lack ids, repeat them, contain ids of other versions, and
-end in the middle of a line: such cases are counted and listed, and do not affect other lines. Rankings can also be runs
-in the format of TREC.
+A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with
+gzip. Every object has an "id"; the other fields depend on the benchmark. Real files lack ids,
+repeat them, contain ids of other versions, and end in the middle of a line: such cases are counted
+and listed, and do not affect other lines. Rankings can also be runs in the format of TREC.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Prediction:
 
     Attributes:
         line: the line in the file, or the position in a JSON list, from 1.
-        id: the question's id; an integer in the file becomes a string, so 1 and "1" are the same id.
+        id: the question's id; an integer in the file becomes a string, so 1 and "1" are the same
+            id.
         fields: the whole object, "id" included.
     """
 
@@ -103,15 +104,23 @@ class Joined:
         """Return one sentence for each kind of problem; empty if there are none."""
         sentences = [
             (WITHOUT_PREDICTION, list(self.missing)),
-            ("predictions for unknown questions", [f"{p.id:.80} (line {p.line})" for p in self.unknown]),
-            ("predictions replaced by a later line", [f"{p.id:.80} (line {p.line})" for p in self.repeated]),
+            (
+                "predictions for unknown questions",
+                [f"{p.id:.80} (line {p.line})" for p in self.unknown],
+            ),
+            (
+                "predictions replaced by a later line",
+                [f"{p.id:.80} (line {p.line})" for p in self.repeated],
+            ),
             ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
         ]
         return [f"{kind}: {len(items)} ({some(items)})" for kind, items in sentences if items]
 
 
 def read_predictions(
-    source: str | Path | Sequence[Mapping[str, Any]], needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
+    source: str | Path | Sequence[Mapping[str, Any]],
+    needs: Sequence[str] = (),
+    ids: Sequence[str] = ("id",),
 ) -> Predictions:
     """Return the predictions of a file, of standard input ("-"), or of a list in memory.
 
@@ -133,19 +142,24 @@ def source_name(source: str | Path) -> str:
     return "standard input" if str(source) == STDIN else str(source)
 
 
-def parse_predictions(data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)) -> Predictions:
+def parse_predictions(
+    data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
+) -> Predictions:
     """Return the predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
     if (count := data.count(b"\n")) > MOST_LINES:
-        raise InputError(f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}")
+        raise InputError(
+            f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}"
+        )
     return _collected(name, numbered_lines(data), needs, ids)
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
     """Return the rankings of a run as predictions: "id", and in ``field`` the document ids, best first.
 
-    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank, then by line.
+    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank,
+    then by line.
 
     Args:
         data: lines of query id, "Q0", document id, rank, score, tag, separated by whitespace.
@@ -169,18 +183,27 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
                 "query id, Q0, document id, rank (an integer), score (a number), tag"
             ) from None
         if rankings.setdefault(query, {}).setdefault(docno, place) is not place:
-            raise InputError(f"{name}, line {number}: the document {docno} is repeated for the query {query}")
+            raise InputError(
+                f"{name}, line {number}: the document {docno} is repeated for the query {query}"
+            )
     if not rankings:
         raise InputError(f"{name} is empty; a TREC run has one line per query and document")
     rows = []
     for query, documents in rankings.items():
         ranked = sorted(documents, key=documents.__getitem__)
-        rows.append(Prediction(min(line for *_, line in documents.values()), query, {"id": query, field: ranked}))
+        rows.append(
+            Prediction(
+                min(line for *_, line in documents.values()), query, {"id": query, field: ranked}
+            )
+        )
     return Predictions(name, tuple(rows))
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
-    """Join predictions to their questions, in the order of the questions. InputError if none belongs to a question."""
+    """Join predictions to their questions, in the order of the questions.
+
+    InputError if none belongs to a question.
+    """
     expected_ids = set(question_ids)
     last = {row.id: row for row in predictions.rows}
     unknown = tuple(row for row in predictions.rows if row.id not in expected_ids)
@@ -194,7 +217,9 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
         rows=tuple(last.get(id) for id in question_ids),
         missing=tuple(id for id in question_ids if id not in last),
         unknown=unknown,
-        repeated=tuple(row for row in predictions.rows if last[row.id] is not row and row.id in expected_ids),
+        repeated=tuple(
+            row for row in predictions.rows if last[row.id] is not row and row.id in expected_ids
+        ),
         bad_lines=predictions.bad_lines,
     )
 
@@ -207,16 +232,27 @@ def some(items: Iterable[str]) -> str:
 
 
 def read_bytes(source: str | Path) -> bytes:
-    """Return the content of a file or of standard input, decompressed, without a byte order mark. Or InputError."""
+    """Return the content of a file or of standard input, decompressed, without a byte order mark.
+
+    Or InputError.
+    """
     try:
-        with nullcontext(sys.stdin.buffer) if str(source) == STDIN else Path(source).open("rb") as file:
+        with (
+            nullcontext(sys.stdin.buffer)
+            if str(source) == STDIN
+            else Path(source).open("rb") as file
+        ):
             data = file.read(MOST_BYTES + 1)
         if data[:2] == b"\x1f\x8b":
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {source}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"cannot read {source}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if len(data) > MOST_BYTES:
-        raise InputError(f"{source_name(source)} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file")
+        raise InputError(
+            f"{source_name(source)} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file"
+        )
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -227,7 +263,9 @@ def _json_list(data: bytes, name: str) -> list[Any]:
         raise InputError(f"{name} begins like a JSON list, but is {why_not_json(error)}") from None
 
 
-def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str], ids: Sequence[str]) -> Predictions:
+def _collected(
+    name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str], ids: Sequence[str]
+) -> Predictions:
     rows: list[Prediction] = []
     bad: list[BadLine] = []
     for number, item in items:
@@ -236,11 +274,15 @@ def _collected(name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str]
     if not rows:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}
-        raise InputError(f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}")
+        raise InputError(
+            f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}"
+        )
     return Predictions(name, tuple(rows), tuple(bad))
 
 
-def _parse(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]) -> Prediction | BadLine:
+def _parse(
+    number: int, item: Any, needs: Sequence[str], ids: Sequence[str]
+) -> Prediction | BadLine:
     try:
         row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
     except ValueError as error:
@@ -254,7 +296,8 @@ def _parse(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]) -> 
     if needs and not any(name in row for name in needs):
         return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
     identity = row[id_field]
-    if isinstance(identity, int) and not isinstance(identity, bool):  # some datasets number their questions
+    # some datasets number their questions
+    if isinstance(identity, int) and not isinstance(identity, bool):
         return Prediction(number, str(identity), row)
     if not isinstance(identity, str):
         return BadLine(number, f"the id is neither a string nor an integer: {identity!r:.60}")

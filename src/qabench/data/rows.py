@@ -10,7 +10,14 @@ from typing import Any
 from qabench.errors import DataError
 from qabench.io.limits import json_of, why_not_json
 
-JSON_NAMES = {dict: "object", list: "list", str: "string", int: "integer", float: "number", bool: "true or false"}
+JSON_NAMES = {
+    dict: "object",
+    list: "list",
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +35,37 @@ class Row:
         return cls(value, where)
 
     def only(self, *keys: str) -> Row:
-        """Return the row. Raises DataError if it has a field that is not in ``keys``, because it would be lost."""
+        """Return the row.
+
+        Raises DataError if it has a field that is not in ``keys``, because it would be lost.
+        """
         if unknown := [key for key in self.fields if key not in keys]:
-            raise DataError(f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}")
+            raise DataError(
+                f"{self.where}: unknown field {unknown[0]!r}; the fields are {', '.join(keys)}"
+            )
         return self
 
     def get(self, key: str, *types: type | None) -> Any:
-        """Return the field ``key``. Raises DataError unless it has one of ``types`` (None allows null)."""
+        """Return the field ``key``.
+
+        Raises DataError unless it has one of ``types`` (None allows null).
+        """
         if key not in self.fields:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
         # bool is a subclass of int in Python, but true is not a number in a data file.
         if type(value) in types or (value is None and None in types):
             return self.storable(key, value)
-        expected = " or ".join("null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types)
+        expected = " or ".join(
+            "null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types
+        )
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
     def number(self, key: str, *null: None) -> Any:
-        """Return the field ``key`` as a float. Raises DataError for an integer that is too large for one."""
+        """Return the field ``key`` as a float.
+
+        Raises DataError for an integer that is too large for one.
+        """
         value = self.get(key, float, int, *null)
         try:
             return None if value is None else float(value)
@@ -57,7 +77,9 @@ class Row:
         items = self.get(key, list)
         for i, item in enumerate(items):
             if not isinstance(item, str):
-                raise DataError(f"{self.where}, field {key!r}[{i}]: expected string, got {_shown(item)}")
+                raise DataError(
+                    f"{self.where}, field {key!r}[{i}]: expected string, got {_shown(item)}"
+                )
             self.storable(key, item)
         return list(items)
 
@@ -65,7 +87,9 @@ class Row:
         """Return the field ``key``, a string. Raises DataError unless it is one of ``allowed``."""
         value: str = self.get(key, str)
         if value not in allowed:
-            raise DataError(f"{self.where}, field {key!r}: expected one of {', '.join(allowed)}, got {value!r:.60}")
+            raise DataError(
+                f"{self.where}, field {key!r}: expected one of {', '.join(allowed)}, got {value!r:.60}"
+            )
         return value
 
     def rows(self, key: str) -> Iterator[Row]:
@@ -74,7 +98,10 @@ class Row:
             yield self.of(item, f"{self.where}, field {key!r}[{i}]")
 
     def storable(self, key: str, value: Any) -> Any:
-        """Return ``value``. Raises DataError for a string that Arrow cannot store (with a lone surrogate)."""
+        """Return ``value``.
+
+        Raises DataError for a string that Arrow cannot store (with a lone surrogate).
+        """
         if isinstance(value, str) and not value.isascii():
             try:
                 value.encode("utf-8")
@@ -86,7 +113,10 @@ class Row:
 
 
 def read_json_list(path: Path) -> Iterator[Row]:
-    """Yield the rows of a file with a JSON list of objects; ``where`` counts them from 0. DataError if it is not."""
+    """Yield the rows of a file with a JSON list of objects; ``where`` counts them from 0.
+
+    DataError if it is not.
+    """
     data = read_json(path)
     if not isinstance(data, list):
         raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
@@ -95,7 +125,10 @@ def read_json_list(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file. Raises DataError: it is not UTF-8, or not JSON (with line and column)."""
+    """Return the content of a JSON file.
+
+    Raises DataError: it is not UTF-8, or not JSON (with line and column).
+    """
     return _parse(path.read_bytes(), "utf-8-sig", str(path))
 
 
@@ -108,7 +141,8 @@ def read_json_lines(path: Path) -> Iterator[Row]:
 def json_rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
     """Yield the rows of JSONL; ``where`` counts lines from 1. DataError for a line that is not a JSON object.
 
-    NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is allowed.
+    NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is
+    allowed.
     """
     for number, line in enumerate(lines, 1):
         if line.strip():

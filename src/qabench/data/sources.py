@@ -22,7 +22,10 @@ Where = Literal["mirror", "cache"]
 
 
 class NotProvided(SourceUnavailable):
-    """SourceUnavailable with a separate ``reason``. It has no ``__init__``, so that worker processes can pickle it."""
+    """SourceUnavailable with a separate ``reason``.
+
+    It has no ``__init__``, so that worker processes can pickle it.
+    """
 
     reason = ""
 
@@ -38,8 +41,13 @@ def mirror_dirs() -> list[Path]:
     return [Path(folder).expanduser().absolute() for folder in named if folder]
 
 
-def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tuple[Where, Path] | None:
-    """Return the local file that ``local_path`` would use, as (where, path), or None. It is not verified."""
+def find_local(
+    source: SourceFile, *, ignore_mirror: Path | None = None
+) -> tuple[Where, Path] | None:
+    """Return the local file that ``local_path`` would use, as (where, path), or None.
+
+    It is not verified.
+    """
     ignored = ignore_mirror.resolve() if ignore_mirror else None
     for folder in mirror_dirs():
         path = folder / source.mirror_path
@@ -50,7 +58,10 @@ def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> tupl
 
 
 def available(source: SourceFile) -> Where | None:
-    """Return where ``source`` is available locally: "mirror", "cache" or None. Its content is not verified."""
+    """Return where ``source`` is available locally: "mirror", "cache" or None.
+
+    Its content is not verified.
+    """
     return (find_local(source) or (None,))[0]
 
 
@@ -64,11 +75,13 @@ def damage_advice(source: SourceFile, where: Where) -> str:
     return f"Delete it, or run `qabench fetch {source.benchmark}` with network access, which replaces it"
 
 
-def local_path(source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None) -> Path:
+def local_path(
+    source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None
+) -> Path:
     """Return the absolute path of a local file with the pinned content of ``source``, which is verified.
 
-    The file is searched in the folders of QABENCH_MIRROR (except ``ignore_mirror``) and in the cache, and otherwise
-    downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE).
+    The file is searched in the folders of QABENCH_MIRROR (except ``ignore_mirror``) and in the
+    cache, and otherwise downloaded to the cache (not with QABENCH_OFFLINE or HF_HUB_OFFLINE).
 
     Raises:
         SourceUnavailable: the file is not available and cannot be downloaded.
@@ -123,7 +136,9 @@ def _unavailable(source: SourceFile, reason: str) -> NotProvided:
 
     size = "size unknown" if source.size is None else f"{source.size} bytes"
     absent = [str(folder) for folder in mirror_dirs() if not folder.is_dir()]
-    note = f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
+    note = (
+        f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
+    )
     error = NotProvided(
         f"{source} ({size}) is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
@@ -142,8 +157,8 @@ State = Literal["ok", "missing", "damaged", "failed"]
 class FileResult:
     """The result for one file: its state, the local file if there is one, and a note or the error.
 
-    It is "missing" if it is not available and not downloadable, "damaged" if its content is not the pinned one, and
-    "failed" if it could not be read or written.
+    It is "missing" if it is not available and not downloadable, "damaged" if its content is not the
+    pinned one, and "failed" if it could not be read or written.
     """
 
     source: SourceFile
@@ -160,7 +175,10 @@ class FileResult:
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
     """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
-    return [_check_one(source, directory.expanduser().absolute() if directory else None) for source in sources]
+    return [
+        _check_one(source, directory.expanduser().absolute() if directory else None)
+        for source in sources
+    ]
 
 
 def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
@@ -169,25 +187,36 @@ def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
         target = directory / source.mirror_path
         local = ("mirror", target) if target.is_file() else None
     if local is None:
-        return FileResult(source, "missing", detail="not there" if directory else "in no mirror and not in the cache")
+        return FileResult(
+            source,
+            "missing",
+            detail="not there" if directory else "in no mirror and not in the cache",
+        )
     where, path = local
     try:
         wrong = find_mismatch(path, source)
     except OSError as error:
         return FileResult(source, "failed", where, path, f"cannot be read: {error}")
     if wrong is not None:
-        return FileResult(source, "damaged", where, path, f"{wrong}. {damage_advice(source, where)}.")
+        return FileResult(
+            source, "damaged", where, path, f"{wrong}. {damage_advice(source, where)}."
+        )
     return FileResult(source, "ok", where, path)
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
-    """Make each file available locally (see ``local_path``) and continue after failures. One result per file."""
+    """Make each file available locally (see ``local_path``) and continue after failures.
+
+    One result per file.
+    """
     results = []
     for source in sources:
         was = available(source)
         try:
             path = local_path(source, progress=progress)
-            results.append(FileResult(source, "ok", available(source), path, "" if was else "downloaded"))
+            results.append(
+                FileResult(source, "ok", available(source), path, "" if was else "downloaded")
+            )
         except SourceError as error:
             results.append(_failure(source, error))
     return results
@@ -196,7 +225,10 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 def write_mirror(
     sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
 ) -> list[FileResult]:
-    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, and continue after failures. One result per file."""
+    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, and continue after failures.
+
+    One result per file.
+    """
     return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
 
 
@@ -207,7 +239,8 @@ def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) 
         there = target.is_file()
         if there and find_mismatch(target, source) is None:
             return FileResult(source, "ok", "mirror", target, "was there")
-        # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the folder is ignored.
+        # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the
+        # folder is ignored.
         path = local_path(source, progress=progress, ignore_mirror=directory)
         with replacing(target) as copy, path.open("rb") as original:
             shutil.copyfileobj(original, copy, 1 << 20)

@@ -1,4 +1,7 @@
-"""Evaluations: records of answers with their scores, and the metrics computed from them. Generic over benchmarks."""
+"""Evaluations: records of answers with their scores, and the metrics computed from them.
+
+Generic over benchmarks.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
         SectionRow,
     )
 
-# All but ``metric`` is imported on first use: ``qabench --help`` needs only the descriptors of benchmarks.
+# All but ``metric`` is imported on first use: ``qabench --help`` needs only the descriptors of
+# benchmarks.
 __all__ = [
     "ANSWERED",
     "CUT_OFF",

@@ -49,8 +49,8 @@ class Pair:
         ties: the number of questions on which both have the same score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
-        detectable: the smallest difference that these questions would show with a power of 80 %; None if too few of
-            them differ. See ``detectable_difference``.
+        detectable: the smallest difference that these questions would show with a power of 80 %;
+            None if too few of them differ. See ``detectable_difference``.
     """
 
     first: str
@@ -75,7 +75,10 @@ class Pair:
             "first": self.first,
             "second": self.second,
             "difference": interval.mean,
-            **{name: getattr(interval, name) for name in ("standard_error", "low", "high", "undefined")},
+            **{
+                name: getattr(interval, name)
+                for name in ("standard_error", "low", "high", "undefined")
+            },
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
@@ -89,8 +92,10 @@ class Comparison(Displayed):
 
     Attributes:
         metric: the metric by which they are compared.
-        systems: label -> score on all of the system's answers, the best first; only systems that have the metric.
-        pairs: all pairs with common questions on which both have a score, in the order of ``systems``.
+        systems: label -> score on all of the system's answers, the best first; only systems that
+            have the metric.
+        pairs: all pairs with common questions on which both have a score, in the order of
+            ``systems``.
         test: "randomization" or "bootstrap".
         correction: of p-values over the pairs.
         resamples: of intervals and tests.
@@ -121,8 +126,21 @@ class Comparison(Displayed):
 
         rows: list[list[Any]] = []
         for label, score in self.systems.items():
-            rows.append([label, *value_cells(score.interval), f"{score.interval.standard_error:.4f}", score.n])
-        columns = ["system", self.metric.name, "95% interval", "standard error", f"n ({self.metric.unit})"]
+            rows.append(
+                [
+                    label,
+                    *value_cells(score.interval),
+                    f"{score.interval.standard_error:.4f}",
+                    score.n,
+                ]
+            )
+        columns = [
+            "system",
+            self.metric.name,
+            "95% interval",
+            "standard error",
+            f"n ({self.metric.unit})",
+        ]
         pairs: list[list[Any]] = []
         for pair in self.pairs:
             interval = pair.difference.interval
@@ -145,7 +163,9 @@ class Comparison(Displayed):
             "losses",
         ]
         undefined = undefined_note({label: score.interval for label, score in self.systems.items()})
-        differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
+        differences = {
+            f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs
+        }
         notes = [self.about(), *filter(None, [undefined_note(differences)])]
         scores = Table(self.metric.title, columns, rows, [undefined] if undefined else [])
         return [scores, Table("Pairs", names, pairs, notes)]
@@ -158,7 +178,9 @@ class Comparison(Displayed):
         """
         from qabench.evaluation.tables import plot_intervals
 
-        differences = {f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs}
+        differences = {
+            f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs
+        }
         axes = plot_intervals(differences, f"{self.metric.title}: paired differences", axes)
         axes.axvline(0, color="gray", linewidth=1, linestyle="--")
         return axes
@@ -166,7 +188,11 @@ class Comparison(Displayed):
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""
         words = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
-        corrected = f", corrected over all pairs ({words[self.correction]})" if self.correction in words else ""
+        corrected = (
+            f", corrected over all pairs ({words[self.correction]})"
+            if self.correction in words
+            else ""
+        )
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}{corrected}; "
             "intervals: 95%, from the same test, not corrected; "
@@ -182,7 +208,12 @@ class Comparison(Displayed):
             "resamples": self.resamples,
             "seed": self.seed,
             "systems": [
-                {"system": label, **asdict(score.interval), "n": score.n, "left_out": score.left_out}
+                {
+                    "system": label,
+                    **asdict(score.interval),
+                    "n": score.n,
+                    "left_out": score.left_out,
+                }
                 for label, score in self.systems.items()
             ],
             "pairs": [pair.as_dict() for pair in self.pairs],
@@ -200,9 +231,10 @@ def compare(
 ) -> Comparison:
     """Compare systems by a metric; every pair on the questions for which both have scores.
 
-    The epochs of a question count as one question, with the mean of its statistics. A metric that is a function of
-    sums (F1, shares of claims) is computed from the sums over the questions. Resamples in which the difference is
-    undefined are left out; ``Interval.undefined`` is their share.
+    The epochs of a question count as one question, with the mean of its statistics. A metric that
+    is a function of sums (F1, shares of claims) is computed from the sums over the questions.
+    Resamples in which the difference is undefined are left out; ``Interval.undefined`` is their
+    share.
 
     Args:
         evaluations: by label, all on the same config; see ``without_superseded`` for resumed runs.
@@ -221,7 +253,11 @@ def compare(
     if len(configs := {(each.benchmark, each.config) for each in evaluations.values()}) > 1:
         named = ", ".join(sorted(" ".join(config) for config in configs))
         raise InputError(f"systems must be compared on one config; these are on {named}")
-    scores = {label: score for label, evaluation in evaluations.items() if (score := _score(evaluation, metric))}
+    scores = {
+        label: score
+        for label, evaluation in evaluations.items()
+        if (score := _score(evaluation, metric))
+    }
     sign = 1 if metric.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].interval.mean))
     tables = {label: _questions(evaluations[label], metric) for label in systems}
@@ -244,14 +280,23 @@ def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]
     for id, records in evaluation.by_id().items():
         rows = [row for record in records if (row := columns_of(metric, record)) is not None]
         if rows:
-            questions[id] = rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
+            questions[id] = (
+                rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
+            )
     return questions
 
 
 def _tested_pairs(
-    tables: Mapping[str, Mapping[str, list[float]]], metric: Metric, test: str, resamples: int, seed: int
+    tables: Mapping[str, Mapping[str, list[float]]],
+    metric: Metric,
+    test: str,
+    resamples: int,
+    seed: int,
 ) -> list[Pair]:
-    """Test each pair of systems, in order, the better one first. Pairs with the same common questions share draws."""
+    """Test each pair of systems, in order, the better one first.
+
+    Pairs with the same common questions share draws.
+    """
     labels, sign = list(tables), 1 if metric.higher_is_better else -1
     pairs_by_questions: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for first, second in combinations(labels, 2):
@@ -261,21 +306,32 @@ def _tested_pairs(
     for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))
         one_less = metric.resampled or metric.function or partial(_mean, len(ids) - 1)
-        rows = {label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair}
+        rows = {
+            label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair
+        }
         gains = {
-            label: sign * sums_to_scores(function, table.sum(axis=0, keepdims=True)) for label, table in rows.items()
+            label: sign * sums_to_scores(function, table.sum(axis=0, keepdims=True))
+            for label, table in rows.items()
         }
         rows = {label: table for label, table in rows.items() if np.isfinite(gains[label])}
         used = list(rows)
-        pairs = [pair if gains[pair[0]] >= gains[pair[1]] else pair[::-1] for pair in pairs if rows.keys() >= set(pair)]
+        pairs = [
+            pair if gains[pair[0]] >= gains[pair[1]] else pair[::-1]
+            for pair in pairs
+            if rows.keys() >= set(pair)
+        ]
         items = {label: _items(metric, table) for label, table in rows.items()}
         places = [(used.index(first), used.index(second)) for first, second in pairs]
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(pairs, tests, strict=True):
             counts = _wins_ties_losses(metric, items[first], items[second])
             detectable = detectable_difference(rows[first], rows[second], one_less)
-            tested.append(Pair(first, second, difference, difference.p_value, *counts, len(ids), detectable))
-    return sorted(tested, key=lambda pair: sorted((labels.index(pair.first), labels.index(pair.second))))
+            tested.append(
+                Pair(first, second, difference, difference.p_value, *counts, len(ids), detectable)
+            )
+    return sorted(
+        tested, key=lambda pair: sorted((labels.index(pair.first), labels.index(pair.second)))
+    )
 
 
 def _mean(n: int, total: Array) -> Array:
@@ -293,9 +349,10 @@ def _items(metric: Metric, rows: Array) -> Array:
 def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
     """Return the smallest difference that a two-sided test of this size would find with the power ``POWER``.
 
-    It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard error of the paired
-    difference, by the jackknife: for means, the standard deviation of the differences divided by the root of their
-    number. None if so few units differ that the variance says little.
+    It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard
+    error of the paired difference, by the jackknife: for means, the standard deviation of the
+    differences divided by the root of their number. None if so few units differ that the variance
+    says little.
 
     Args:
         first: the statistics of the first system, one row per unit.
@@ -316,6 +373,8 @@ def detectable_difference(first: Array, second: Array, function: Function) -> fl
 
 def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int, int, int]:
     # A question without a score, such as an answer without claims, is a tie.
-    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0) * (1 if metric.higher_is_better else -1)
+    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0) * (
+        1 if metric.higher_is_better else -1
+    )
     wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
     return wins, len(gains) - wins - losses, losses

@@ -1,6 +1,7 @@
 """The result of one system on one config of a benchmark: its records, and the scores computed from them.
 
-A record is one answer to one question. Logs of runs and files of predictions are both read into records.
+A record is one answer to one question. Logs of runs and files of predictions are both read into
+records.
 """
 
 from __future__ import annotations
@@ -44,10 +45,11 @@ class Record:
         reference: the reference answer, for display; "" if there is none.
         messages: the whole conversation, including the model's last reply.
         answer: the text that was scored; None for failed and refused calls and for missing answers.
-        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or turns. "missing"
-            means that a file of predictions has no answer to the question.
+        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
+            turns. "missing" means that a file of predictions has no answer to the question.
         problem: why there is no answer, or a problem with the answer or the input.
-        scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if unscored.
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if
+            unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
         input_tokens: None if unknown.
@@ -112,7 +114,8 @@ class ExtraSection:
         kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
         note: a note for readers, in one or more sentences; "" for none.
         axis: the label of a curve's x axis, such as "k".
-        replaces: the grouping that the report omits because this section shows it better; "" for none.
+        replaces: the grouping that the report omits because this section shows it better; "" for
+            none.
     """
 
     title: str
@@ -176,8 +179,8 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
         records: epochs of one question are resampled together.
 
     Returns:
-        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these records, such as the
-        recall of errors without any errors, is left out.
+        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these
+        records, such as the recall of errors without any errors, is left out.
     """
     computed = _computed(metrics, records)
     if not computed:
@@ -186,7 +189,9 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
 
     intervals = bootstrap_all([each.sample for each in computed])
     return {
-        each.metric.name: Score(each.metric, replace(interval, mean=each.value), each.n, len(records) - each.records)
+        each.metric.name: Score(
+            each.metric, replace(interval, mean=each.value), each.n, len(records) - each.records
+        )
         for each, interval in zip(computed, intervals, strict=True)
     }
 
@@ -220,7 +225,11 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
 
     computed = []
     for metric in computable:
-        usable = [(record.id, row) for record in records if (row := columns_of(metric, record)) is not None]
+        usable = [
+            (record.id, row)
+            for record in records
+            if (row := columns_of(metric, record)) is not None
+        ]
         if not usable:
             continue
         ids, rows = [id for id, _ in usable], [row for _, row in usable]
@@ -267,18 +276,25 @@ class Evaluation(Displayed):
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
-        available: the number of questions of the config; None if unknown. Fewer than these may have been asked.
-        records: in the order of the benchmark's questions; repetitions of a question are ordered by epoch.
-        signatures: family of scores -> everything these scores depend on, in one line; see ``signature``.
+        available: the number of questions of the config; None if unknown. Fewer than these may have
+            been asked.
+        records: in the order of the benchmark's questions; repetitions of a question are ordered by
+            epoch.
+        signatures: family of scores -> everything these scores depend on, in one line; see
+            ``signature``.
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
         server: the address of the model's server, if the user gave one.
-        problems: one sentence for each kind of problem in the input as a whole, such as unreadable lines.
+        problems: one sentence for each kind of problem in the input as a whole, such as unreadable
+            lines.
         notes: sentences about the scoring, such as the calls of a judge and their cost.
-        origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared with each other.
-        recorded: family of scores -> why its scores are those of the log, not computed again from the answers.
+        origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared
+            with each other.
+        recorded: family of scores -> why its scores are those of the log, not computed again from
+            the answers.
         metrics: the benchmark's metrics; those whose columns no record has are not computed.
-        declarations: the official values of the fields of the benchmark's signatures, by the signature's name.
+        declarations: the official values of the fields of the benchmark's signatures, by the
+            signature's name.
         failures_official: whether the authors' results contain questions without an answer.
     """
 
@@ -307,7 +323,10 @@ class Evaluation(Displayed):
     _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Score:
-        """Return a score, such as ``evaluation["acc.loose"]``. Raises InputError if there is none of this name."""
+        """Return a score, such as ``evaluation["acc.loose"]``.
+
+        Raises InputError if there is none of this name.
+        """
         scores = self.scores()
         if name not in scores:
             from qabench.evaluation.tables import unscored
@@ -328,9 +347,14 @@ class Evaluation(Displayed):
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
     def scores(self) -> dict[str, Score]:
-        """Return the scores by metric name, with intervals and n; {} if nothing was answered. Computed once."""
+        """Return the scores by metric name, with intervals and n; {} if nothing was answered.
+
+        Computed once.
+        """
         if "scores" not in self._computed:
-            self._computed["scores"] = scores_of(self.metrics, self.records) if self.answered else {}
+            self._computed["scores"] = (
+                scores_of(self.metrics, self.records) if self.answered else {}
+            )
         return dict(self._computed["scores"])
 
     def undefined(self) -> dict[str, str]:
@@ -342,7 +366,8 @@ class Evaluation(Displayed):
             self._computed["undefined"] = {
                 metric.name: metric.undefined
                 for metric in computable
-                if metric.name not in scores and any(columns_of(metric, record) for record in self.records)
+                if metric.name not in scores
+                and any(columns_of(metric, record) for record in self.records)
             }
         return dict(self._computed["undefined"])
 
@@ -352,7 +377,8 @@ class Evaluation(Displayed):
         if key not in self._computed:
             metrics = self.metrics if self.answered else ()
             self._computed[key] = {
-                group: scores_of(metrics, records) for group, records in self.by_group(grouping).items()
+                group: scores_of(metrics, records)
+                for group, records in self.by_group(grouping).items()
             }
         return dict(self._computed[key])
 
@@ -373,7 +399,9 @@ class Evaluation(Displayed):
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):
             if count := sum(record.status == status for record in self.records):
-                sentences.append(f"{count} of {len(self.records)} questions have no answer ({status})")
+                sentences.append(
+                    f"{count} of {len(self.records)} questions have no answer ({status})"
+                )
         if score.left_out and not score.metric.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
@@ -391,7 +419,9 @@ class Evaluation(Displayed):
                 return deviations(line, self.declarations[name], metric.name.partition("@")[2])
         except InputError as error:  # a log of another version, or an edited one
             return [str(error)]
-        return [f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"]
+        return [
+            f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"
+        ]
 
     def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
         """Return the evaluation as JSON data; see ``qabench.evaluation.tables.as_dict``."""
@@ -419,7 +449,9 @@ class Evaluation(Displayed):
         """Return the scores as a Markdown table, with the deviations from the official scores below it."""
         return "\n".join(table.formatted("markdown") for table in self.tables())
 
-    def plot(self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None) -> Any:
+    def plot(
+        self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None
+    ) -> Any:
         """Plot scores with their 95% intervals by matplotlib, and return the axes.
 
         Args:
@@ -475,7 +507,11 @@ class Evaluation(Displayed):
 
     def groupings(self) -> list[str]:
         """Return the groupings that have at least one group, such as "category"."""
-        return list(dict.fromkeys(name for record in self.records for name, groups in record.groups.items() if groups))
+        return list(
+            dict.fromkeys(
+                name for record in self.records for name, groups in record.groups.items() if groups
+            )
+        )
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
         """Return the records of each group of a grouping, the largest first; a record may be in several."""
@@ -486,11 +522,13 @@ class Evaluation(Displayed):
         return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
+def without_superseded(
+    evaluations: Sequence[Evaluation],
+) -> tuple[list[Evaluation], list[Evaluation]]:
     """Return evaluations without runs that were resumed by others of them, and these superseded runs.
 
-    Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the latest if there are
-    several.
+    Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the
+    latest if there are several.
     """
     best = {each.origin: each for each in sorted(evaluations, key=_progress)}
     current = [each for each in evaluations if not each.origin or best[each.origin] is each]
@@ -498,4 +536,6 @@ def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluati
 
 
 def _progress(evaluation: Evaluation) -> tuple[int, str]:
-    return sum(record.status not in (FAILED, MISSING) for record in evaluation.records), evaluation.created
+    return sum(
+        record.status not in (FAILED, MISSING) for record in evaluation.records
+    ), evaluation.created

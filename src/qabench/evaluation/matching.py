@@ -18,10 +18,13 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return evaluations whose questions have the same ids, by the digests of the questions if the ids are positions.
 
     Raises:
-        InputError: an id has another question or target in another log, or two logs have no question in common.
+        InputError: an id has another question or target in another log, or two logs have no
+            question in common.
     """
     evaluations = _by_hash(evaluations)
-    first, *others = [(each, {record.id: record for record in each.records}) for each in evaluations]
+    first, *others = [
+        (each, {record.id: record for record in each.records}) for each in evaluations
+    ]
     for other, records in others:
         common = [id for id in records if id in first[1]]
         if not common:
@@ -30,7 +33,9 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
                 f"their ids are {some(first[1])} and {some(records)}; compare logs of one task"
             )
         for name, what in (("question", "question"), ("reference", "target")):
-            differing = [id for id in common if getattr(records[id], name) != getattr(first[1][id], name)]
+            differing = [
+                id for id in common if getattr(records[id], name) != getattr(first[1][id], name)
+            ]
             if differing:
                 texts = [getattr(each[differing[0]], name) for each in (first[1], records)]
                 raise InputError(
@@ -43,15 +48,22 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
 
 def _by_hash(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return the evaluations with the questions' digests as ids if ids differ in them, and digests are distinct."""
-    hashes = [{record.id: record.detail.get(DOC_HASH) for record in each.records} for each in evaluations]
-    usable = all(None not in each.values() and len(set(each.values())) == len(each) for each in hashes)
+    hashes = [
+        {record.id: record.detail.get(DOC_HASH) for record in each.records} for each in evaluations
+    ]
+    usable = all(
+        None not in each.values() and len(set(each.values())) == len(each) for each in hashes
+    )
     first = hashes[0]
     equal = all(each[id] == first[id] for each in hashes for id in each if id in first)
     shared = all(set(each.values()) & set(first.values()) for each in hashes)
     if equal or not usable or not shared:
         return list(evaluations)
     return [
-        replace(each, records=[replace(record, id=str(record.detail[DOC_HASH])) for record in each.records])
+        replace(
+            each,
+            records=[replace(record, id=str(record.detail[DOC_HASH])) for record in each.records],
+        )
         for each in evaluations
     ]
 
@@ -68,7 +80,10 @@ def unmatched(labels: Sequence[str], evaluations: Sequence[Evaluation]) -> list[
 
 
 def common_scores(evaluations: Sequence[Evaluation], name: str | None) -> list[Metric]:
-    """Return the scores that all evaluations have, or the one with this name. Raises InputError if there is none."""
+    """Return the scores that all evaluations have, or the one with this name.
+
+    Raises InputError if there is none.
+    """
     metrics = [{metric.name: metric for metric in each.metrics} for each in evaluations]
     common = [metric for key, metric in metrics[0].items() if all(key in each for each in metrics)]
     available = ", ".join(metric.name for metric in common) or "none"
@@ -77,7 +92,8 @@ def common_scores(evaluations: Sequence[Evaluation], name: str | None) -> list[M
     if not common:
         wanted = "a score" if name is None else f"the score {name!r}"
         owned = "; ".join(
-            f"{Path(each.path).name}: {', '.join(own)}" for each, own in zip(evaluations, metrics, strict=True)
+            f"{Path(each.path).name}: {', '.join(own)}"
+            for each, own in zip(evaluations, metrics, strict=True)
         )
         raise InputError(f"the logs do not all have {wanted}; allowed: {available} ({owned})")
     return common

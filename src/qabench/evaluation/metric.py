@@ -1,6 +1,7 @@
 """Metrics as descriptors declare them: functions of sums over records, with names and descriptions for display.
 
-Recall and precision of evidence pages are shared by the benchmarks whose data name such pages. No authors report them.
+Recall and precision of evidence pages are shared by the benchmarks whose data name such pages. No
+authors report them.
 """
 
 from __future__ import annotations
@@ -16,30 +17,37 @@ CUTOFF = "@k"
 class Metric:
     """One score of a benchmark: how it is computed from records, and how it is presented.
 
-    A metric is the mean of one column of ``Record.scores``, or a function of the sums of several columns, such as F1
-    of summed counts. Means, intervals, groups and paired tests all follow from this.
+    A metric is the mean of one column of ``Record.scores``, or a function of the sums of several
+    columns, such as F1 of summed counts. Means, intervals, groups and paired tests all follow from
+    this.
 
     Attributes:
-        name: such as "acc.loose". A name that ends in "@k" declares a metric for every cutoff, such as "mrr@10".
+        name: such as "acc.loose". A name that ends in "@k" declares a metric for every cutoff, such
+            as "mrr@10".
         title: such as "Loose accuracy".
         about: what it measures, in one sentence.
         family: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns; () means one column with the name of the metric.
-        function: from one NumPy array per column, of sums, to an array of scores; None means the mean of the column.
-        resampled: the same function for resamples and paired tests, if ``function`` is undefined where the score has a
-            limit, such as an F1 that divides by a precision; None means ``function``.
-        size: from the values of a record's columns to the number of units of the record; None means 1.
-        mean: the official function for the mean if its last digit depends on the order of additions; None means the
-            default.
+        function: from one NumPy array per column, of sums, to an array of scores; None means the
+            mean of the column.
+        resampled: the same function for resamples and paired tests, if ``function`` is undefined
+            where the score has a limit, such as an F1 that divides by a precision; None means
+            ``function``.
+        size: from the values of a record's columns to the number of units of the record; None means
+            1.
+        mean: the official function for the mean if its last digit depends on the order of
+            additions; None means the default.
         undefined: when the score is undefined, for readers, such as "no segments are wrong".
-        item: from the values of a record's columns to the score of the record; None means the first column.
+        item: from the values of a record's columns to the score of the record; None means the first
+            column.
         item_title: the name of the score of a record; "" means ``title``.
-        graded: whether a record's score of 1 means right, 0 wrong, and values between them partly right.
-        partial: whether the official computation leaves out records without a value, such as answers without a claim
-            that counts. Otherwise a record without a value is a deviation.
-        readable: the name of the same metric over readable replies only; this metric counts the other replies as the
-            official scorer does. "" means there is no such metric.
+        graded: whether a record's score of 1 means right, 0 wrong, and values between them partly
+            right.
+        partial: whether the official computation leaves out records without a value, such as
+            answers without a claim that counts. Otherwise a record without a value is a deviation.
+        readable: the name of the same metric over readable replies only; this metric counts the
+            other replies as the official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
         official: whether the benchmark's authors report it; other metrics are additions of qabench.
         main: whether tables show it without ``--all-metrics``.
@@ -76,7 +84,9 @@ class Metric:
         def put(text: str) -> str:
             return text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text
 
-        return replace(self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns)))
+        return replace(
+            self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns))
+        )
 
 
 def mean_in_order(values: Sequence[float]) -> float:
@@ -105,7 +115,9 @@ def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
     precision = f"Share of the pages read that are {kind}, over the questions with pages."
     return (
         Metric("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
-        Metric("evidence.precision", "Precision of evidence", precision, "evidence", official=False),
+        Metric(
+            "evidence.precision", "Precision of evidence", precision, "evidence", official=False
+        ),
     )
 
 
@@ -115,8 +127,10 @@ class EvidenceScore:
 
     Attributes:
         recall: the share of the evidence pages that were read, in [0, 1]; 0 if no page was read.
-        precision: the share of the pages read that are evidence, in [0, 1]; None if no page was read.
-        missing: positions of the evidence pages that were not read; a repeated page is named by its first position.
+        precision: the share of the pages read that are evidence, in [0, 1]; None if no page was
+            read.
+        missing: positions of the evidence pages that were not read; a repeated page is named by its
+            first position.
     """
 
     recall: float
@@ -129,9 +143,13 @@ class EvidenceScore:
         return {"evidence.recall": self.recall} | precision
 
 
-def compare_pages(evidence: Mapping[int, frozenset[Any]], read: Collection[frozenset[Any]]) -> EvidenceScore:
+def compare_pages(
+    evidence: Mapping[int, frozenset[Any]], read: Collection[frozenset[Any]]
+) -> EvidenceScore:
     """Compare the distinct pages read with a question's evidence, by position; the same pages share an identifier."""
-    missing = tuple(position for position, keys in evidence.items() if not any(keys & page for page in read))
+    missing = tuple(
+        position for position, keys in evidence.items() if not any(keys & page for page in read)
+    )
     relevant = sum(any(keys & page for keys in evidence.values()) for page in read)
     precision = relevant / len(read) if read else None
     return EvidenceScore((len(evidence) - len(missing)) / len(evidence), precision, missing)

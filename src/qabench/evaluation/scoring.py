@@ -1,7 +1,7 @@
 """How every benchmark is scored: a scorer maps items to outcomes.
 
-Files of predictions, runs, ``evaluate`` metrics and lm-evaluation-harness all use the same scorer, through the adapters
-in ``qabench.adapters``.
+Files of predictions, runs, ``evaluate`` metrics and lm-evaluation-harness all use the same scorer,
+through the adapters in ``qabench.adapters``.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class Outcome:
         problem: a problem with the prediction, or None.
         status: "answered", "empty" or "missing"; a run knows better, so its log decides there.
         answer: the text that was scored; None if there is none.
-        texts: all texts of the prediction, if they are not only the answer, such as several sampled replies.
+        texts: all texts of the prediction, if they are not only the answer, such as several sampled
+            replies.
         usable: whether the prediction's fields have the types that the benchmark reads.
     """
 
@@ -100,8 +101,8 @@ class Scorer(ABC):
         fields: group of scores -> the fields of its signature that the scorer knows.
         notes: sentences about the scoring so far, such as the calls of a judge and their cost.
         problems: sentences about problems of the predictions as a whole.
-        needs: group of scores -> what predictions and data need for it. A group that is named here and that was asked
-            for by name must be in ``signatures``.
+        needs: group of scores -> what predictions and data need for it. A group that is named here
+            and that was asked for by name must be in ``signatures``.
     """
 
     fields: Mapping[str, Mapping[str, object]] = {}
@@ -111,7 +112,10 @@ class Scorer(ABC):
 
     @abstractmethod
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return one outcome per item. An item that cannot be scored has a problem; it does not raise."""
+        """Return one outcome per item.
+
+        An item that cannot be scored has a problem; it does not raise.
+        """
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores.

@@ -1,7 +1,8 @@
 """Signatures, one line with everything that a score depends on, as in sacreBLEU; and what makes a score official.
 
-A benchmark declares the official value of every field that its signatures have. Only ``deviations`` compares the two:
-commands, reports, published entries, logs and metrics print the sentences that it returns.
+A benchmark declares the official value of every field that its signatures have. Only ``deviations``
+compares the two: commands, reports, published entries, logs and metrics print the sentences that it
+returns.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
     """
     score, *parts = line.split("|")
     if not score or not parts or not all(":" in part for part in parts):
-        raise InputError(f"not a signature: {line!r:.80}; the format is score|name:value|...|qabench:VERSION")
+        raise InputError(
+            f"not a signature: {line!r:.80}; the format is score|name:value|...|qabench:VERSION"
+        )
     return score, {name: value for name, _, value in (part.partition(":") for part in parts)}
 
 
@@ -53,7 +56,10 @@ def short_digest(text: str) -> str:
 
 
 def digest(items: Iterable[Any]) -> str:
-    """Return a digest of a list of answers, twelve hex digits. It depends on their types, digits and order."""
+    """Return a digest of a list of answers, twelve hex digits.
+
+    It depends on their types, digits and order.
+    """
     total = hashlib.sha256()
     for item in items:
         total.update(dumps(item).encode("utf-8") + b"\n")
@@ -69,7 +75,9 @@ def with_fields(line: str, **fields: object) -> str:
     score, before = parse(line)
     made_by = before.pop(VERSION, code_version())
     merged = before | {name: _clean(value) for name, value in fields.items() if value is not None}
-    return "|".join([score, *(f"{name}:{value}" for name, value in merged.items()), f"{VERSION}:{made_by}"])
+    return "|".join(
+        [score, *(f"{name}:{value}" for name, value in merged.items()), f"{VERSION}:{made_by}"]
+    )
 
 
 def asked_field(ids: Iterable[str]) -> str:
@@ -80,7 +88,11 @@ def asked_field(ids: Iterable[str]) -> str:
 
 def asked_part(count: int, available: int | None) -> list[str]:
     """Return the deviation of asking ``count`` of the available questions; [] if all of them were asked."""
-    return [f"{count} of {available} questions were asked"] if available is not None and count < available else []
+    return (
+        [f"{count} of {available} questions were asked"]
+        if available is not None and count < available
+        else []
+    )
 
 
 def _clean(value: object) -> str:
@@ -96,10 +108,10 @@ class Field:
     """The official values of one field of a signature.
 
     Attributes:
-        official: the official values, or a function that says whether a value is official. None: every value is
-            official (such as any model's name).
-        says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a function of the
-            value.
+        official: the official values, or a function that says whether a value is official. None:
+            every value is official (such as any model's name).
+        says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a
+            function of the value.
         absent: whether the field may be absent.
         unless: another field; where a signature has it, this one is irrelevant.
     """
@@ -119,7 +131,9 @@ class Field:
         """Return the deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
-        official = "" if self.official is None or callable(self.official) else " or ".join(self.official)
+        official = (
+            "" if self.official is None or callable(self.official) else " or ".join(self.official)
+        )
         return self.says.format(name=name.replace("_", " "), value=value, official=official)
 
 
@@ -153,11 +167,12 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
     Args:
         line: a signature.
         declaration: the official values of the score's fields.
-        cutoff: the score's cutoff, such as "5" of "mrr@5"; its signature can have several in the field ``k``.
+        cutoff: the score's cutoff, such as "5" of "mrr@5"; its signature can have several in the
+            field ``k``.
 
     Returns:
-        One sentence for each field with an unofficial value, for each required field that is missing, and for each
-        field that is not declared, in the order of the signature.
+        One sentence for each field with an unofficial value, for each required field that is
+        missing, and for each field that is not declared, in the order of the signature.
 
     Raises:
         InputError: the text is not a signature.

@@ -34,7 +34,8 @@ def _questions(evaluation: Evaluation) -> str:
 def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
     """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
 
-    The scores are named by their families; those of a family to which a sentence applies in part by their own names.
+    The scores are named by their families; those of a family to which a sentence applies in part by
+    their own names.
     """
     scores = evaluation.scores()
     names_by_sentence: dict[str, list[str]] = {}
@@ -44,23 +45,39 @@ def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
         for sentence in evaluation.deviations(score):
             names_by_sentence.setdefault(sentence, []).append(name)
     for sentence, names in names_by_sentence.items():
-        whole = {name: family for family, members in families.items() if set(members) <= set(names) for name in members}
+        whole = {
+            name: family
+            for family, members in families.items()
+            if set(members) <= set(names)
+            for name in members
+        }
         names_by_sentence[sentence] = list(dict.fromkeys(whole.get(name, name) for name in names))
     return names_by_sentence
 
 
 def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
-    """Return one row per score; without ``all_metrics`` only the main scores. The notes count records."""
+    """Return one row per score; without ``all_metrics`` only the main scores.
+
+    The notes count records.
+    """
     scores = evaluation.scores()
     rows: list[list[Any]] = []
     for name, score in _shown(scores, all_metrics).items():
         official = ["no" if evaluation.deviations(score) else "yes"] if evaluation.benchmark else []
         rows.append([name, *value_cells(score.interval), score.size, *official])
     main = {metric.name for metric in evaluation.metrics if metric.main or all_metrics}
-    columns = ["metric", "score", "95% interval", "n", *(["official"] if evaluation.benchmark else [])]
+    columns = [
+        "metric",
+        "score",
+        "95% interval",
+        "n",
+        *(["official"] if evaluation.benchmark else []),
+    ]
     empty = [None] * (len(columns) - 2)
     rows += [[name, UNDEFINED, *empty] for name in evaluation.undefined() if name in main]
-    counts = ", ".join(f"{count} {status}" for status, count in evaluation.counts().items() if count)
+    counts = ", ".join(
+        f"{count} {status}" for status, count in evaluation.counts().items() if count
+    )
     notes = [counts] if counts else []
     if hidden := len(scores) - len(_shown(scores, all_metrics)):
         notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-metrics")
@@ -69,10 +86,18 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
     return Table(title(evaluation), columns, rows, notes)
 
 
-def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool) -> Table:
+def systems_table(
+    evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool
+) -> Table:
     """Return one row per evaluation of a config; if ``wide``, the bounds of intervals have columns of their own."""
-    columns = _shown({name: score for each in evaluations for name, score in each.scores().items()}, all_metrics)
-    names = [name for metric in columns for name in ([metric, f"{metric} low", f"{metric} high"] if wide else [metric])]
+    columns = _shown(
+        {name: score for each in evaluations for name, score in each.scores().items()}, all_metrics
+    )
+    names = [
+        name
+        for metric in columns
+        for name in ([metric, f"{metric} low", f"{metric} high"] if wide else [metric])
+    ]
     rows: list[list[Any]] = []
     for label, evaluation in zip(labels, evaluations, strict=True):
         scores, undefined = evaluation.scores(), evaluation.undefined()
@@ -86,17 +111,25 @@ def systems_table(evaluations: Sequence[Evaluation], labels: Sequence[str], all_
                 row.append(_with_half_width(interval) if interval else missing)
         rows.append(row)
     return Table(
-        f"{_questions(evaluations[0])}: scores ± half the width of their 95% intervals", ["system", "n", *names], rows
+        f"{_questions(evaluations[0])}: scores ± half the width of their 95% intervals",
+        ["system", "n", *names],
+        rows,
     )
 
 
 def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics: bool) -> Table:
     """Return the scores of each group of a grouping, such as "category"."""
     groups = evaluation.scores_by_group(grouping)
-    names = _shown({name: score for scores in groups.values() for name, score in scores.items()}, all_metrics)
+    names = _shown(
+        {name: score for scores in groups.values() for name, score in scores.items()}, all_metrics
+    )
     sizes = {group: len(records) for group, records in evaluation.by_group(grouping).items()}
     rows: list[list[Any]] = [
-        [group, sizes[group], *(f"{scores[name].interval.mean:.4f}" if name in scores else None for name in names)]
+        [
+            group,
+            sizes[group],
+            *(f"{scores[name].interval.mean:.4f}" if name in scores else None for name in names),
+        ]
         for group, scores in groups.items()
     ]
     return Table(heading, [grouping, "records", *names], rows)
@@ -121,20 +154,28 @@ def value_cells(interval: Interval) -> list[str]:
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     """Return one label per evaluation: the model's name, with what differs between equal names, or else a number.
 
-    The setting, server, seed and options are tried in this order. The provider is left out of a model's name unless
-    two providers have a model of that name. A model that was loaded from a folder (``-M model_path=DIR``) has the
-    folder's name.
+    The setting, server, seed and options are tried in this order. The provider is left out of a
+    model's name unless two providers have a model of that name. A model that was loaded from a
+    folder (``-M model_path=DIR``) has the folder's name.
     """
-    models = [str(evaluation.arguments.get("model_path", evaluation.model)) for evaluation in evaluations]
+    models = [
+        str(evaluation.arguments.get("model_path", evaluation.model)) for evaluation in evaluations
+    ]
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models
     settings = [evaluation.setting for evaluation in evaluations]
     if len(set(settings)) > 1:  # shown even if the models already distinguish the systems
         names = [f"{name} · {setting}" for name, setting in zip(names, settings, strict=True)]
-    options = {name for evaluation in evaluations for name in evaluation.arguments} - {"seed", "model_path"}
+    options = {name for evaluation in evaluations for name in evaluation.arguments} - {
+        "seed",
+        "model_path",
+    }
     details = [[evaluation.server.partition("://")[2] for evaluation in evaluations]]
-    details += [[_option(evaluation, name) for evaluation in evaluations] for name in ("seed", *sorted(options))]
+    details += [
+        [_option(evaluation, name) for evaluation in evaluations]
+        for name in ("seed", *sorted(options))
+    ]
     for values in details:
         names = _told_apart(names, values)
     return distinct([name[:MAX_LENGTH] for name in names])
@@ -173,16 +214,27 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         by: groupings to add, such as "category".
 
     Returns:
-        benchmark, config, setting, model, created, status, path, expected, available; by metric name: ``scores``
-        (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``, ``left_out`` and ``deviations``
-        (sentences; [] for an official score); ``counts`` (records by status, missing ones and all records),
-        ``problems`` (sentences), ``signatures`` by family; ``replies`` (all, and those from the cache) of a run whose
-        replies are cached; ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any, as
-        ``undefined`` (why a score is undefined, by metric name); with
-        ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+        benchmark, config, setting, model, created, status, path, expected, available; by metric
+        name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``,
+        ``left_out`` and ``deviations`` (sentences; [] for an official score); ``counts`` (records
+        by status, missing ones and all records), ``problems`` (sentences), ``signatures`` by
+        family; ``replies`` (all, and those from the cache) of a run whose replies are cached;
+        ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any, as
+        ``undefined`` (why a score is undefined, by metric name); with ``by`` {grouping: {group:
+        {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = evaluation.scores()
-    names = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected", "available")
+    names = (
+        "benchmark",
+        "config",
+        "setting",
+        "model",
+        "created",
+        "status",
+        "path",
+        "expected",
+        "available",
+    )
     document: dict[str, Any] = {name: getattr(evaluation, name) for name in names}
     document |= _numbers(scores)
     document |= {
@@ -203,7 +255,8 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
     if by:
         document["by"] = {
             grouping: {
-                group: {"records": len(records)} | _numbers(evaluation.scores_by_group(grouping)[group])
+                group: {"records": len(records)}
+                | _numbers(evaluation.scores_by_group(grouping)[group])
                 for group, records in evaluation.by_group(grouping).items()
             }
             for grouping in by
@@ -228,8 +281,14 @@ def problems(evaluation: Evaluation, most: int | None = None) -> list[str]:
 
 def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
     """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
-    shares = [f"{name} {interval.undefined:.1%}" for name, interval in intervals.items() if interval.undefined]
-    return f"undefined in some resamples, which are left out: {', '.join(shares)}" if shares else None
+    shares = [
+        f"{name} {interval.undefined:.1%}"
+        for name, interval in intervals.items()
+        if interval.undefined
+    ]
+    return (
+        f"undefined in some resamples, which are left out: {', '.join(shares)}" if shares else None
+    )
 
 
 def undefined_sentences(evaluation: Evaluation) -> list[str]:
@@ -237,7 +296,9 @@ def undefined_sentences(evaluation: Evaluation) -> list[str]:
     names_by_reason: dict[str, list[str]] = {}
     for name, reason in evaluation.undefined().items():
         names_by_reason.setdefault(reason, []).append(name)
-    return [f"undefined ({', '.join(names)}): {reason}" for reason, names in names_by_reason.items()]
+    return [
+        f"undefined ({', '.join(names)}): {reason}" for reason, names in names_by_reason.items()
+    ]
 
 
 def cached_note(evaluation: Evaluation) -> str | None:
@@ -272,7 +333,9 @@ BLUE = "#0072B2"  # of the colors of Okabe and Ito
 INCHES_PER_ROW = 0.4
 
 
-def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any) -> Any:
+def plot_scores(
+    evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any
+) -> Any:
     """Plot scores; see ``Evaluation.plot``."""
     scores = evaluation.scores()
     names = list(metrics) if metrics else list(scores)
@@ -287,7 +350,9 @@ def plot_scores(evaluation: Evaluation, metrics: Sequence[str] | None, by: str |
     for group, group_scores in evaluation.scores_by_group(by).items():
         if score := group_scores.get(names[0]):
             groups[f"{group} ({score.n})"] = score.interval
-    return plot_intervals(groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes)
+    return plot_intervals(
+        groups, f"{scores[names[0]].metric.title} by {by}: {title(evaluation)}", axes
+    )
 
 
 def plot_intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
@@ -304,9 +369,17 @@ def plot_intervals(rows: dict[str, Interval], heading: str, axes: Any) -> Any:
     below = [0.0 if low is None else max(0.0, mean - low) for mean, low, _ in bounds]
     above = [0.0 if high is None else max(0.0, high - mean) for mean, _, high in bounds]
     unbounded = [place for place, (_, low, _) in enumerate(bounds) if low is None]
-    axes.errorbar([mean for mean, *_ in bounds], places, xerr=[below, above], fmt="o", color=BLUE, capsize=3)
+    axes.errorbar(
+        [mean for mean, *_ in bounds], places, xerr=[below, above], fmt="o", color=BLUE, capsize=3
+    )
     # A hollow point does not look certain.
-    axes.plot([bounds[place][0] for place in unbounded], unbounded, "o", color=BLUE, markerfacecolor="white")
+    axes.plot(
+        [bounds[place][0] for place in unbounded],
+        unbounded,
+        "o",
+        color=BLUE,
+        markerfacecolor="white",
+    )
     named = [f"{name} (no interval)" if i in unbounded else name for i, name in enumerate(rows)]
     axes.set_yticks(places, labels=named)
     axes.invert_yaxis()

@@ -1,8 +1,8 @@
 """Dataset repositories for the Hub: Parquet shards, card and tasks in a folder that the stock ``load_dataset`` reads.
 
-The output is reproducible byte for byte with the same data, code and library versions: it contains no times and no
-local paths, all options of the Parquet writer are pinned, and rows are regrouped, so it does not depend on the batches
-of the Arrow files.
+The output is reproducible byte for byte with the same data, code and library versions: it contains
+no times and no local paths, all options of the Parquet writer are pinned, and rows are regrouped,
+so it does not depend on the batches of the Arrow files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ from qabench.hub.leaderboards import FRAMEWORKS
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
-from qabench.loading_scripts import DatasetTable, benchmark_names, dataset_table, folder_of, source_table
+from qabench.loading_scripts import (
+    DatasetTable,
+    benchmark_names,
+    dataset_table,
+    folder_of,
+    source_table,
+)
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
@@ -41,7 +47,8 @@ PARQUET: dict[str, Any] = {
     "use_dictionary": True,
     "write_statistics": True,
     "write_page_index": True,  # used by the Hub's viewer
-    "use_content_defined_chunking": True,  # so that the Hub stores common parts of versions only once
+    # so that the Hub stores common parts of versions only once
+    "use_content_defined_chunking": True,
     "data_page_size": 1 << 20,
 }
 # The same as the Hub's: git rejects large files that are not in LFS.
@@ -92,15 +99,18 @@ def build(
         configs: the configs of a single benchmark; () for all whose data is available.
         skip_missing: replace an older build even if it has configs that are missing now.
         namespace: the owner in the Hub names in card and tasks.
-        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench"; see ``qabench.hub.leaderboards``.
+        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench"; see
+            ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
-    Raises SourceUnavailable if the data of a config in ``configs`` is not available; without ``configs``, such configs
-    are left out.
+    Raises SourceUnavailable if the data of a config in ``configs`` is not available; without
+    ``configs``, such configs are left out.
     """
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
-        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
+        raise InputError(
+            f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}"
+        )
     older = {name: check_replaceable(out.absolute() / name) for name in tables}  # before the work
     to_build = {
         name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
@@ -119,8 +129,13 @@ def build(
             done += 1
             if progress:
                 progress(done, total)
-        rows = {config: {split: len(part) for split, part in parts.items()} for config, parts in splits.items()}
-        restriction = table.restriction if any(table.configs[config].files for config in splits) else None
+        rows = {
+            config: {split: len(part) for split, part in parts.items()}
+            for config, parts in splits.items()
+        }
+        restriction = (
+            table.restriction if any(table.configs[config].files for config in splits) else None
+        )
         folder, before = out.absolute() / name, older[name]
         written = skip_missing or before is None or not before["configs"].keys() & missing
         size = 0
@@ -133,11 +148,18 @@ def build(
 
 
 def _write(
-    folder: Path, table: DatasetTable, splits: dict[str, Any], restriction: str | None, namespace: str, framework: str
+    folder: Path,
+    table: DatasetTable,
+    splits: dict[str, Any],
+    restriction: str | None,
+    namespace: str,
+    framework: str,
 ) -> None:
     infos = {}
     for config, parts in splits.items():
-        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name)]
+        files = [
+            path for name, part in parts.items() for path in _shards(part, folder / config, name)
+        ]
         info = next(iter(parts.values())).info.copy()
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
@@ -161,10 +183,14 @@ def _write(
         "made_with": {"qabench": version()}
         | {name: metadata.version(name) for name in ("datasets", "huggingface-hub", "pyarrow")},
         "configs": {
-            config: {name: split.num_examples for name, split in info.splits.items()} for config, info in infos.items()
+            config: {name: split.num_examples for name, split in info.splits.items()}
+            for config, info in infos.items()
         },
         "sources": [
-            {name: getattr(sources[path], name) for name in ("url", "git_blob_sha1", "sha256", "license")}
+            {
+                name: getattr(sources[path], name)
+                for name in ("url", "git_blob_sha1", "sha256", "license")
+            }
             for path in used
         ],
         "files": digests(folder),
@@ -235,11 +261,17 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
         if folder.is_symlink():
             raise InputError(f"{folder} is a link")
         manifest = read_manifest(folder)
-        other = [name for name, digest in digests(folder).items() if manifest["files"].get(name) != digest]
+        other = [
+            name
+            for name, digest in digests(folder).items()
+            if manifest["files"].get(name) != digest
+        ]
         if other:
             raise InputError(f"{folder} has files that qabench did not write: {some(other)}")
     except (InputError, OSError) as error:
-        raise InputError(f"{error}. It was not changed; move it away, or build into another folder.") from None
+        raise InputError(
+            f"{error}. It was not changed; move it away, or build into another folder."
+        ) from None
     return manifest
 
 
@@ -247,8 +279,8 @@ def check_replaceable(folder: Path) -> dict[str, Any] | None:
 def replacing(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces ``folder`` when the block ends, and is removed if the block fails.
 
-    ``folder`` is complete or absent at all times: the next build removes what a killed build left. Only one build runs
-    at a time; others wait.
+    ``folder`` is complete or absent at all times: the next build removes what a killed build left.
+    Only one build runs at a time; others wait.
     """
     from filelock import FileLock
 

@@ -26,13 +26,17 @@ class License:
     requirements: tuple[str, ...]
 
 
-_ATTRIBUTION = "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
+_ATTRIBUTION = (
+    "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
+)
 _SHARE_ALIKE = "publish adaptations under the same license"
 _TERMS = "comply with the terms of this license"
 # By the identifiers that the Hub uses in cards.
 LICENSES = {
     "cc-by-sa-4.0": License(
-        "CC BY-SA 4.0", "https://creativecommons.org/licenses/by-sa/4.0/", (_ATTRIBUTION, _SHARE_ALIKE)
+        "CC BY-SA 4.0",
+        "https://creativecommons.org/licenses/by-sa/4.0/",
+        (_ATTRIBUTION, _SHARE_ALIKE),
     ),
     "cc-by-nc-sa-4.0": License(
         "CC BY-NC-SA 4.0",
@@ -54,7 +58,9 @@ def license_of(name: str) -> License:
     folder = folder_of(name)
     identifier = (metadata_load(folder / "README.md") or {}).get("license")
     if identifier and name in custom_folders() and identifier not in LICENSES:
-        return License(identifier, f"https://huggingface.co/datasets?license=license:{identifier}", (_TERMS,))
+        return License(
+            identifier, f"https://huggingface.co/datasets?license=license:{identifier}", (_TERMS,)
+        )
     if identifier not in LICENSES or not (folder / "LICENSE.md").is_file():
         raise InputError(
             f"{name} cannot be published: its card has the license {identifier!r}; allowed: {', '.join(LICENSES)}, "
@@ -70,8 +76,15 @@ def check_accepted(names: Sequence[str], accepted: bool) -> None:
         return
     lines = ["the data belongs to its authors, and their licenses have these requirements:"]
     for name, license in licenses.items():
-        lines += [f"  {name}: {license.name}, {license.url}", *(f"    - {text}" for text in license.requirements)]
-    raise InputError("\n".join([*lines, "Nothing was published. Use --accept-licenses if you will comply with them."]))
+        lines += [
+            f"  {name}: {license.name}, {license.url}",
+            *(f"    - {text}" for text in license.requirements),
+        ]
+    raise InputError(
+        "\n".join(
+            [*lines, "Nothing was published. Use --accept-licenses if you will comply with them."]
+        )
+    )
 
 
 def card_text(
@@ -82,17 +95,18 @@ def card_text(
 ) -> str:
     """Return the dataset card of a repository with some of a benchmark's configs.
 
-    It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the order of
-    ``configs.json``. A note below the title says which configs are missing, and that a copy must not be uploaded; a
-    table at the end lists the data files with their sizes and digests. If the benchmark's default config was not built,
-    the first one that was built is the default. A copy that contains only this project's data has this project's
-    license.
+    It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the
+    order of ``configs.json``. A note below the title says which configs are missing, and that a
+    copy must not be uploaded; a table at the end lists the data files with their sizes and digests.
+    If the benchmark's default config was not built, the first one that was built is the default. A
+    copy that contains only this project's data has this project's license.
 
     Args:
         table: the benchmark.
         infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
         restriction: why the repository must not be uploaded; None if it may be.
-        files: for each data file, by its path in the repository, its "size" in bytes and its "sha256".
+        files: for each data file, by its path in the repository, its "size" in bytes and its
+            "sha256".
     """
     from datasets.info import DatasetInfosDict
     from huggingface_hub import DatasetCard, DatasetCardData
@@ -101,8 +115,12 @@ def card_text(
     default = table.default if table.default in infos else next(iter(infos), None)
     card.data["configs"], card.data["dataset_info"] = [], []
     for name, info in infos.items():
-        data_files = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in info.splits]
-        entry = {"config_name": name, "data_files": data_files} | ({"default": True} if name == default else {})
+        data_files = [
+            {"split": split, "path": f"{name}/{split}-*.parquet"} for split in info.splits
+        ]
+        entry = {"config_name": name, "data_files": data_files} | (
+            {"default": True} if name == default else {}
+        )
         card.data["configs"].append(entry)
         data = DatasetCardData()
         DatasetInfosDict({name: info}).to_dataset_card_data(data)
@@ -124,15 +142,26 @@ def card_text(
         body = "\n".join(["", title, "", "\n>\n".join(notes), rest])
     rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
     origin = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
-    files_section = ["", "## Files", "", origin, "", "| file | bytes | SHA-256 |", "|---|--:|---|", *rows, ""]
+    files_section = [
+        "",
+        "## Files",
+        "",
+        origin,
+        "",
+        "| file | bytes | SHA-256 |",
+        "|---|--:|---|",
+        *rows,
+        "",
+    ]
     return f"---\n{card.data.to_yaml()}\n---\n{body}" + "\n".join(files_section)
 
 
 def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> str | None:
     """Return the text of the dataset's ``eval.yaml``, or None if it has none or a config is not built.
 
-    The file defines the dataset's leaderboards on the Hub. Those for Inspect AI can be run (``inspect eval
-    hf/OWNER/NAME``); the allowed scorers are a fixed list, so a benchmark that none of them can score has no such file.
+    The file defines the dataset's leaderboards on the Hub. Those for Inspect AI can be run
+    (``inspect eval hf/OWNER/NAME``); the allowed scorers are a fixed list, so a benchmark that none
+    of them can score has no such file.
     """
     import yaml
 

@@ -43,7 +43,9 @@ def hub_errors(api: HfApi) -> Iterator[None]:
         yield
     except QabenchError:
         raise
-    except Exception as error:  # from huggingface_hub, httpx2 or hf_xet, which have no common base class
+    except (
+        Exception
+    ) as error:  # from huggingface_hub, httpx2 or hf_xet, which have no common base class
         raise _explained(error, api.endpoint) from error
 
 
@@ -51,8 +53,9 @@ def hub_errors(api: HfApi) -> Iterator[None]:
 def bounded_answers() -> Iterator[None]:
     """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
 
-    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes longer than
-    ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job takes any time.
+    A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
+    longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job
+    takes any time.
     """
     from httpx2 import Client
     from huggingface_hub import get_session, set_client_factory
@@ -63,9 +66,16 @@ def bounded_answers() -> Iterator[None]:
         if re.fullmatch("/api/jobs/.+/logs", request.url.path):
             request.extensions[ENDLESS] = True
 
-    hooks = get_session().event_hooks  # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
+    # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
+    hooks = get_session().event_hooks
     bounded = {**hooks, "request": [mark_output, *hooks["request"]]}
-    limits = Limits(MAX_ANSWER_BYTES, MAX_ANSWER_SECONDS, MAX_SILENT_SECONDS, MIN_BYTES_PER_SECOND, redirects="any")
+    limits = Limits(
+        MAX_ANSWER_BYTES,
+        MAX_ANSWER_SECONDS,
+        MAX_SILENT_SECONDS,
+        MIN_BYTES_PER_SECOND,
+        redirects="any",
+    )
     set_client_factory(lambda: Client(event_hooks=bounded, **client_options(limits, Transport)))
     try:
         yield
@@ -84,7 +94,9 @@ def check_name(what: str, repo_id: str, example: str) -> None:
             raise HFValidationError("an owner and a name are needed")
     except HFValidationError as error:
         allowed = f"allowed: names such as {example}"
-        raise InputError(f"{what} is {repo_id!r}, which is not a name on the Hub; {allowed} ({error})") from None
+        raise InputError(
+            f"{what} is {repo_id!r}, which is not a name on the Hub; {allowed} ({error})"
+        ) from None
 
 
 def require_token(api: HfApi) -> None:
@@ -109,11 +121,15 @@ def _explained(error: Exception, endpoint: str) -> HubError:
         if isinstance(cause, HfHubHTTPError):
             status = cause.response.status_code
             seconds = cause.response.headers.get("Retry-After")
-            advice = _ADVICE.get(min(status, 500), "unexpected").format(wait=f" {seconds} seconds" if seconds else "")
+            advice = _ADVICE.get(min(status, 500), "unexpected").format(
+                wait=f" {seconds} seconds" if seconds else ""
+            )
             message = f" ({cause.server_message})" if cause.server_message else ""
             return HubError(f"{endpoint} answers {status}{message}: {advice}")
         if isinstance(cause, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol):
-            return HubError(f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT")
+            return HubError(
+                f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT"
+            )
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
             return HubError(
                 f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again; it "
@@ -122,7 +138,9 @@ def _explained(error: Exception, endpoint: str) -> HubError:
     malformed = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
     if fault := next((cause for cause in _causes(error) if isinstance(cause, malformed)), None):
         what = f"{type(fault).__name__}: {printable(fault, 200)}"
-        return HubError(f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT")
+        return HubError(
+            f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT"
+        )
     return HubError(f"{endpoint}: {type(error).__name__}: {error}")
 
 

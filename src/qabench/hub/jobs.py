@@ -30,7 +30,8 @@ PROVIDER = "QABENCH_JOB_PROVIDER"  # set by tests
 LOGS = "logs"  # the folder in the job's part of the bucket
 LAST_LINES = 15  # of the output of a failed job
 SPACY_MODEL = "https://github.com/explosion/spacy-models/releases/download/en_core_web_sm-3.8.0/en_core_web_sm-3.8.0-py3-none-any.whl"
-# One call of run_uv_job uploads the script and the files, and mounts their folder at MOUNT, where the script writes.
+# One call of run_uv_job uploads the script and the files, and mounts their folder at MOUNT, where
+# the script writes.
 SCRIPT = f'''\
 # /// script
 # requires-python = ">=3.11"
@@ -71,14 +72,19 @@ _HOURS = {"second": 3600, "minute": 60, "hour": 1}  # units of a price per hour
 def check_model_arguments(arguments: Mapping[str, object]) -> None:
     """Raise InputError for an argument of the provider that may be a secret: everyone with access to a job reads it."""
     if secrets := [name for name in arguments if _SECRET.search(name)]:
-        raise InputError(f"-M {secrets[0]} would be shown on the job's page; a job gets no secret but your token")
+        raise InputError(
+            f"-M {secrets[0]} would be shown on the job's page; a job gets no secret but your token"
+        )
 
 
-def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: str, timeout: str) -> JobInfo:
+def submit(
+    options: Sequence[str], files: Sequence[Path], model: str, flavor: str, timeout: str
+) -> JobInfo:
     """Start a job that executes ``qabench run`` with vLLM.
 
     Args:
-        options: the arguments of the command, with the names of the files without spaces, as the job has them.
+        options: the arguments of the command, with the names of the files without spaces, as the
+            job has them.
         files: the files that the options name.
         model: the repository of the model, which is checked.
         flavor: the name of the machine.
@@ -86,12 +92,19 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
     """
     api = HfApi()
     hourly_price(flavor)
-    with bounded_answers(), hub_errors(api), redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
+    with (
+        bounded_answers(),
+        hub_errors(api),
+        redirect_stdout(sys.stderr),
+        tempfile.TemporaryDirectory() as folder,
+    ):
         warnings.filterwarnings("ignore", "'HfApi.run_uv_job' is experimental")
         api.model_info(model)
         wheel = own_wheel(Path(folder))
         requirement = (
-            f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}" if wheel else f"qabench[run,spacy]=={version()}"
+            f"qabench[run,spacy] @ file://{MOUNT}/{wheel.name}"
+            if wheel
+            else f"qabench[run,spacy]=={version()}"
         )
         dependencies = [requirement, f"en_core_web_sm @ {SPACY_MODEL}", "vllm"]
         script = Path(folder) / "qabench_job.py"
@@ -110,10 +123,15 @@ def submit(options: Sequence[str], files: Sequence[Path], model: str, flavor: st
 
 
 def hourly_price(flavor: str) -> float:
-    """Return the price of a machine with a GPU in US dollars per hour. Raises InputError with the allowed names."""
+    """Return the price of a machine with a GPU in US dollars per hour.
+
+    Raises InputError with the allowed names.
+    """
     api = HfApi()
     with bounded_answers(), hub_errors(api):
-        machines = {machine.name: machine for machine in api.list_jobs_hardware() if machine.accelerator}
+        machines = {
+            machine.name: machine for machine in api.list_jobs_hardware() if machine.accelerator
+        }
     if flavor not in machines:
         raise unknown_name("--on: the Hub has no machine with a GPU", flavor, machines)
     return machines[flavor].unit_cost_usd * _HOURS[machines[flavor].unit_label]
@@ -125,7 +143,10 @@ def model_in_job(model: str) -> str:
 
 
 def job_of(text: str) -> JobInfo:
-    """Return the job with this URL, OWNER/ID or ID. Raises InputError if it is not one of ``submit``."""
+    """Return the job with this URL, OWNER/ID or ID.
+
+    Raises InputError if it is not one of ``submit``.
+    """
     api = HfApi()
     *owners, id = text.rstrip("/").split("/")
     with bounded_answers(), hub_errors(api):
@@ -144,7 +165,8 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
         on_line: called with each line that the job prints.
 
     Raises:
-        QabenchError: the job failed or was canceled; the message has the end of its output, and how to resume.
+        QabenchError: the job failed or was canceled; the message has the end of its output, and how
+            to resume.
     """
     api = HfApi()
     lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -157,24 +179,40 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
     if job.status.stage == JobStage.COMPLETED and log:
         return job, log
     why = f" ({job.status.message})" if job.status.message else ""
-    resume = f"resume with: {resume_command(log, str(job.flavor))}" if log else "no question was asked"
+    resume = (
+        f"resume with: {resume_command(log, str(job.flavor))}" if log else "no question was asked"
+    )
     raise QabenchError(
-        "\n".join([f"the job {job.url} ended as {job.status.stage}{why}; {resume}. The end of its output:", *lines])
+        "\n".join(
+            [
+                f"the job {job.url} ended as {job.status.stage}{why}; {resume}. The end of its output:",
+                *lines,
+            ]
+        )
     )
 
 
 def _download(api: HfApi, job: JobInfo, log_dir: Path) -> Path | None:
-    """Download the last log that a job wrote; None if there is none. Raises QabenchError if its name is taken."""
+    """Download the last log that a job wrote; None if there is none.
+
+    Raises QabenchError if its name is taken.
+    """
     volume = next((volume for volume in job.volumes or () if volume.mount_path == MOUNT), None)
     if volume is None:
         return None
     try:
-        tree = list(api.list_bucket_tree(volume.source, prefix=f"{volume.path}/{LOGS}", recursive=True))
+        tree = list(
+            api.list_bucket_tree(volume.source, prefix=f"{volume.path}/{LOGS}", recursive=True)
+        )
     except HfHubHTTPError as error:
         if error.response.status_code != 404:
             raise
         return None
-    logs = {file.path.rpartition("/")[2]: file for file in tree if file.type == "file" and file.path.endswith(".eval")}
+    logs = {
+        file.path.rpartition("/")[2]: file
+        for file in tree
+        if file.type == "file" and file.path.endswith(".eval")
+    }
     if not logs:
         return None
     name = max(logs)  # begins with the time

@@ -1,8 +1,9 @@
 """The leaderboards of a dataset on the Hub: the tasks of its ``eval.yaml``, one for each official score and setting.
 
-The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task there, and it
-validates the file when it is pushed: the framework must be in its list. qabench is not in that list yet, so that
-``build`` writes a benchmark's tasks for Inspect AI, if it has some, unless ``--framework qabench`` is given.
+The Hub shows an entry of ``.eval_results`` on a leaderboard if its ``task_id`` is the id of a task
+there, and it validates the file when it is pushed: the framework must be in its list. qabench is
+not in that list yet, so that ``build`` writes a benchmark's tasks for Inspect AI, if it has some,
+unless ``--framework qabench`` is given.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def tasks_of(name: str) -> list[LeaderboardTask]:
     """Return the leaderboards of a benchmark, by config, setting and score."""
     scorer, table = benchmark(name), dataset_table(name)
     return [
-        LeaderboardTask(task_id(config, setting.name, score), config, _scored_split(table.config(config).splits))
+        LeaderboardTask(
+            task_id(config, setting.name, score), config, _scored_split(table.config(config).splits)
+        )
         for config, scores in scorer.leaderboards().items()
         for setting in scorer.settings
         for score in scores
@@ -79,7 +82,9 @@ def shown_tasks(dataset: str) -> set[str]:
     try:
         return {str(task["id"]) for task in yaml_of(path.read_text(encoding="utf-8"))["tasks"]}
     except (KeyError, TypeError, ValueError) as error:
-        raise QabenchError(f"{FILE} of {dataset} is not a list of tasks with ids: {error}") from None
+        raise QabenchError(
+            f"{FILE} of {dataset} is not a list of tasks with ids: {error}"
+        ) from None
 
 
 def _scored_split(splits: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
 
-Only repositories that pass the checks of ``qabench.hub.staging`` are sent. Each repository gets one commit with all
-changes, and the tag of the package's version; if nothing changed, nothing is sent. After an error, a second call
-continues the first.
+Only repositories that pass the checks of ``qabench.hub.staging`` are sent. Each repository gets one
+commit with all changes, and the tag of the package's version; if nothing changed, nothing is sent.
+After an error, a second call continues the first.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 COLLECTION = "qabench"
-AT_ONCE = 4  # Spaces that are checked and sent at the same time; the Hub limits requests, not connections
+# Spaces that are checked and sent at the same time; the Hub limits requests, not connections
+AT_ONCE = 4
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
@@ -54,7 +55,9 @@ class Published:
     @property
     def ok(self) -> bool:
         """Return whether nothing failed; a skipped repository has not failed."""
-        return self.collection_error is None and all(repository.state != "failed" for repository in self.repositories)
+        return self.collection_error is None and all(
+            repository.state != "failed" for repository in self.repositories
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as JSON data."""
@@ -77,46 +80,65 @@ def publish(
 ) -> Published:
     """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
 
-    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` looks for. A version is published once: if the
-    tag has other content, the repository is rejected until the package has another version. A repository that qabench
-    did not write is rejected, too. The visibility is set when a repository is created, and not changed later.
+    The tag is vVERSION, which ``evaluate.load(..., revision="VERSION")`` looks for. A version is
+    published once: if the tag has other content, the repository is rejected until the package has
+    another version. A repository that qabench did not write is rejected, too. The visibility is set
+    when a repository is created, and not changed later.
 
     Args:
         what: the kinds of repositories.
         org: an organization or a user.
         names: only these benchmarks and their metrics; () for all.
-        private: make new repositories and the collection private; an existing public repository is rejected.
+        private: make new repositories and the collection private; an existing public repository is
+            rejected.
         dry_run: build, check and compare with the Hub if it can be reached; send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
-        skip_missing: publish datasets without the configs whose data is not available here, unless the Hub has them.
+        skip_missing: publish datasets without the configs whose data is not available here, unless
+            the Hub has them.
         progress: called with the number of repositories processed, and of all repositories.
     """
     from huggingface_hub import HfApi
 
     chosen = [dataset_table(name).name for name in names] or benchmark_names()
     datasets = chosen if what != "metrics" else []
-    spaces = [name for name in metric_names() if metric_class(name).BENCHMARK in chosen] if what != "datasets" else []
+    spaces = (
+        [name for name in metric_names() if metric_class(name).BENCHMARK in chosen]
+        if what != "datasets"
+        else []
+    )
     check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
-            check_accepted([name for name in datasets if not dataset_table(name).restriction], accept_licenses)
+            check_accepted(
+                [name for name in datasets if not dataset_table(name).restriction], accept_licenses
+            )
             require_token(api)
             with hub_errors(api):
                 api.whoami()
         outcomes: list[Repository] = []
         with (
-            tempfile.TemporaryDirectory(prefix="qabench-publish-", ignore_cleanup_errors=True) as folder,
-            ThreadPoolExecutor(max_workers=AT_ONCE) as pool,  # Spaces are checked and sent while datasets are built
+            tempfile.TemporaryDirectory(
+                prefix="qabench-publish-", ignore_cleanup_errors=True
+            ) as folder,
+            # Spaces are checked and sent while datasets are built
+            ThreadPoolExecutor(max_workers=AT_ONCE) as pool,
         ):
             root = Path(folder)
             wheel = own_wheel(root) if spaces else None
             futures = [
-                pool.submit(lambda name: _outcome(api, stage_space(name, org, root, wheel), private, dry_run), name)
+                pool.submit(
+                    lambda name: _outcome(
+                        api, stage_space(name, org, root, wheel), private, dry_run
+                    ),
+                    name,
+                )
                 for name in spaces
             ]
             try:
-                staged_datasets = (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets)
+                staged_datasets = (
+                    stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets
+                )
                 sent = (_outcome(api, staged, private, dry_run) for staged in staged_datasets)
                 for outcome in chain(sent, (future.result() for future in futures)):
                     outcomes.append(outcome)
@@ -154,8 +176,8 @@ def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Re
 def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None:
     """Return the commit of the version's tag; None if the repository or the tag does not exist.
 
-    Raises QabenchError if the repository is not qabench's, is public despite ``private``, would lose configs, or if the
-    tag has other content.
+    Raises QabenchError if the repository is not qabench's, is public despite ``private``, would
+    lose configs, or if the tag has other content.
     """
     from huggingface_hub.errors import RepositoryNotFoundError
     from huggingface_hub.hf_api import RepoFile
@@ -177,9 +199,15 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
             "not changed. Use another --org, or rename that repository on the Hub"
         )
     if private and not info.private:
-        raise QabenchError("it is public, but --private was given; first make it private in its settings on the Hub")
+        raise QabenchError(
+            "it is public, but --private was given; first make it private in its settings on the Hub"
+        )
     if commit:
-        if differing := [path for path in staged.files if not _same_content(staged.folder / path, tagged.get(path))]:
+        if differing := [
+            path
+            for path in staged.files
+            if not _same_content(staged.folder / path, tagged.get(path))
+        ]:
             raise QabenchError(
                 f"{staged.tag} is published with other content: {some(differing)}. A published version never "
                 "changes: increase the version of the package, unless the files differ only because of other versions "
@@ -187,7 +215,9 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
             )
         return commit
     local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
-    if lost := sorted(set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))):
+    if lost := sorted(
+        set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))
+    ):
         raise QabenchError(
             f"the Hub has configs whose data is missing here: {some(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
         )
@@ -197,8 +227,8 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
 def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     """Commit the files, delete those that qabench published earlier, set the version's tag, and return the commit.
 
-    The client sends no file that the Hub already has, and makes no commit without changes. Others' files are kept. The
-    commit is rejected if someone else commits at the same time.
+    The client sends no file that the Hub already has, and makes no commit without changes. Others'
+    files are kept. The commit is rejected if someone else commits at the same time.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -233,8 +263,11 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
 
 def _remote_manifest(api: HfApi, staged: Repository) -> dict[str, Any] | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
-    with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:  # not into the user's cache
-        path = api.hf_hub_download(staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder)
+    # not into the user's cache
+    with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:
+        path = api.hf_hub_download(
+            staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder
+        )
         try:
             manifest = json_of(Path(path).read_bytes())
         except ValueError:
@@ -250,7 +283,11 @@ def _same_content(path: Path, file: RepoFile | None) -> bool:
     if file is None:
         return False
     data = path.read_bytes()
-    return hashlib.sha256(data).hexdigest() == file.lfs.sha256 if file.lfs else git_hash(data) == file.blob_id
+    return (
+        hashlib.sha256(data).hexdigest() == file.lfs.sha256
+        if file.lfs
+        else git_hash(data) == file.blob_id
+    )
 
 
 def _tagged_commit(api: HfApi, staged: Repository) -> str | None:
@@ -270,10 +307,17 @@ def _check_card(api: HfApi, staged: Repository) -> None:
 
 def _collect(api: HfApi, org: str, outcomes: Sequence[Repository], private: bool) -> str | None:
     """Add the published repositories to the organization's collection, and return its name; None if it has none."""
-    items = [(outcome.kind, outcome.repo_id) for outcome in outcomes if outcome.state in ("published", "unchanged")]
+    items = [
+        (outcome.kind, outcome.repo_id)
+        for outcome in outcomes
+        if outcome.state in ("published", "unchanged")
+    ]
     if not items:
         return None
-    slug = next((listed.slug for listed in api.list_collections(owner=org) if listed.title == COLLECTION), None)
+    slug = next(
+        (listed.slug for listed in api.list_collections(owner=org) if listed.title == COLLECTION),
+        None,
+    )
     if slug:
         collection = api.get_collection(slug)  # the list contains only some of its items
     else:

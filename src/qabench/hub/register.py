@@ -1,8 +1,9 @@
 """Make the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
 
-Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or metric is written
-where ``datasets`` or ``evaluate`` would have cached it; a marker file shows that qabench wrote the folder. The caches
-return the folder that was changed last, so the current folder is touched, and older ones of qabench are removed.
+Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or
+metric is written where ``datasets`` or ``evaluate`` would have cached it; a marker file shows that
+qabench wrote the folder. The caches return the folder that was changed last, so the current folder
+is touched, and older ones of qabench are removed.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ class Registration:
     """The registration of one dataset config or metric, by its Hub name.
 
     Attributes:
-        state: "registered": the stock function returns the current version; "no data": the source files are not
-            available, for the reason ``detail``.
+        state: "registered": the stock function returns the current version; "no data": the source
+            files are not available, for the reason ``detail``.
     """
 
     kind: Literal["dataset", "metric"]
@@ -47,7 +48,10 @@ class Registration:
 
 
 def register_dataset(name: str, config: str) -> Registration:
-    """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet. See ``Registration``."""
+    """Prepare a config where the stock ``load_dataset`` finds it, if it is not there yet.
+
+    See ``Registration``.
+    """
     hub_name, prepared = f"{NAMESPACE}/{name}", _builder(name, config)
     folder = Path(prepared.cache_dir)
     with FileLock(f"{folder.parents[2]}{LOCK}"):
@@ -67,7 +71,8 @@ def _touch_default(name: str) -> None:
     for config in dict.fromkeys([table.default, *table.configs]):
         folder = Path(_builder(name, config).cache_dir)
         if (folder / MARKER).is_file():
-            now = time.time_ns()  # the system's own clock for files may not have advanced since the last one
+            # the system's own clock for files may not have advanced since the last one
+            now = time.time_ns()
             os.utime(folder, ns=(now, now))
             return
 
@@ -83,7 +88,8 @@ def register_metric(name: str) -> Registration:
     with FileLock(f"{root}{LOCK}"):
         write_text(root / "__init__.py", "")
         write_text(folder / "__init__.py", "")
-        write_text(folder / f"{name}.py", source)  # always rewritten, because the newest file is loaded
+        # always rewritten, because the newest file is loaded
+        write_text(folder / f"{name}.py", source)
         _replace_others(folder, root, "*", name=f"{NAMESPACE}/{name}")
     return Registration("metric", f"{NAMESPACE}/{name}", None, "registered", str(folder))
 

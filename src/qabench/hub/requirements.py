@@ -16,7 +16,8 @@ from qabench.errors import QabenchError
 from qabench.io.environment import code_version
 
 PIP_SECONDS = 900
-REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}  # a published version never changes: neither do dates in its wheel
+# a published version never changes: neither do dates in its wheel
+REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def own_wheel(folder: Path) -> Path | None:
@@ -33,21 +34,28 @@ def own_wheel(folder: Path) -> Path | None:
         source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
     elif "dir_info" in origin:  # built from a copy, because setuptools writes into the folder
         ignored = shutil.ignore_patterns(".*", "build", "*.egg-info")
-        copy = shutil.copytree(source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True)
+        copy = shutil.copytree(
+            source.removeprefix("file://"), folder / "source", ignore=ignored, symlinks=True
+        )
         if commit := code_version().partition("+")[2]:
             (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
         source = str(copy)
     done = _pip("wheel", "--no-deps", "--wheel-dir", str(folder), source)
     if done.returncode:
         reason = done.stderr.strip()[-500:]
-        raise QabenchError(f"qabench was installed from {origin['url']}, and no wheel of it could be built: {reason}")
+        raise QabenchError(
+            f"qabench was installed from {origin['url']}, and no wheel of it could be built: {reason}"
+        )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
 @cache
 def check_resolvable(requirements: str) -> None:
-    """Let pip resolve requirements for this Python without installing them. Raises QabenchError if it cannot."""
+    """Let pip resolve requirements for this Python without installing them.
+
+    Raises QabenchError if it cannot.
+    """
     with tempfile.TemporaryDirectory(prefix="qabench-requirements-") as folder:
         path = Path(folder, "requirements.txt")
         path.write_text(requirements, encoding="utf-8")
@@ -59,5 +67,10 @@ def check_resolvable(requirements: str) -> None:
 def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=PIP_SECONDS, env=os.environ | REPRODUCIBLE
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PIP_SECONDS,
+        env=os.environ | REPRODUCIBLE,
     )

@@ -1,8 +1,9 @@
 """Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
 
-The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of huggingface_hub. An entry
-has one number, so each score is a separate task; see ``qabench.hub.leaderboards``. The entry's notes contain n, the
-interval, the deviations from the official score, and the signature.
+The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of
+huggingface_hub. An entry has one number, so each score is a separate task; see
+``qabench.hub.leaderboards``. The entry's notes contain n, the interval, the deviations from the
+official score, and the signature.
 """
 
 from __future__ import annotations
@@ -29,9 +30,21 @@ Report = Mapping[str, Any]
 """An evaluation as JSON data."""
 
 FOLDER = ".eval_results"
-FROM_A_FILE = "predictions"  # the setting of a file of predictions, for which the real setting is unknown
+# the setting of a file of predictions, for which the real setting is unknown
+FROM_A_FILE = "predictions"
 
-NEEDED = ("benchmark", "config", "setting", "created", "scores", "intervals", "n", "deviations", "counts", "signatures")
+NEEDED = (
+    "benchmark",
+    "config",
+    "setting",
+    "created",
+    "scores",
+    "intervals",
+    "n",
+    "deviations",
+    "counts",
+    "signatures",
+)
 UNREMARKABLE = (ANSWERED, "records")  # counts without a remark
 ALLOWED = (
     "; allowed: a log of `qabench run`, a folder of logs, or the output of `qabench score` or `qabench run` with "
@@ -48,7 +61,8 @@ class About:
     """What a publisher adds to a report.
 
     Attributes:
-        setting: how the model answered, such as "closed-book"; required if the report is about a file of predictions.
+        setting: how the model answered, such as "closed-book"; required if the report is about a
+            file of predictions.
         dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
         source_url: a link to the evaluation: its log, job or record. None leaves the source out.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
@@ -77,8 +91,12 @@ def read_reports(path: Path) -> list[Report]:
         raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
     reports = document if isinstance(document, list) else [document]
     for report in reports:
-        if missing := [name for name in NEEDED if not isinstance(report, dict) or name not in report]:
-            raise InputError(f"{path} is not a report of scores (it has no {', '.join(missing)}){ALLOWED}")
+        if missing := [
+            name for name in NEEDED if not isinstance(report, dict) or name not in report
+        ]:
+            raise InputError(
+                f"{path} is not a report of scores (it has no {', '.join(missing)}){ALLOWED}"
+            )
     return reports
 
 
@@ -86,7 +104,9 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
     """Return the names of the metrics to publish: those requested, else all that the benchmark's authors report."""
     scores = list(report["scores"])
     if not scores:
-        raise QabenchError(f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}")
+        raise QabenchError(
+            f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}"
+        )
     if unknown := [name for name in names if name not in scores]:
         raise unknown_name(f"{report.get('path')} has no metric", unknown[0], scores)
     metric = benchmark(report["benchmark"]).metric
@@ -96,7 +116,8 @@ def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
 def deviations_of(report: Report, name: str) -> list[str]:
     """Return what distinguishes a score from the official one, in sentences; [] if it is official.
 
-    The sentences of the report, and those of the current declarations, because an older report may lack some.
+    The sentences of the report, and those of the current declarations, because an older report may
+    lack some.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
@@ -127,7 +148,9 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
     values = {name: report["scores"][name] for name in names}
     for name, value in values.items():
         if not isinstance(value, int | float) or not isfinite(value):
-            raise InputError(f"the score {name} of {path} is {value!r}; an entry needs a finite number")
+            raise InputError(
+                f"the score {name} of {path} is {value!r}; an entry needs a finite number"
+            )
     return [
         EvalResultEntry(
             dataset_id=dataset,
@@ -158,10 +181,14 @@ def setting_of(report: Report, about: About) -> str:
 
 def path_of(report: Report, about: About) -> str:
     """Return the file in a model's repository with the entries of a report's benchmark, config and setting."""
-    return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
+    return (
+        f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
+    )
 
 
-def to_yaml(new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "the file of results") -> str:
+def to_yaml(
+    new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "the file of results"
+) -> str:
     """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones."""
     import yaml
     from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
@@ -176,7 +203,11 @@ def to_yaml(new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "th
     added = {_key(row): row for row in eval_result_entries_to_yaml(list(new))}
     rows = [added.pop(_key(row), row) for row in rows]
     # Notes are not wrapped, so that signatures can be searched.
-    return str(yaml.safe_dump([*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")))
+    return str(
+        yaml.safe_dump(
+            [*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")
+        )
+    )
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
@@ -205,7 +236,9 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
             create_pr=True,
         )
         if not commit.pr_url:
-            raise HubError(f"{api.endpoint} accepted the results, but opened no pull request: check HF_ENDPOINT")
+            raise HubError(
+                f"{api.endpoint} accepted the results, but opened no pull request: check HF_ENDPOINT"
+            )
     return str(commit.pr_url)
 
 
@@ -216,7 +249,11 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
     """Return the notes of an entry: deviations, the number of items, those left out, the interval, the signature."""
     metric, left_out = benchmark(report["benchmark"]).metric(name), report.get("left_out", {})
-    counts = [f"{count} {kind}" for kind, count in report["counts"].items() if count and kind not in UNREMARKABLE]
+    counts = [
+        f"{count} {kind}"
+        for kind, count in report["counts"].items()
+        if count and kind not in UNREMARKABLE
+    ]
     interval, line = report["intervals"].get(name), report["signatures"].get(metric.family)
     parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
     parts += [f"{name}, {setting}", f"n {report['n'][name]} {metric.unit}"]

@@ -1,9 +1,9 @@
 """The page of a metric on a Space: reads predictions and references, scores them, shows the result.
 
-The page makes no requests to other servers. Input is scored in memory; uploaded files are deleted within two hours.
-Everything that comes from outside is escaped. Visitors set only harmless options: booleans, numbers, and strings with
-documented choices; servers, keys, models and files are the host's. (The widget of ``evaluate`` does not run on current
-versions of gradio.)
+The page makes no requests to other servers. Input is scored in memory; uploaded files are deleted
+within two hours. Everything that comes from outside is escaped. Visitors set only harmless options:
+booleans, numbers, and strings with documented choices; servers, keys, models and files are the
+host's. (The widget of ``evaluate`` does not run on current versions of gradio.)
 """
 
 from __future__ import annotations
@@ -50,12 +50,15 @@ If both sides have ids, predictions and references are matched by id, otherwise 
 def page(metric: str) -> Any:
     """Return a gradio page with inputs for predictions and references (initially ``example.json``) and the card.
 
-    Its API has one endpoint, ``score``, whose parameters have the names of the inputs and default to None.
+    Its API has one endpoint, ``score``, whose parameters have the names of the inputs and default
+    to None.
     """
     try:
         import gradio
     except ImportError:
-        raise MissingExtra("the page of a metric needs gradio: pip install 'qabench[space]'") from None
+        raise MissingExtra(
+            "the page of a metric needs gradio: pip install 'qabench[space]'"
+        ) from None
     import yaml
 
     folder = Path(metrics.__file__).parent / metric
@@ -66,30 +69,36 @@ def page(metric: str) -> Any:
     with gradio.Blocks(
         title=about["title"], analytics_enabled=False, delete_cache=(UPLOAD_SECONDS, UPLOAD_SECONDS)
     ) as blocks:
-        gradio.Markdown(f"# {about['title']}\n\n{about['description']}\n\n{example.get('note', '')}")
+        gradio.Markdown(
+            f"# {about['title']}\n\n{about['description']}\n\n{example.get('note', '')}"
+        )
         with gradio.Tab("Score"), gradio.Row():
             with gradio.Column():
                 inputs = _inputs(gradio, parameters, example)
                 button = gradio.Button("Score", variant="primary")
             with gradio.Column():
                 report = gradio.Markdown("Press Score to compute the scores.", latex_delimiters=[])
-                result = gradio.Code(label="Exact result", language="json", interactive=False, max_lines=24)
+                result = gradio.Code(
+                    label="Exact result", language="json", interactive=False, max_lines=24
+                )
         with gradio.Tab("Metric card"):
             gradio.Markdown(card)
 
         def respond(*values: Any) -> tuple[str, str | None]:
             return answer(metric, dict(zip(inputs, values, strict=True)))
 
-        # gradio reads the names of the API's parameters, and whether they are optional, from the signature.
+        # gradio reads the names of the API's parameters, and whether they are optional, from the
+        # signature.
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         named = [inspect.Parameter(name, kind, default=None) for name in inputs]
         respond.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
         button.click(respond, list(inputs.values()), [report, result], api_name="score")
     # gradio's semibold font lacks most letters, and its hints have too little contrast.
-    theme = gradio.themes.Default(font=["ui-sans-serif", "sans-serif"], font_mono=["ui-monospace", "monospace"]).set(
-        block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300"
-    )
-    # app.py launches without arguments. The server rejects uploads above four times the limit of the page.
+    theme = gradio.themes.Default(
+        font=["ui-sans-serif", "sans-serif"], font_mono=["ui-monospace", "monospace"]
+    ).set(block_info_text_color="*neutral_600", block_info_text_color_dark="*neutral_300")
+    # app.py launches without arguments. The server rejects uploads above four times the limit of
+    # the page.
     blocks.launch = functools.partial(blocks.launch, theme=theme, max_file_size=4 * MAX_BYTES)
     return blocks
 
@@ -99,8 +108,8 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
 
     Args:
         metric: the name of the metric.
-        values: by name: texts, paths of files ("references_file", used instead of the text), and options. Missing
-            options, and those that are None, have the metric's defaults.
+        values: by name: texts, paths of files ("references_file", used instead of the text), and
+            options. Missing options, and those that are None, have the metric's defaults.
     """
     try:
         # In memory, so that users' input is not stored on the disk.
@@ -130,12 +139,16 @@ def _inputs(gradio: Any, parameters: Parameters, example: Mapping[str, Any]) -> 
         lines = [f"  {json.dumps(value, ensure_ascii=False)}" for value in example[name]]
         text = "[\n" + ",\n".join(lines) + "\n]"
         about = parameters.about[name]
-        inputs[name] = gradio.Textbox(text, label=name.capitalize(), info=about, lines=6, max_lines=20)
+        inputs[name] = gradio.Textbox(
+            text, label=name.capitalize(), info=about, lines=6, max_lines=20
+        )
     with gradio.Accordion("Input format and file upload", open=False):
         gradio.Markdown(HOW)
         for name in SIDES:
             label = f"{name.capitalize()}: a file of up to {MAX_BYTES // 1024**2} MB, used instead of the text"
-            inputs[f"{name}_file"] = gradio.File(label=label, file_types=[".jsonl", ".json"], height=140)
+            inputs[f"{name}_file"] = gradio.File(
+                label=label, file_types=[".jsonl", ".json"], height=140
+            )
     with gradio.Accordion("Options", open=False):
         for option in parameters.options:
             texts = {"label": option.name, "info": option.about}
@@ -168,7 +181,9 @@ class Option:
         try:
             return value if self.choices else json_of(str(value))
         except ValueError:
-            raise InputError(f"{self.name} is {value!r}; it must be an integer, or a list such as [1, 10]") from None
+            raise InputError(
+                f"{self.name} is {value!r}; it must be an integer, or a list such as [1, 10]"
+            ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +192,8 @@ class Parameters:
 
     Attributes:
         about: the documentation of each parameter.
-        fields: the field of a dataset's row for "references" and each further column, such as {"domains": "domain"}.
+        fields: the field of a dataset's row for "references" and each further column, such as
+            {"domains": "domain"}.
         takes_ids: whether the metric has a parameter for ids.
         options: the options that a page offers.
         fixed: the options that a page sets.
@@ -195,8 +211,15 @@ def metric_parameters(metric: Any) -> Parameters:
     arguments = metric.inputs_description.partition("Args:\n")[2].partition("\nReturns:")[0]
     paragraphs = re.findall(r"^ {4}(\w+): (.*(?:\n {5}.*)*)", arguments, re.MULTILINE)
     about = {name: " ".join(text.split()) for name, text in paragraphs}
-    fields = {name: match[1] for name, text in about.items() if (match := re.search(r"`(\w+)` column", text))}
-    signature = {**inspect.signature(metric.score).parameters, **inspect.signature(metric._compute).parameters}
+    fields = {
+        name: match[1]
+        for name, text in about.items()
+        if (match := re.search(r"`(\w+)` column", text))
+    }
+    signature = {
+        **inspect.signature(metric.score).parameters,
+        **inspect.signature(metric._compute).parameters,
+    }
     own = [name for name in signature if name not in (*SIDES, "ids", *fields)]
     options = [_option(signature[name], about.get(name, "")) for name in own]
     return Parameters(
@@ -213,7 +236,11 @@ def _option(parameter: inspect.Parameter, about: str) -> Option | None:
     if isinstance(default, int):  # also bool
         return Option(name, default, about)
     choices = tuple(dict.fromkeys([default, *re.findall(r'"([\w.-]+)"', about)]))
-    return Option(name, default, about, choices) if isinstance(default, str) and len(choices) > 1 else None
+    return (
+        Option(name, default, about, choices)
+        if isinstance(default, str) and len(choices) > 1
+        else None
+    )
 
 
 # --- the input
@@ -234,17 +261,25 @@ class Items:
     def ids(self) -> list[str]:
         """Return the ids of the items; [] if not all have one."""
         rows = [value for value in self.values if isinstance(value, dict)]
-        fields = [next((name for name in ID_FIELDS if isinstance(row.get(name), str | int)), None) for row in rows]
+        fields = [
+            next((name for name in ID_FIELDS if isinstance(row.get(name), str | int)), None)
+            for row in rows
+        ]
         ids = [str(row[field]) for row, field in zip(rows, fields, strict=True) if field]
         return ids if len(ids) == len(self.items) else []
 
     def column(self, *names: str) -> list[Any] | None:
         """Return the first of these fields that the items have; None if they are values instead of rows.
 
-        A field other than the first can also be a part of a value, so it counts only if all items have it, or ids.
+        A field other than the first can also be a part of a value, so it counts only if all items
+        have it, or ids.
         """
         for name in names:
-            without = [place for place, value in self.items.items() if not isinstance(value, dict) or name not in value]
+            without = [
+                place
+                for place, value in self.items.items()
+                if not isinstance(value, dict) or name not in value
+            ]
             if not without:
                 return [value[name] for value in self.values]
             if len(without) < len(self.items) and (name == names[0] or self.ids):
@@ -269,14 +304,22 @@ def read_items(data: bytes, name: str) -> Items:
         )
     lines = {f"line {number}": _parsed(line) for number, line in numbered_lines(data)}
     if not lines:
-        raise InputError(f"{name}: empty; paste a JSON list, or JSONL with one item per line, or choose a file")
+        raise InputError(
+            f"{name}: empty; paste a JSON list, or JSONL with one item per line, or choose a file"
+        )
     # In JSONL, the first line is JSON by itself, and can also be a list.
-    whole = _parsed(data) if len(lines) == 1 or isinstance(next(iter(lines.values())), ValueError) else None
+    whole = (
+        _parsed(data)
+        if len(lines) == 1 or isinstance(next(iter(lines.values())), ValueError)
+        else None
+    )
     if isinstance(whole, list):
         return Items(name, {f"item {number}": value for number, value in enumerate(whole, 1)})
     if isinstance(whole, ValueError) and data.lstrip().startswith(b"["):
         raise InputError(f"{name}: {why_not_json(whole)}")
-    if problems := [f"{place}: {why_not_json(v)}" for place, v in lines.items() if isinstance(v, ValueError)]:
+    if problems := [
+        f"{place}: {why_not_json(v)}" for place, v in lines.items() if isinstance(v, ValueError)
+    ]:
         raise InputError(
             f"{name}: {some(problems)}. Use a JSON list, or JSONL with one item per line; strings need double "
             'quotes: "Paris"'
@@ -300,11 +343,13 @@ def align(
     Args:
         predictions: the predictions; rows may contain their references and further columns.
         references: the references; None if the predictions contain them.
-        fields: the field of a row for "references" and each further column, such as {"domains": "domain"}.
+        fields: the field of a row for "references" and each further column, such as {"domains":
+            "domain"}.
 
     Returns:
-        The metric's columns, the questions' ids in order (or []), and notes for the user. Unanswered questions have
-        None as the prediction; of several predictions with the same id, the last counts.
+        The metric's columns, the questions' ids in order (or []), and notes for the user.
+        Unanswered questions have None as the prediction; of several predictions with the same id,
+        the last counts.
     """
     answers = predictions.column(*PREDICTION_FIELDS) or predictions.values
     names = ["reference", *filter(None, [fields.get("references")])]
@@ -315,7 +360,9 @@ def align(
         correct = predictions.column(*names if predictions.column("prediction") else names[:1])
         ids = predictions.ids
         if correct is None:
-            raise InputError("references: empty; paste them, choose a file, or add a reference to each prediction")
+            raise InputError(
+                "references: empty; paste them, choose a file, or add a reference to each prediction"
+            )
     else:
         correct = references.column(*names) or references.values
         ids = references.ids or predictions.ids
@@ -325,7 +372,10 @@ def align(
             order, notes = [row.line - 1 if row else None for row in joined.rows], joined.problems()
         elif ids:
             notes = ["One side has no ids: predictions and references are matched by position."]
-    columns = {"predictions": [None if i is None else answers[i] for i in order], "references": correct}
+    columns = {
+        "predictions": [None if i is None else answers[i] for i in order],
+        "references": correct,
+    }
     for name, field in fields.items():
         if name != "references" and references and (column := references.column(field)):
             columns[name] = column
@@ -337,7 +387,9 @@ def align(
 # --- the result
 
 
-def result_markdown(result: Mapping[str, Any], ids: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+def result_markdown(
+    result: Mapping[str, Any], ids: Sequence[str] = (), notes: Sequence[str] = ()
+) -> str:
     """Return the Markdown of a metric's result; without ids, the questions are numbered from 1."""
     absent = [f"{name}: {reason}" for name, reason in result.get("absent", {}).items()]
     remarks = {
@@ -345,8 +397,14 @@ def result_markdown(result: Mapping[str, Any], ids: Sequence[str] = (), notes: S
         "Not scored": absent,
         "About the input": notes,
     }
-    parts = [f"**{title}.** {markdown_text('; '.join(lines))}" for title, lines in remarks.items() if lines]
-    scores = flattened({name: value for name, value in result.items() if name not in NOT_SCORES}, ": ")
+    parts = [
+        f"**{title}.** {markdown_text('; '.join(lines))}"
+        for title, lines in remarks.items()
+        if lines
+    ]
+    scores = flattened(
+        {name: value for name, value in result.items() if name not in NOT_SCORES}, ": "
+    )
     rows = [[name, _text(value)] for name, value in scores]
     parts.append(Table("Scores", ["score", "value"], rows).formatted("markdown"))
     if per_question := next((result[name] for name in PER_QUESTION if result.get(name)), None):
@@ -359,22 +417,47 @@ def _text(value: Any) -> str:
     """Return a value as text: fractions with four decimals."""
     if isinstance(value, float):
         return f"{value:.4f}"
-    text = ", ".join(map(_text, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+    text = (
+        ", ".join(map(_text, value))
+        if isinstance(value, list | tuple)
+        else ""
+        if value is None
+        else str(value)
+    )
     return text if len(text) <= MAX_CHARACTERS else text[:MAX_CHARACTERS] + "\u2026"
 
 
-def _records(names: Sequence[str], per_question: Sequence[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(
+    names: Sequence[str], per_question: Sequence[Any]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield one record per question, or one per part (claim, answer) of a question."""
     for name, question in zip(names, per_question, strict=True):
         if isinstance(question, list):
-            yield from ((f"{name}, {part}", dict(flattened(record, ": "))) for part, record in enumerate(question, 1))
+            yield from (
+                (f"{name}, {part}", dict(flattened(record, ": ")))
+                for part, record in enumerate(question, 1)
+            )
         else:
-            yield name, dict(flattened(question if isinstance(question, dict) else {"score": question}, ": "))
+            yield (
+                name,
+                dict(
+                    flattened(question if isinstance(question, dict) else {"score": question}, ": ")
+                ),
+            )
 
 
 def _questions(records: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     """Return a table with one row per record and a column for each value that any record has."""
-    columns = list(dict.fromkeys(column for _, record in records for column in record if column != "question_id"))
-    rows = [[name, *(_text(record.get(column)) for column in columns)] for name, record in records[:MAX_ROWS]]
+    columns = list(
+        dict.fromkeys(
+            column for _, record in records for column in record if column != "question_id"
+        )
+    )
+    rows = [
+        [name, *(_text(record.get(column)) for column in columns)]
+        for name, record in records[:MAX_ROWS]
+    ]
     omitted = f"the first {MAX_ROWS} of {len(records)}; all are in the exact result"
-    return Table("By question", ["question", *columns], rows, [omitted] if len(records) > MAX_ROWS else [])
+    return Table(
+        "By question", ["question", *columns], rows, [omitted] if len(records) > MAX_ROWS else []
+    )

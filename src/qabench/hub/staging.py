@@ -41,8 +41,8 @@ class Repository:
     """A repository to publish, and the result.
 
     Attributes:
-        state: "staged": it passed the checks; "published"; "unchanged": the version is already there; "to publish" in a
-            dry run; "skipped" or "failed", for ``reason``.
+        state: "staged": it passed the checks; "published"; "unchanged": the version is already
+            there; "to publish" in a dry run; "skipped" or "failed", for ``reason``.
         commit: the commit with the tag of the version; None in a dry run, or if skipped or failed.
         files: size and SHA-256 of its files by path.
         reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
@@ -63,8 +63,8 @@ class Repository:
 def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False) -> Repository:
     """Build a benchmark's repository below ``root`` and check it.
 
-    A benchmark with a restriction is skipped, including its sample: an incomplete dataset with this name on the Hub
-    would be found before the complete one that ``qabench register`` prepares.
+    A benchmark with a restriction is skipped, including its sample: an incomplete dataset with this
+    name on the Hub would be found before the complete one that ``qabench register`` prepares.
     """
     folder = root / "datasets" / org / name
     staged = Repository("dataset", f"{org}/{name}", folder)
@@ -100,13 +100,16 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
 def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = None) -> None:
     """Write the files of a metric's Space, except the output of its example; see ``sign_space``.
 
-    The files are those of the metric's folder, with these changes. ``requirements.txt`` has ``qabench==VERSION`` and
-    its extras, so that the Space's scores do not change. An unreleased version is added as a ``wheel`` instead. The
-    card has the versions of Python and gradio. Without them, the Hub takes Python 3.10 and any gradio. The Hub names
-    in the card have the owner ``namespace``. The page is ``app.py``.
+    The files are those of the metric's folder, with these changes. ``requirements.txt`` has
+    ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
+    version is added as a ``wheel`` instead. The card has the versions of Python and gradio. Without
+    them, the Hub takes Python 3.10 and any gradio. The Hub names in the card have the owner
+    ``namespace``. The page is ``app.py``.
     """
     copy_files(metric_folder(name), folder)
-    write_text(folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n')
+    write_text(
+        folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n'
+    )
     card, requirements = folder / "README.md", folder / "requirements.txt"
     versions = f"sdk: gradio\nsdk_version: {GRADIO}\npython_version: '{PYTHON}'\n"
     text = in_namespace(_card(folder), namespace)
@@ -133,7 +136,12 @@ With qabench {version()}, the example above has this signature. The same options
 """
     write_text(folder / "README.md", _card(folder).rstrip("\n") + "\n" + section)
     made_with = {"qabench": version()}
-    manifest = {"format": SPACE_FORMAT, "metric": name, "made_with": made_with, "signature": signature}
+    manifest = {
+        "format": SPACE_FORMAT,
+        "metric": name,
+        "made_with": made_with,
+        "signature": signature,
+    }
     write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
 
 
@@ -141,7 +149,9 @@ def check_requirements(folder: Path, wheel: Path | None = None) -> None:
     """Raise QabenchError if pip cannot install the requirements of a staged Space and gradio for its Python."""
     requirements = (folder / "requirements.txt").read_text(encoding="utf-8")
     if wheel:  # which is not on the Hub yet
-        requirements = re.sub(r" @ \S+/" + re.escape(wheel.name), f" @ {wheel.as_uri()}", requirements)
+        requirements = re.sub(
+            r" @ \S+/" + re.escape(wheel.name), f" @ {wheel.as_uri()}", requirements
+        )
     check_resolvable(f"{requirements.rstrip()}\ngradio=={GRADIO}\n")
 
 
@@ -154,8 +164,9 @@ def _url(namespace: str, name: str) -> str:
 def check_dataset(name: str, folder: Path) -> None:
     """Raise QabenchError if a built dataset repository must not be published.
 
-    Its rows, read with the stock ``datasets``, must equal those parsed from the source files in type and value. The
-    card must be valid for the Hub's libraries, and its Python code must run; see ``run_card``.
+    Its rows, read with the stock ``datasets``, must equal those parsed from the source files in
+    type and value. The card must be valid for the Hub's libraries, and its Python code must run;
+    see ``run_card``.
     """
     from datasets.info import DatasetInfosDict
 
@@ -168,14 +179,17 @@ def check_dataset(name: str, folder: Path) -> None:
 def check_space(name: str, folder: Path) -> str:
     """Return the signature that the example in a metric's card prints.
 
-    Raises QabenchError if the card is not valid, or if its code does not run or print what the card says.
+    Raises QabenchError if the card is not valid, or if its code does not run or print what the card
+    says.
     """
     _check_metadata(folder, dict)
     printed = run_card(_card(folder), folder.parents[1])
     for line in reversed(printed):
         if line.startswith(f"{name}|"):
             return line
-    raise QabenchError('the card\'s code does not print a signature: add print(result["signature"]) at its end')
+    raise QabenchError(
+        'the card\'s code does not print a signature: add print(result["signature"]) at its end'
+    )
 
 
 def _check_metadata(folder: Path, read: Callable[[Any], object]) -> None:
@@ -191,35 +205,52 @@ def run_card(card: str, folder: Path) -> list[str]:
     """Run a card's code in a new process without network access, and return the lines that it prints.
 
     The process runs in ``folder``. If this contains the built repositories as OWNER/NAME, the stock
-    ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the Hub's: the code runs
-    unchanged on the files to publish. The two libraries use new cache folders; models come from the user's cache.
+    ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the
+    Hub's: the code runs unchanged on the files to publish. The two libraries use new cache folders;
+    models come from the user's cache.
 
     Raises:
-        QabenchError: the card has no code, the code fails, or it does not print a line that the card states (in a
-            comment after a ``print``), in this order.
+        QabenchError: the card has no code, the code fails, or it does not print a line that the
+            card states (in a comment after a ``print``), in this order.
     """
     code = "\n".join(_CODE_BLOCK.findall(card))
     if not code:
         raise QabenchError("the card has no Python code")
     with tempfile.TemporaryDirectory(prefix="qabench-card-", ignore_cleanup_errors=True) as caches:
-        variables = ("HF_HUB_OFFLINE", "QABENCH_OFFLINE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "PYTHONUTF8")
+        variables = (
+            "HF_HUB_OFFLINE",
+            "QABENCH_OFFLINE",
+            "HF_DATASETS_DISABLE_PROGRESS_BARS",
+            "PYTHONUTF8",
+        )
         environment = os.environ | dict.fromkeys(variables, "1")
-        environment |= {name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")}
+        environment |= {
+            name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")
+        }
         # -P: the working folder has a folder with this package's name.
         command = [sys.executable, "-P", "-W", "ignore", "-c", code]
         try:
             process = subprocess.run(
-                command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=CARD_SECONDS
+                command,
+                cwd=folder,
+                env=environment,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=CARD_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise QabenchError(f"the card's code did not finish within {CARD_SECONDS} seconds") from None
+            raise QabenchError(
+                f"the card's code did not finish within {CARD_SECONDS} seconds"
+            ) from None
     if process.returncode:
         last = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise QabenchError(f"the card's code fails: {last[0]}")
     printed = process.stdout.splitlines()
     lines = iter(printed)
     if missing := next((line for line in _STATED_OUTPUT.findall(code) if line not in lines), None):
-        raise QabenchError(f"the card states that its code prints {missing!r}, but it prints {printed}")
+        raise QabenchError(
+            f"the card states that its code prints {missing!r}, but it prints {printed}"
+        )
     return printed
 
 
@@ -233,13 +264,18 @@ def _check_rows(name: str, folder: Path, config: str) -> None:
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
-        except Exception as error:  # load_dataset raises many types for repositories that it cannot read
+        except (
+            Exception
+        ) as error:  # load_dataset raises many types for repositories that it cannot read
             raise QabenchError(f"{config}: load_dataset cannot read it: {error}") from error
         for split, rows in built.items():
-            # Streamed: parsed from the source files again, not read from the Arrow files of the build.
+            # Streamed: parsed from the source files again, not read from the Arrow files of the
+            # build.
             source = load_dataset(name, config, split=split, streaming=True)
             if rows.features != source.features:
-                raise QabenchError(f"{config}, {split}: the features are not those of the benchmark")
+                raise QabenchError(
+                    f"{config}, {split}: the features are not those of the benchmark"
+                )
             if difference := _first_difference(source, rows):
                 raise QabenchError(f"{config}, {split}: {difference}")
 

@@ -33,9 +33,11 @@ def addresses_of(host: str, port: int, *, private: bool = False) -> list[str]:
     return addresses[:MAX_ADDRESSES_TRIED]
 
 
-NAT64 = ipaddress.ip_network("64:ff9b::/96")  # IPv4 addresses as IPv6 networks write them (RFC 6052)
+# IPv4 addresses as IPv6 networks write them (RFC 6052)
+NAT64 = ipaddress.ip_network("64:ff9b::/96")
 UNICAST = ipaddress.ip_network("2000::/3")  # all addresses of IPv6 that are assigned for public use
-# Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of Python.
+# Protocol assignments and 6to4 relays are not public, but ``is_global`` says so in some versions of
+# Python.
 NOT_PUBLIC = [ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24")]
 
 
@@ -44,7 +46,9 @@ def is_public(text: str) -> bool:
     address = _address(text)
     if not address.is_global or address.is_multicast:
         return False
-    return address in UNICAST or (address.version == 4 and not any(address in network for network in NOT_PUBLIC))
+    return address in UNICAST or (
+        address.version == 4 and not any(address in network for network in NOT_PUBLIC)
+    )
 
 
 def is_link_local(text: str) -> bool:

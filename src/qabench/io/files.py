@@ -24,7 +24,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     A device or a pipe, such as /dev/stdout, is written to instead.
 
     Raises:
-        QabenchError: the file cannot be written (no space, no permission); an existing file is not changed.
+        QabenchError: the file cannot be written (no space, no permission); an existing file is not
+            changed.
     """
     try:
         if _is_special(path):
@@ -60,7 +61,10 @@ def write_json(path: Path, document: Any) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a file can be written, before the work that produces its content. Raises QabenchError."""
+    """Check that a file can be written, before the work that produces its content.
+
+    Raises QabenchError.
+    """
     if path.is_dir():
         raise QabenchError(f"cannot write {path}: it is a folder")
     if _is_special(path):
@@ -95,7 +99,8 @@ def _umask() -> int:
 def cache_dir() -> Path:
     """Return the cache folder: QABENCH_CACHE, or ``qabench`` in the user's cache folder.
 
-    The path is absolute. The folder is not created. All its content can be downloaded or computed again.
+    The path is absolute. The folder is not created. All its content can be downloaded or computed
+    again.
     """
     if named := os.environ.get("QABENCH_CACHE"):
         return Path(named).expanduser().absolute()

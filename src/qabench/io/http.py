@@ -41,7 +41,10 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with its complete body. ``url`` has no query string; header names are lower case."""
+    """A response with its complete body.
+
+    ``url`` has no query string; header names are lower case.
+    """
 
     url: str
     status: int
@@ -58,8 +61,9 @@ class Response:
 class HttpClient:
     """A retrying HTTP client, safe for several threads.
 
-    Transient failures (no connection, a timeout, an incomplete response, status 408, 425, 429 or 5xx) are retried with
-    exponential backoff. If the server says how long to wait (Retry-After), no thread sends a request before.
+    Transient failures (no connection, a timeout, an incomplete response, status 408, 425, 429 or
+    5xx) are retried with exponential backoff. If the server says how long to wait (Retry-After), no
+    thread sends a request before.
 
     Args:
         retry: see ``Retry``.
@@ -68,8 +72,8 @@ class HttpClient:
         in_flight: requests at the same time.
         headers: sent with every request.
         redirects: which redirects are followed; "same host" allows an upgrade to https, too.
-        addresses: "any"; "public" refuses addresses from which a page could reach into a private network; "private"
-            refuses link-local ones only, where clouds serve credentials.
+        addresses: "any"; "public" refuses addresses from which a page could reach into a private
+            network; "private" refuses link-local ones only, where clouds serve credentials.
     """
 
     def __init__(
@@ -84,9 +88,16 @@ class HttpClient:
         addresses: Literal["any", "public", "private"] = "any",
     ) -> None:
         self.retry = retry or Retry()
-        self.seconds, self.silent_seconds, self.max_bytes = seconds, min(SILENT_SECONDS, seconds), max_bytes
+        self.seconds, self.silent_seconds, self.max_bytes = (
+            seconds,
+            min(SILENT_SECONDS, seconds),
+            max_bytes,
+        )
         self.in_flight = in_flight
-        self.headers = {"User-Agent": USER_AGENT.format(version=package_version("qabench")), "Accept-Encoding": "gzip"}
+        self.headers = {
+            "User-Agent": USER_AGENT.format(version=package_version("qabench")),
+            "Accept-Encoding": "gzip",
+        }
         self.headers |= headers or {}
         self.redirects, self.addresses = redirects, addresses
         self._slots = threading.BoundedSemaphore(in_flight)
@@ -106,7 +117,8 @@ class HttpClient:
     ) -> T:
         """Return ``read(response)`` of a response with status 200, after retries. HttpError if there is none.
 
-        ``read`` can raise a transient ``HttpError`` to reject a response. A document (``json``) is posted.
+        ``read`` can raise a transient ``HttpError`` to reject a response. A document (``json``) is
+        posted.
         """
 
         def attempt() -> T:
@@ -120,8 +132,13 @@ class HttpClient:
             error.url = url.partition("?")[0]
             raise
 
-    def once(self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None) -> Response:
-        """Return the response to one request; its body is read if the status is 200. Raises HttpError without one."""
+    def once(
+        self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None
+    ) -> Response:
+        """Return the response to one request; its body is read if the status is 200.
+
+        Raises HttpError without one.
+        """
         with self.stream(url, params, json=json) as response:
             body = b"".join(response.iter_raw()) if response.status_code == 200 else b""
             headers = {name.lower(): value for name, value in response.headers.items()}
@@ -138,7 +155,10 @@ class HttpClient:
         json: Any = None,
         headers: Mapping[str, str] | None = None,
     ) -> Iterator[httpx2.Response]:
-        """Send one request, and yield its response, whose body must be read inside the block. HttpError without one."""
+        """Send one request, and yield its response, whose body must be read inside the block.
+
+        HttpError without one.
+        """
         import httpx2
 
         from qabench.io.transport import MAX_REDIRECTS, BodyTooLarge
@@ -147,7 +167,9 @@ class HttpClient:
         method = "GET" if json is None else "POST"
         try:
             session = self._opened()
-            request = session.build_request(method, url, params=params or None, json=json, headers=headers)
+            request = session.build_request(
+                method, url, params=params or None, json=json, headers=headers
+            )
         except (ValueError, httpx2.InvalidURL) as error:
             raise HttpError("invalid URL", f"{url}: {error}") from error
         known = request.url.host in self._reached
@@ -166,7 +188,9 @@ class HttpClient:
         except httpx2.RequestError as error:
             detail = f"{type(error).__name__}: {error or 'no details'}"
             unreachable = isinstance(error, httpx2.ConnectError) and not known
-            raise HttpError("connection failed", detail, transient=True, unreachable=unreachable) from error
+            raise HttpError(
+                "connection failed", detail, transient=True, unreachable=unreachable
+            ) from error
 
     def _opened(self) -> httpx2.Client:
         import httpx2
@@ -182,20 +206,26 @@ class HttpClient:
                     redirects=self.redirects,
                     addresses=self.addresses,
                 )
-                self._session = httpx2.Client(headers=self.headers, **client_options(limits, Transport))
+                self._session = httpx2.Client(
+                    headers=self.headers, **client_options(limits, Transport)
+                )
                 weakref.finalize(self, self._session.close)
             return self._session
 
-    def retrying(self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False) -> T:
+    def retrying(
+        self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False
+    ) -> T:
         """Call a function until it raises no transient ``HttpError``, and return its result.
 
-        If the last attempt ``progressed``, so that it got further than those before, failures are counted anew.
+        If the last attempt ``progressed``, so that it got further than those before, failures are
+        counted anew.
         """
         failures = 0
         while True:
             self._sleep(max(0.0, self._not_before - time.monotonic()))
             with self._slots:
-                if self._not_before > time.monotonic():  # another thread received a Retry-After meanwhile
+                # another thread received a Retry-After meanwhile
+                if self._not_before > time.monotonic():
                     continue
                 try:
                     return attempt()
@@ -211,7 +241,10 @@ class HttpClient:
             self._session.close()
 
     def _pause(self, error: HttpError, failures: int) -> float:
-        """Return the seconds before the next attempt, or raise the error. A wait of the server is for all threads."""
+        """Return the seconds before the next attempt, or raise the error.
+
+        A wait of the server is for all threads.
+        """
         if not error.transient or error.unreachable:
             raise error
         if error.wait is not None and error.wait > self.retry.longest_wait:
@@ -233,7 +266,10 @@ class HttpClient:
 
 
 def _unpacked(data: bytes, encoding: str, most: int) -> bytes:
-    """Return a body without its gzip encoding. httpx2 would read one member, and accept an incomplete one."""
+    """Return a body without its gzip encoding.
+
+    httpx2 would read one member, and accept an incomplete one.
+    """
     if encoding.strip().lower() in ("", "identity"):
         return data
     if encoding.strip().lower() not in ("gzip", "x-gzip"):
@@ -242,7 +278,9 @@ def _unpacked(data: bytes, encoding: str, most: int) -> bytes:
         with gzip.open(io.BytesIO(data)) as file:
             body = file.read(most + 1)
     except (EOFError, OSError, zlib.error) as error:
-        raise HttpError("connection failed", f"the response is not valid gzip: {error}", transient=True) from error
+        raise HttpError(
+            "connection failed", f"the response is not valid gzip: {error}", transient=True
+        ) from error
     if len(body) > most:
         raise HttpError("too large", f"more than {most:,} bytes")
     return body

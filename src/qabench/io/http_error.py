@@ -19,7 +19,8 @@ class HttpError(QabenchError):
     """A request without a usable response.
 
     Attributes:
-        reason: short failure label, used for counting: "timeout", "status 404", "too large", "blocked address", ...
+        reason: short failure label, used for counting: "timeout", "status 404", "too large",
+            "blocked address", ...
         detail: more about this failure.
         transient: whether the same request may succeed later.
         wait: seconds that the server asks clients to wait; None if it does not.

@@ -29,7 +29,8 @@ class TooLarge(ValueError):
 def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
     """Return the value of a JSON document of at most ``longest`` characters, or raise a ValueError.
 
-    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``; an integer has at most 4,300 digits.
+    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``; an integer has at most 4,300
+    digits.
     """
     _check_length(data, longest)
     text = data.decode("utf-8") if isinstance(data, bytes) else data
@@ -53,7 +54,10 @@ def why_not_json(error: ValueError) -> str:
 
 
 def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their numbers from 1, as in JSONL. Only \\n ends a line."""
+    """Yield the lines that are not blank, with their numbers from 1, as in JSONL.
+
+    Only \\n ends a line.
+    """
     for number, line in enumerate(io.BytesIO(data) if isinstance(data, bytes) else data, 1):
         if line.strip():
             yield number, line.removesuffix(b"\n")
@@ -81,7 +85,8 @@ def _yaml_loader() -> Any:
     class Loader(yaml.SafeLoader):
         def flatten_mapping(self, node: Any) -> None:
             if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-                # A few lines of merged lists expand to billions of keys before the document can be checked.
+                # A few lines of merged lists expand to billions of keys before the document can be
+                # checked.
                 message = "merge keys (<<) are not allowed: write the keys out"
                 raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
             super().flatten_mapping(node)
@@ -90,7 +95,9 @@ def _yaml_loader() -> Any:
 
 
 # A key of more than MAX_DEPTH parts, which takes the parser quadratic time.
-_LONG_KEY = re.compile(rf"""(?<![\w.\-"'])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}""")
+_LONG_KEY = re.compile(
+    rf"""(?<![\w.\-"'])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}"""
+)
 
 
 def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:

@@ -22,20 +22,25 @@ DATABASE_ERRORS = (sqlite3.Error, OSError, ValueError, TypeError, OverflowError,
 def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
     """Open a database file (None: in memory) with a schema that is run each time. Text columns are returned as bytes.
 
-    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for too long.
+    Raises sqlite3.Error or OSError: the file cannot be used, or other processes lock it for too
+    long.
     """
     timeout = SECONDS_TO_WAIT_FOR_OTHERS
     if path:
         path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path or ":memory:", timeout=timeout, isolation_level=None, check_same_thread=False)
-    connection.text_factory = bytes  # decoding a damaged text would raise before its checksum is compared
+    connection = sqlite3.connect(
+        path or ":memory:", timeout=timeout, isolation_level=None, check_same_thread=False
+    )
+    # decoding a damaged text would raise before its checksum is compared
+    connection.text_factory = bytes
     give_up = time.monotonic() + timeout
     while True:
         try:
             connection.executescript(schema)
             return connection
         except sqlite3.OperationalError as error:
-            # SQLite's own timeout does not apply to the switch to a write-ahead log, which fails at once.
+            # SQLite's own timeout does not apply to the switch to a write-ahead log, which fails at
+            # once.
             if "locked" not in str(error) or time.monotonic() > give_up:
                 connection.close()
                 raise
@@ -46,15 +51,19 @@ def open_database(path: Path | None, schema: str) -> sqlite3.Connection:
 
 
 def entry_checksum(key: bytes, value: bytes) -> bytes:
-    """Return the checksum of a cache entry. It includes the key, so that a value under a wrong key is detected too."""
+    """Return the checksum of a cache entry.
+
+    It includes the key, so that a value under a wrong key is detected too.
+    """
     return hashlib.blake2b(key + value, digest_size=CHECKSUM_BYTES).digest()
 
 
 class EntryFile:
     """A SQLite cache that several processes and threads share, with a checksum over key and value of each entry.
 
-    A damaged entry counts as missing, and the first one causes a warning. If the file cannot be used (damaged,
-    read-only, full, locked), there is a warning, and from then on entries are kept in memory.
+    A damaged entry counts as missing, and the first one causes a warning. If the file cannot be
+    used (damaged, read-only, full, locked), there is a warning, and from then on entries are kept
+    in memory.
 
     Attributes:
         damaged: the number of damaged entries that were read.
@@ -62,11 +71,21 @@ class EntryFile:
     """
 
     def __init__(
-        self, path: Path, schema: str, name: str, if_damaged: str, if_unusable: str, hold: bool = True
+        self,
+        path: Path,
+        schema: str,
+        name: str,
+        if_damaged: str,
+        if_unusable: str,
+        hold: bool = True,
     ) -> None:
         self.path, self._schema = path, schema
         self._hold = hold  # whether the file stays open, for many small actions
-        self._name, self._if_damaged, self._if_unusable = f"the {name} {path}", if_damaged, if_unusable
+        self._name, self._if_damaged, self._if_unusable = (
+            f"the {name} {path}",
+            if_damaged,
+            if_unusable,
+        )
         self.damaged, self.usable = 0, True
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -81,7 +100,9 @@ class EntryFile:
                     raise
                 self.close()
                 self.usable = False
-                warnings.warn(f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3)
+                warnings.warn(
+                    f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3
+                )
                 return action(self._opened())
             finally:
                 if not self._hold:
@@ -89,7 +110,8 @@ class EntryFile:
 
     def close(self) -> None:
         """Close the file; the next use opens it again."""
-        if self._connection is not None and self.usable:  # in memory, closing would lose the entries
+        # in memory, closing would lose the entries
+        if self._connection is not None and self.usable:
             self._connection.close()
             self._connection = None
 
@@ -98,8 +120,15 @@ class EntryFile:
             self._connection.close()
 
     def is_whole(self, key: object, value: object, checksum: object) -> bool:
-        """Return whether an entry matches its checksum. The columns of a damaged row can have any type."""
-        if isinstance(key, bytes) and isinstance(value, bytes) and checksum == entry_checksum(key, value):
+        """Return whether an entry matches its checksum.
+
+        The columns of a damaged row can have any type.
+        """
+        if (
+            isinstance(key, bytes)
+            and isinstance(value, bytes)
+            and checksum == entry_checksum(key, value)
+        ):
             return True
         self.damaged += 1
         if self.damaged == 1:

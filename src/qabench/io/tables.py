@@ -24,16 +24,22 @@ FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's nam
 TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
 GAP = 2  # spaces between columns
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
-_NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")  # also an interval, such as "-0.2 to 0.1"
+# also an interval, such as "-0.2 to 0.1"
+_NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
 # C0 except line feed and tab, DEL, C1, separators of lines, and the marks that reorder text.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]")
-_PATH = re.compile(r"(?<![\w:/.])(?:[A-Za-z]:[/\\]|/|~[/\\])(?:[^\s'\",:;/\\]+[/\\]+)*([^\s'\",:;/\\]+)[/\\]*")
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2028\u2029\u2066-\u2069\ud800-\udfff]"
+)
+_PATH = re.compile(
+    r"(?<![\w:/.])(?:[A-Za-z]:[/\\]|/|~[/\\])(?:[^\s'\",:;/\\]+[/\\]+)*([^\s'\",:;/\\]+)[/\\]*"
+)
 _SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD)$")
 _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(?:[\s'\"<>)]|$))")
 _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
 # A header that a server echoes, also as JSON or as Python's repr.
 _LOGIN = re.compile(
-    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""", re.IGNORECASE
+    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""",
+    re.IGNORECASE,
 )
 _URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST_SECRET = 8
@@ -76,7 +82,8 @@ def bounds_text(low: float | None, high: float | None, form: str = ".4f") -> str
 def redacted(text: str) -> str:
     """Return the text without secrets, and without users, passwords and queries of URLs.
 
-    Secrets are the values of variables with keys, what ``keep_secret`` got, and logins in echoed headers.
+    Secrets are the values of variables with keys, what ``keep_secret`` got, and logins in echoed
+    headers.
     """
     if len(text) < _SHORTEST_SECRET:
         return text
@@ -129,7 +136,11 @@ def without_folders(text: str) -> str:
 
 def one_line(value: object) -> str:
     """Return a value as one line of text, with control characters as escapes; "" for None."""
-    return "" if value is None else visible(" ".join(re.split(r"[\t\n\v\f\r\x85\u2028\u2029]+", str(value))))
+    return (
+        ""
+        if value is None
+        else visible(" ".join(re.split(r"[\t\n\v\f\r\x85\u2028\u2029]+", str(value))))
+    )
 
 
 def _shown(value: object) -> str:
@@ -137,11 +148,15 @@ def _shown(value: object) -> str:
 
 
 def csv_text(value: Any) -> Any:
-    """Return a cell of a CSV file. Text that a spreadsheet would run as a formula gets an apostrophe."""
+    """Return a cell of a CSV file.
+
+    Text that a spreadsheet would run as a formula gets an apostrophe.
+    """
     if not isinstance(value, str):
         return value
     text = visible(value)
-    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII ones.
+    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII
+    # ones.
     plain = unicodedata.normalize("NFKC", text)
     first = next((char for char in plain if char.isprintable() and char != " "), "")
     formula = first in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
@@ -158,7 +173,9 @@ def html_text(value: object) -> str:
     return escape(one_line(value))
 
 
-def flattened(value: Mapping[str, Any], between: str = ".", before: str = "") -> Iterator[tuple[str, Any]]:
+def flattened(
+    value: Mapping[str, Any], between: str = ".", before: str = ""
+) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of each value that is not a dict; in a nested dict, the name is such as "acc.loose"."""
     for name, part in value.items():
         if isinstance(part, dict):
@@ -200,10 +217,13 @@ class Table:
             rows = [[csv_text(cell) for cell in row] for row in [self.columns, *self.rows]]
             csv.writer(text, lineterminator="\n").writerows(rows)
             return text.getvalue()
-        escaped = markdown_text if format == "markdown" else one_line  # tabulate escapes LaTeX in cells
+        # tabulate escapes LaTeX in cells
+        escaped = markdown_text if format == "markdown" else one_line
         body = self._tabulated(FORMATS[format], escaped)
         before, after = ("**", "**\n") if format == "markdown" else ("% ", "")
-        notes = "".join(f"\n{'' if format == 'markdown' else '% '}{escaped(note)}\n" for note in self.notes)
+        notes = "".join(
+            f"\n{'' if format == 'markdown' else '% '}{escaped(note)}\n" for note in self.notes
+        )
         return f"{before}{escaped(self.title)}{after}\n{body}\n{notes}"
 
     def text(self) -> str:
@@ -216,24 +236,34 @@ class Table:
         """Return the table as HTML, for notebooks; everything in it is escaped."""
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
         table = self._tabulated("html", align=self._alignment()) if self.rows else ""
-        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
+        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (
+            f"<ul>{notes}</ul>" if notes else ""
+        )
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield the table for rich: columns of text are wrapped, and those that do not fit are named below it."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        rows = [[f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows]
+        rows = [
+            [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row]
+            for row in self.rows
+        ]
         names = list(map(_shown, self.columns))
         widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
         numeric = [side == "right" for side in self._alignment()]
-        least = [width if number else min(TEXT_WIDTH, width) for width, number in zip(widths, numeric, strict=True)]
+        least = [
+            width if number else min(TEXT_WIDTH, width)
+            for width, number in zip(widths, numeric, strict=True)
+        ]
         shown = len(names)
         while shown > 2 and sum(least[:shown]) + GAP * (shown - 1) > options.max_width:
             shown -= 1
         grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
         for name, number, width in list(zip(names, numeric, least, strict=True))[:shown]:
-            grid.add_column(Text(name), justify="right" if number else "left", no_wrap=number, min_width=width)
+            grid.add_column(
+                Text(name), justify="right" if number else "left", no_wrap=number, min_width=width
+            )
         for row in rows:
             grid.add_row(*map(Text, row[:shown]))
         yield Text(_shown(self.title), style="bold")
@@ -245,16 +275,25 @@ class Table:
             yield Text(text, style="dim")
 
     def _tabulated(
-        self, format: str, shown: Callable[[object], str] = one_line, align: Sequence[str] | None = None
+        self,
+        format: str,
+        shown: Callable[[object], str] = one_line,
+        align: Sequence[str] | None = None,
     ) -> str:
         """Return the rows in a format of tabulate, which escapes them in HTML."""
         from tabulate import tabulate
 
-        rows, columns = [[shown(cell) for cell in row] for row in self.rows], list(map(shown, self.columns))
+        rows, columns = (
+            [[shown(cell) for cell in row] for row in self.rows],
+            list(map(shown, self.columns)),
+        )
         return str(tabulate(rows, columns, tablefmt=format, disable_numparse=True, colalign=align))
 
     def _alignment(self) -> list[str]:
-        return ["left", *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns)))]
+        return [
+            "left",
+            *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns))),
+        ]
 
     def _is_numeric(self, column: int) -> bool:
         cells = [str(row[column]) for row in self.rows if row[column] is not None]
@@ -289,7 +328,8 @@ def count_table(
 class Displayed:
     """An object that shows itself as tables.
 
-    ``repr`` and ``print`` give text, a notebook shows HTML, and rich prints its own tables. A class defines ``tables``.
+    ``repr`` and ``print`` give text, a notebook shows HTML, and rich prints its own tables. A class
+    defines ``tables``.
     """
 
     __slots__ = ()

@@ -1,7 +1,8 @@
 """Transports of httpx2 with the limits of everything that qabench reads from servers.
 
-A timeout of httpx2 is for one read: a server that sends single bytes never exceeds it. Here an exchange has a deadline
-as a whole. huggingface_hub and the openai package get clients with these transports, too.
+A timeout of httpx2 is for one read: a server that sends single bytes never exceeds it. Here an
+exchange has a deadline as a whole. huggingface_hub and the openai package get clients with these
+transports, too.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from qabench.io.tables import printable
 CONNECT_SECONDS = 10.0
 MAX_REDIRECTS = 5
 PIECE = 1 << 16  # bytes that are sent before the deadline is checked again
-ENDLESS = "qabench endless"  # an extension of requests whose answer goes on for hours, such as the output of a job
+# an extension of requests whose answer goes on for hours, such as the output of a job
+ENDLESS = "qabench endless"
 _EXCHANGE = "qabench exchange"
 
 
@@ -54,7 +56,10 @@ class Limits:
 
 
 class BodyTooLarge(Exception):
-    """A body has more bytes than allowed. Clients would repeat a request that ends with an error of httpx2."""
+    """A body has more bytes than allowed.
+
+    Clients would repeat a request that ends with an error of httpx2.
+    """
 
 
 def client_options(limits: Limits, transport: type[Transport | AsyncTransport]) -> dict[str, Any]:
@@ -62,7 +67,9 @@ def client_options(limits: Limits, transport: type[Transport | AsyncTransport]) 
     proxies = get_environment_proxies().items()
     return {
         "transport": transport(limits),
-        "mounts": {pattern: transport(limits, proxy) if proxy else None for pattern, proxy in proxies},
+        "mounts": {
+            pattern: transport(limits, proxy) if proxy else None for pattern, proxy in proxies
+        },
         "follow_redirects": limits.redirects != "none",
         "max_redirects": MAX_REDIRECTS,
         "timeout": None,
@@ -90,7 +97,10 @@ class Transport(httpx2.HTTPTransport):
 
 
 class AsyncTransport(httpx2.AsyncHTTPTransport):
-    """Sends the requests of an asynchronous client. ``asyncio.timeout`` around a call is its deadline."""
+    """Sends the requests of an asynchronous client.
+
+    ``asyncio.timeout`` around a call is its deadline.
+    """
 
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
         super().__init__(verify=_ssl_context(), proxy=proxy, limits=httpx2.Limits())
@@ -129,28 +139,37 @@ class _Deadline:
 
 
 def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
-    """Return the deadline of a request and its redirects, which share their extensions. Raises HttpError."""
+    """Return the deadline of a request and its redirects, which share their extensions.
+
+    Raises HttpError.
+    """
     first: httpx2.URL
     deadline: _Deadline
     first, deadline = request.extensions.setdefault(_EXCHANGE, (request.url, _Deadline(limits)))
     url = request.url
     port = url.port or {"http": 80, "https": 443}.get(url.scheme)
     upgraded = (first.scheme, url.scheme, first.port, url.port) == ("http", "https", None, None)
-    same = first.host == url.host and (upgraded or (first.scheme, first.port) == (url.scheme, url.port))
+    same = first.host == url.host and (
+        upgraded or (first.scheme, first.port) == (url.scheme, url.port)
+    )
     if limits.redirects == "same host" and not same:
         raise HttpError("redirect to another host", f"{url}, which is not allowed")
     if not url.host or port is None or (url.userinfo and limits.addresses != "any"):
         raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
     if limits.addresses != "any":
-        # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a checked address.
-        addresses_of(url.raw_host.decode("ascii").strip("[]"), port, private=limits.addresses == "private")
+        # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a
+        # checked address.
+        addresses_of(
+            url.raw_host.decode("ascii").strip("[]"), port, private=limits.addresses == "private"
+        )
     return deadline
 
 
 def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
     """Return a response of httpx2 or httpx that raises BodyTooLarge when more bytes of its body are read.
 
-    Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises is read as UTF-8.
+    Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises
+    is read as UTF-8.
     """
     response.headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
@@ -162,12 +181,17 @@ def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
         ("aiter_raw", _acounted),
         ("aiter_bytes", _acounted),
     ):
-        setattr(response, name, functools.partial(counted, getattr(response, name), max_bytes, error))
+        setattr(
+            response, name, functools.partial(counted, getattr(response, name), max_bytes, error)
+        )
     return response
 
 
 def _counted(
-    read: Callable[..., Iterator[bytes]], left: int, error: BodyTooLarge, chunk_size: int | None = None
+    read: Callable[..., Iterator[bytes]],
+    left: int,
+    error: BodyTooLarge,
+    chunk_size: int | None = None,
 ) -> Iterator[bytes]:
     for chunk in read(chunk_size):
         left -= len(chunk)
@@ -177,7 +201,10 @@ def _counted(
 
 
 async def _acounted(
-    read: Callable[..., AsyncGenerator[bytes, None]], left: int, error: BodyTooLarge, chunk_size: int | None = None
+    read: Callable[..., AsyncGenerator[bytes, None]],
+    left: int,
+    error: BodyTooLarge,
+    chunk_size: int | None = None,
 ) -> AsyncIterator[bytes]:
     async with aclosing(read(chunk_size)) as chunks:
         async for chunk in chunks:
@@ -210,7 +237,10 @@ class _Backend:
 
 
 class _Stream:
-    """A connection whose every step ends at the deadline of the request. ``timeout`` is a ``_Deadline``."""
+    """A connection whose every step ends at the deadline of the request.
+
+    ``timeout`` is a ``_Deadline``.
+    """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -231,7 +261,9 @@ class _Stream:
             self._stream.write(piece, timeout.left())
             timeout.end += len(piece) / timeout.limits.sent_per_second
 
-    def start_tls(self, ssl_context: Any, server_hostname: str | None = None, timeout: Any = None) -> _Stream:
+    def start_tls(
+        self, ssl_context: Any, server_hostname: str | None = None, timeout: Any = None
+    ) -> _Stream:
         return _Stream(self._stream.start_tls(ssl_context, server_hostname, timeout.left()))
 
 

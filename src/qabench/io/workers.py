@@ -20,7 +20,10 @@ PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
 def processors() -> int:
-    """Return the number of processors that this process may use. macOS and Windows do not restrict processes."""
+    """Return the number of processors that this process may use.
+
+    macOS and Windows do not restrict processes.
+    """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -31,27 +34,32 @@ def most_workers() -> int:
     return processors() if _can_fork() else 1
 
 
-def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:
+def iterate_parallel(
+    function: Callable[[In], Out], items: Sequence[In], workers: int
+) -> Iterator[Out]:
     """Yield ``function(item)`` for each item as soon as it is there, in order, computed in forked processes.
 
-    The processes inherit the function, so it need not be picklable. With one worker, or if forking is not safe, all is
-    computed in this process. Raises BrokenProcessPool if a process was killed.
+    The processes inherit the function, so it need not be picklable. With one worker, or if forking
+    is not safe, all is computed in this process. Raises BrokenProcessPool if a process was killed.
     """
     if min(workers, len(items)) <= 1 or not _can_fork():
         yield from map(function, items)
         return
     with warnings.catch_warnings():
-        # Python warns about forking a process with threads; the children do not use locks of other threads.
+        # Python warns about forking a process with threads; the children do not use locks of other
+        # threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
+        with ProcessPoolExecutor(
+            workers, context, initializer=_adopt, initargs=(function,)
+        ) as executor:
             yield from executor.map(_run, items)
 
 
 def _can_fork() -> bool:
-    # Without fork, a child imports the user's main module again, which fails for scripts without a __main__ guard.
-    # A worker of another pool is not allowed to have children.
+    # Without fork, a child imports the user's main module again, which fails for scripts without a
+    # __main__ guard. A worker of another pool is not allowed to have children.
     return sys.platform == "linux" and not multiprocessing.current_process().daemon
 
 
@@ -65,7 +73,10 @@ def _adopt(function: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is killed. The executor's workers would wait for tasks forever."""
+    """End this process when its parent is killed.
+
+    The executor's workers would wait for tasks forever.
+    """
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)
@@ -135,8 +146,9 @@ def using(workers: Workers) -> Iterator[None]:
 def map_loaded(load: Load[In, Out], inputs: Iterable[In], gpu: bool = False) -> Iterator[Out]:
     """Return the results of a function for each input, in order.
 
-    ``load`` returns the function, once in this process or in each process of the cluster in use. Each input should be
-    work for a second or more, because it is sent to a process separately. With ``gpu``, the workers' GPUs are used.
+    ``load`` returns the function, once in this process or in each process of the cluster in use.
+    Each input should be work for a second or more, because it is sent to a process separately. With
+    ``gpu``, the workers' GPUs are used.
     """
     if _in_use is None:
         return map(load(), inputs)

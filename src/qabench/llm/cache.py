@@ -57,16 +57,31 @@ class ReplyCache(EntryFile):
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
         query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key = ?"
         rows = (row for key in keys for row in connection.execute(query, (key,)))
-        return {row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self.is_whole(*row)}
+        return {
+            row[0]: Reply(**json.loads(row[1].decode("ascii")))
+            for row in rows
+            if self.is_whole(*row)
+        }
 
-    def _store(self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
+    def _store(
+        self, connection: sqlite3.Connection, key: bytes, request: ChatRequest, reply: Reply
+    ) -> Reply:
         text = json.dumps(asdict(reply))  # ASCII: a reply can contain a lone surrogate
         with connection:  # commits, or rolls back after an error
             connection.execute("BEGIN IMMEDIATE")
             first = self._find(connection, [key]).get(key)
             if first is None:  # replaces a damaged entry
-                entry = (key, text, entry_checksum(key, text.encode()), request.model, request.namespace, time.time())
-                connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry)
+                entry = (
+                    key,
+                    text,
+                    entry_checksum(key, text.encode()),
+                    request.model,
+                    request.namespace,
+                    time.time(),
+                )
+                connection.execute(
+                    f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry
+                )
         return first or reply
 
     def _opened(self) -> sqlite3.Connection:
@@ -105,8 +120,13 @@ def stored_replies() -> list[StoredReplies]:
     for model, files in _run_replies():
         states = [file.stat() for file in files]
         times = [state.st_mtime for state in states]
-        rows.append((model, len(files), sum(state.st_size for state in states), min(times), max(times)))
-    return [StoredReplies(model, n, size, _date(oldest), _date(newest)) for model, n, size, oldest, newest in rows]
+        rows.append(
+            (model, len(files), sum(state.st_size for state in states), min(times), max(times))
+        )
+    return [
+        StoredReplies(model, n, size, _date(oldest), _date(newest))
+        for model, n, size, oldest, newest in rows
+    ]
 
 
 def clear(model: str | None = None) -> int:
@@ -118,7 +138,9 @@ def clear(model: str | None = None) -> int:
     try:
         if path.is_file():
             with closing(sqlite3.connect(path)) as connection:
-                count = connection.execute(f"DELETE FROM {TABLE} WHERE {_OF_MODEL}", (model,)).rowcount
+                count = connection.execute(
+                    f"DELETE FROM {TABLE} WHERE {_OF_MODEL}", (model,)
+                ).rowcount
                 connection.commit()
                 connection.execute("VACUUM")  # else the file keeps its size
         for name, files in _run_replies():

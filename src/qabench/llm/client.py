@@ -11,7 +11,15 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import asdict, dataclass
@@ -23,7 +31,14 @@ from qabench.io.http_error import MOST_SHOWN, HttpError, retry_after
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
-from qabench.llm.exchange import ChatRequest, Outcome, UnreadableReply, max_reply_bytes, read_reply, too_large
+from qabench.llm.exchange import (
+    ChatRequest,
+    Outcome,
+    UnreadableReply,
+    max_reply_bytes,
+    read_reply,
+    too_large,
+)
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -31,15 +46,21 @@ SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
 MAX_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
-OWN_REASON = "x-qabench-reason"  # marks responses of ``_guarded``, whose message is the whole reason
+# marks responses of ``_guarded``, whose message is the whole reason
+OWN_REASON = "x-qabench-reason"
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-NO_LOOP = "no running event loop"  # the context of every error in Inspect, which starts a loop when there is none
+# the context of every error in Inspect, which starts a loop when there is none
+NO_LOOP = "no running event loop"
 TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
-_UNKNOWN_HOST = ("Name or service not known", "nodename nor servname", "Temporary failure in name resolution")
+_UNKNOWN_HOST = (
+    "Name or service not known",
+    "nodename nor servname",
+    "Temporary failure in name resolution",
+)
 BYTES_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4
 EXPECTED_REPLY_TOKENS = 300
@@ -58,7 +79,9 @@ class Prices:
 
     def __post_init__(self) -> None:
         if not (self.input >= 0 and self.output >= 0):
-            raise InputError(f"the prices per million tokens are {self.input} and {self.output}; allowed: 0 or more")
+            raise InputError(
+                f"the prices per million tokens are {self.input} and {self.output}; allowed: 0 or more"
+            )
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the cost of a number of tokens."""
@@ -117,7 +140,9 @@ class Caller:
 
     def __post_init__(self) -> None:
         if self.concurrency < 1 or not self.timeout > 0:
-            raise InputError(f"concurrency is {self.concurrency} and timeout {self.timeout}; both must be above 0")
+            raise InputError(
+                f"concurrency is {self.concurrency} and timeout {self.timeout}; both must be above 0"
+            )
         for name, value in (("retries", self.retries), ("max_calls", self.max_calls)):
             if value is not None and value < 0:
                 raise InputError(f"{name} is {value}; it must be at least 0")
@@ -127,14 +152,19 @@ class Caller:
         return ChatClient(self, cache or ReplyCache())
 
 
-def caller_for(model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any) -> Caller:
+def caller_for(
+    model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any
+) -> Caller:
     """Return the caller of a model at an endpoint (see ``resolve_endpoint``), with other fields; None is the default.
 
-    Raises InputError: no model is given, a limit is unknown or out of range, or the base URL is invalid.
+    Raises InputError: no model is given, a limit is unknown or out of range, or the base URL is
+    invalid.
     """
     names = list(Caller.__dataclass_fields__)[2:]
     if unknown := set(limits) - set(names):
-        raise InputError(f"unknown limits {', '.join(sorted(unknown))}; allowed: {', '.join(names)}")
+        raise InputError(
+            f"unknown limits {', '.join(sorted(unknown))}; allowed: {', '.join(names)}"
+        )
     if not model:
         raise InputError("no evaluator model was given: set model=...")
     options = {name: value for name, value in limits.items() if value is not None}
@@ -142,8 +172,15 @@ def caller_for(model: str, base_url: str | None = None, api_key: str | None = No
 
 
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a request's parameters: the defaults, updated with the user's, where None removes one. Or InputError."""
-    chosen = {name: value for name, value in {**defaults, **(parameters or {})}.items() if value is not None}
+    """Return a request's parameters: the defaults, updated with the user's, where None removes one.
+
+    Or InputError.
+    """
+    chosen = {
+        name: value
+        for name, value in {**defaults, **(parameters or {})}.items()
+        if value is not None
+    }
     if reserved := RESERVED & set(chosen):
         raise InputError(f"parameters must not contain {', '.join(sorted(reserved))}")
     try:
@@ -163,15 +200,22 @@ class Answered:
 
 
 def answered(outcome: Outcome) -> Answered:
-    """Return the text of an outcome, or the reason why it is missing. Refusals and empty replies count as missing."""
+    """Return the text of an outcome, or the reason why it is missing.
+
+    Refusals and empty replies count as missing.
+    """
     reply = outcome.reply
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")
     if reply.refusal or reply.finish_reason == "content_filter":
-        return Answered(reason=f"refused: {quoted(reply.refusal or reply.text or 'content filter', 120)}")
+        return Answered(
+            reason=f"refused: {quoted(reply.refusal or reply.text or 'content filter', 120)}"
+        )
     cut_off = reply.finish_reason == "length"
     if not reply.text.strip():
-        return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
+        return Answered(
+            reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off
+        )
     return Answered(reply.text, cut_off=cut_off)
 
 
@@ -190,7 +234,8 @@ class ChatClient:
     def __init__(self, caller: Caller, cache: ReplyCache) -> None:
         self.caller, self.endpoint, self.cache = caller, caller.endpoint, cache
         self.max_bytes = max_reply_bytes()
-        # Calls include retries. Tokens are those of successful calls, as counted by the server, or else estimated.
+        # Calls include retries. Tokens are those of successful calls, as counted by the server, or
+        # else estimated.
         self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
         self.fatal: str | None = None  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
@@ -208,9 +253,13 @@ class ChatClient:
         """Return the usage of all calls of this client, which had these outcomes."""
         prompts, replies = self.prompt_tokens, self.completion_tokens
         cached = sum(outcome.cached for outcome in outcomes)
-        return Usage(self.calls, self.retried, cached, prompts, replies, self._cost(prompts, replies))
+        return Usage(
+            self.calls, self.retried, cached, prompts, replies, self._cost(prompts, replies)
+        )
 
-    async def complete(self, requests: Sequence[ChatRequest], progress: Progress | None = None) -> list[Outcome]:
+    async def complete(
+        self, requests: Sequence[ChatRequest], progress: Progress | None = None
+    ) -> list[Outcome]:
         """Return one outcome per request, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight; replies received so far are in the cache.
@@ -227,18 +276,24 @@ class ChatClient:
 
         def missing() -> dict[bytes, ChatRequest]:
             rest = [key for key in by_key if key not in outcomes]
-            outcomes.update({key: Outcome(reply, cached=True) for key, reply in self.cache.find(rest).items()})
+            outcomes.update(
+                {key: Outcome(reply, cached=True) for key, reply in self.cache.find(rest).items()}
+            )
             return {key: by_key[key] for key in rest if key not in outcomes}
 
         try:
             rest = missing()
             report()
             if rest and self.endpoint.why_unusable:
-                outcomes |= dict.fromkeys(rest, Outcome(reason=f"not sent: {self.endpoint.why_unusable}"))
+                outcomes |= dict.fromkeys(
+                    rest, Outcome(reason=f"not sent: {self.endpoint.why_unusable}")
+                )
             elif rest:
                 async with AsyncExitStack() as turns:
                     for model in sorted({request.model for request in rest.values()}):
-                        judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
+                        judge = hashlib.sha256(
+                            f"{self.endpoint.base_url} {model}".encode()
+                        ).hexdigest()[:16]
                         lock = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
                         await turns.enter_async_context(_turn(lock, model))
                     await self._send(missing(), outcomes, report)
@@ -253,7 +308,10 @@ class ChatClient:
         return self.caller.prices.cost(prompts, replies) if self.caller.prices else None
 
     async def _send(
-        self, rest: dict[bytes, ChatRequest], outcomes: dict[bytes, Outcome], report: Callable[[], None]
+        self,
+        rest: dict[bytes, ChatRequest],
+        outcomes: dict[bytes, Outcome],
+        report: Callable[[], None],
     ) -> None:
         slots = asyncio.Semaphore(self.caller.concurrency)
         async with self._openai_client() as session, asyncio.TaskGroup() as group:
@@ -272,11 +330,17 @@ class ChatClient:
         try:
             response = await session.chat.completions.with_raw_response.create(**request.body())
             reply = read_reply(response.text, self.max_bytes)
-        except Exception as error:  # whatever a server's answer causes in the openai package or httpx2
+        except (
+            Exception
+        ) as error:  # whatever a server's answer causes in the openai package or httpx2
             return Outcome(reason=self._reason(error))
         reply = self.cache.store(key, request, reply)
-        self.prompt_tokens += prompt_tokens(request) if reply.prompt_tokens is None else reply.prompt_tokens
-        self.completion_tokens += reply_tokens(request) if reply.completion_tokens is None else reply.completion_tokens
+        self.prompt_tokens += (
+            prompt_tokens(request) if reply.prompt_tokens is None else reply.prompt_tokens
+        )
+        self.completion_tokens += (
+            reply_tokens(request) if reply.completion_tokens is None else reply.completion_tokens
+        )
         return Outcome(reply)
 
     def _reason(self, error: Exception) -> str:
@@ -299,7 +363,9 @@ class ChatClient:
         try:
             from openai import AsyncOpenAI
         except ImportError:
-            raise MissingExtra("calls to language models need openai: pip install 'qabench[judge]'") from None
+            raise MissingExtra(
+                "calls to language models need openai: pip install 'qabench[judge]'"
+            ) from None
         import httpx2
 
         from qabench.io.transport import AsyncTransport, Limits, client_options
@@ -318,9 +384,13 @@ class ChatClient:
 
         async def send(request: Any, **options: Any) -> Any:
             if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
-                return _response(request, f"not sent: the limit of {self.calls} calls (max_calls) was reached")
+                return _response(
+                    request, f"not sent: the limit of {self.calls} calls (max_calls) was reached"
+                )
             if self.fatal:
-                return _response(request, f"not sent: the endpoint refuses all calls ({self.fatal})")
+                return _response(
+                    request, f"not sent: the endpoint refuses all calls ({self.fatal})"
+                )
             self.calls += 1
             self.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
             try:
@@ -329,7 +399,9 @@ class ChatClient:
                 self.reached = True
                 if response.is_success:
                     read_reply(response.text, self.max_bytes)
-                elif (retry_after(response.headers.get("retry-after")) or 0) > MAX_WAIT or NO_CREDIT in response.text:
+                elif (
+                    retry_after(response.headers.get("retry-after")) or 0
+                ) > MAX_WAIT or NO_CREDIT in response.text:
                     response.headers["x-should-retry"] = "false"
             except TimeoutError as error:
                 raise httpx2.ReadTimeout(str(error), request=request) from error
@@ -341,7 +413,8 @@ class ChatClient:
                 return _response(request, str(error), retry=not error.too_large)
             except httpx2.ConnectError as error:
                 reason = reason_of(error)
-                if self.reached or not reason.permanent:  # a server that has answered before may come back
+                # a server that has answered before may come back
+                if self.reached or not reason.permanent:
                     raise
                 self.fatal = reason.text
                 return _response(request, reason.text)
@@ -354,7 +427,9 @@ def _response(request: Any, reason: str, retry: bool = False) -> Any:
     import httpx2
 
     headers = {OWN_REASON: "1", "x-should-retry": str(retry).lower()}
-    return httpx2.Response(502, headers=headers, json={"error": {"message": reason}}, request=request)
+    return httpx2.Response(
+        502, headers=headers, json={"error": {"message": reason}}, request=request
+    )
 
 
 _guard = threading.Lock()
@@ -362,7 +437,10 @@ _guard = threading.Lock()
 
 @asynccontextmanager
 async def _turn(path: Path, model: str) -> AsyncIterator[None]:
-    """Wait until no other process calls a model of an endpoint. All threads and tasks of a process share its turn."""
+    """Wait until no other process calls a model of an endpoint.
+
+    All threads and tasks of a process share its turn.
+    """
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users in this process
@@ -386,12 +464,16 @@ async def _turn(path: Path, model: str) -> AsyncIterator[None]:
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of ``work``, also in a notebook's event loop. Ctrl-C cancels it and waits for its cleanup."""
+    """Return the result of ``work``, also in a notebook's event loop.
+
+    Ctrl-C cancels it and waits for its cleanup.
+    """
     running = True
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        running = False  # run outside of this block, or this error would be the context of all others
+        # run outside of this block, or this error would be the context of all others
+        running = False
     if not running:
         return asyncio.run(work)
     # An event loop cannot run inside another one in the same thread.
@@ -405,7 +487,10 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
 
 
 def prompt_tokens(request: ChatRequest) -> int:
-    """Return the estimated number of tokens of a prompt. Real tokenizers need a download and differ by model."""
+    """Return the estimated number of tokens of a prompt.
+
+    Real tokenizers need a download and differ by model.
+    """
     sizes = [len(text.encode("utf-8", "replace")) for _, text in request.messages]
     return sum(-(-size // BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE for size in sizes)
 
@@ -456,7 +541,8 @@ def reason_of(error: BaseException) -> Reason:
 def too_long(output: Any) -> bool:
     """Tell whether an output of Inspect AI is a server's error about a prompt that is too long, not a reply.
 
-    Inspect returns the text of the error as a reply that stopped at the length. A real reply has used tokens.
+    Inspect returns the text of the error as a reply that stopped at the length. A real reply has
+    used tokens.
     """
     return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None
 
@@ -472,7 +558,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             current = attempt.exception()
             continue
         yield current
-        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+        current = current.__cause__ or (
+            None if current.__suppress_context__ else current.__context__
+        )
 
 
 def _of_body(error: BaseException) -> str:
@@ -484,7 +572,10 @@ def _of_body(error: BaseException) -> str:
         if isinstance(body, list):
             body = body[0] if body else None
         if isinstance(body, dict):
-            body = next((body[name] for name in ("message", "detail", "error", "msg") if body.get(name)), None)
+            body = next(
+                (body[name] for name in ("message", "detail", "error", "msg") if body.get(name)),
+                None,
+            )
     return _line(body) if isinstance(body, str) else ""
 
 
@@ -501,7 +592,8 @@ def _line(text: str) -> str:
 
 def _url(error: BaseException) -> str | None:
     try:
-        url = getattr(getattr(error, "request", None), "url", None)  # httpx raises if there is no request
+        # httpx raises if there is no request
+        url = getattr(getattr(error, "request", None), "url", None)
     except RuntimeError:
         return None
     return printable(str(url)) if url else None

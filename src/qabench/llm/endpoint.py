@@ -18,7 +18,8 @@ from qabench.io.tables import keep_secret
 OPENAI = "https://api.openai.com/v1"
 HUGGINGFACE = "https://router.huggingface.co/v1"
 _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
-ADDRESSED = ("openai-api/", "openai-api-completions/")  # Inspect's providers for any address: chat, plain completion
+# Inspect's providers for any address: chat, plain completion
+ADDRESSED = ("openai-api/", "openai-api-completions/")
 ACCOUNT = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY")
 NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
 
@@ -29,8 +30,8 @@ class Endpoint:
 
     Attributes:
         why_unusable: why no call can be made, if a required key is missing.
-        withheld: how to send the environment's key to this server, if it belongs to another host. Shown if the server
-            asks for a key.
+        withheld: how to send the environment's key to this server, if it belongs to another host.
+            Shown if the server asks for a key.
     """
 
     base_url: str
@@ -72,17 +73,17 @@ def without_account(model: str) -> Iterator[None]:
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
     """Return the endpoint that arguments and environment variables describe.
 
-    Each key is bound to a host: FANOUTQA_OPENAI_API_KEY to that of FANOUTQA_OPENAI_API_BASE (default: OpenAI), the
-    Hub's token to Hugging Face's router. Another server gets a key only as ``api_key``, because ``base_url`` can come
-    from a log or a configuration file. OPENAI_API_KEY and OPENAI_BASE_URL are never read, so that nobody spends money
-    by accident.
+    Each key is bound to a host: FANOUTQA_OPENAI_API_KEY to that of FANOUTQA_OPENAI_API_BASE
+    (default: OpenAI), the Hub's token to Hugging Face's router. Another server gets a key only as
+    ``api_key``, because ``base_url`` can come from a log or a configuration file. OPENAI_API_KEY
+    and OPENAI_BASE_URL are never read, so that nobody spends money by accident.
 
     Args:
-        base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging Face's router; None
-            for FANOUTQA_OPENAI_API_BASE, else OpenAI.
-        api_key: the key for this server; None for the one in the environment that is bound to its host. The router's
-            is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."), else HF_TOKEN or that of
-            ``hf auth login``.
+        base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging
+            Face's router; None for FANOUTQA_OPENAI_API_BASE, else OpenAI.
+        api_key: the key for this server; None for the one in the environment that is bound to its
+            host. The router's is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."),
+            else HF_TOKEN or that of ``hf auth login``.
     """
     default = clean_url(os.environ.get(JUDGE_BASE_URL) or OPENAI)
     url = clean_url(base_url) if base_url else default
@@ -90,7 +91,9 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     if not key:
         key, needs, withheld = _environment_key(url, default)
     if not key.isascii() or not key.isprintable():
-        raise InputError("the API key contains characters that are not allowed in keys; was something else pasted?")
+        raise InputError(
+            "the API key contains characters that are not allowed in keys; was something else pasted?"
+        )
     return Endpoint(url, key or NO_KEY, needs, withheld)
 
 
@@ -117,10 +120,14 @@ def _environment_key(url: str, default: str) -> tuple[str, str | None, str | Non
 def key_for_typed(base_url: str | None) -> str | None:
     """Return the environment's key for a server whose address the user typed in this call; None for other servers.
 
-    Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an address from a file: the
-    file would choose who gets the key.
+    Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an
+    address from a file: the file would choose who gets the key.
     """
-    if not base_url or os.environ.get(JUDGE_BASE_URL) or origin(clean_url(base_url)) == origin(HUGGINGFACE):
+    if (
+        not base_url
+        or os.environ.get(JUDGE_BASE_URL)
+        or origin(clean_url(base_url)) == origin(HUGGINGFACE)
+    ):
         return None  # the key is bound to the server that the environment names
     return os.environ.get(JUDGE_KEY, "").strip() or None
 
@@ -134,9 +141,13 @@ def clean_url(base_url: str) -> str:
     except ValueError as error:
         parts, problem = urlsplit(""), f" ({error})"
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the base URL is {base_url!r}{problem}; it must be such as {OPENAI}, or huggingface")
+        raise InputError(
+            f"the base URL is {base_url!r}{problem}; it must be such as {OPENAI}, or huggingface"
+        )
     if parts.username or parts.password:
-        raise InputError("the base URL contains a user name or password; pass the secret as the API key instead")
+        raise InputError(
+            "the base URL contains a user name or password; pass the secret as the API key instead"
+        )
     if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):
         raise InputError(
             f"the base URL contains the parameter {secret!r}, which would be logged; pass the secret as the API key"

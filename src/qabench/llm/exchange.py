@@ -34,9 +34,10 @@ class ChatRequest:
     """One question to a chat model: (role, text) in order, and other fields of the request such as temperature.
 
     Attributes:
-        sample: 0 for the first reply to this question, 1 for the second, and so on; each is cached separately.
-        namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a name for the system
-            under test).
+        sample: 0 for the first reply to this question, 1 for the second, and so on; each is cached
+            separately.
+        namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a
+            name for the system under test).
     """
 
     model: str
@@ -47,13 +48,22 @@ class ChatRequest:
 
     def key(self, base_url: str) -> bytes:
         """Return a digest of everything that the reply depends on, including the namespace."""
-        parts = [base_url, self.model, self.messages, dict(self.parameters), self.sample, self.namespace]
+        parts = [
+            base_url,
+            self.model,
+            self.messages,
+            dict(self.parameters),
+            self.sample,
+            self.namespace,
+        ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
     def body(self) -> dict[str, Any]:
         """Return the arguments of ``chat.completions.create``."""
         # Generated text can contain lone surrogates, which UTF-8 cannot encode.
-        messages = [{"role": role, "content": SURROGATE.sub("\ufffd", text)} for role, text in self.messages]
+        messages = [
+            {"role": role, "content": SURROGATE.sub("\ufffd", text)} for role, text in self.messages
+        ]
         return {"model": self.model, "messages": messages, **self.parameters}
 
 
@@ -112,7 +122,9 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     content = message.get("content", "")
     if isinstance(content, list):  # some servers return parts
         parts: list[Any] = [
-            part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"
+            part.get("text")
+            for part in content
+            if isinstance(part, dict) and part.get("type") == "text"
         ]
         content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
     if not isinstance(content, str | None):
@@ -122,18 +134,29 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     usage: Any = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
     counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    reported: dict[str, Any] = {name: text for name, text in texts.items() if isinstance(text, str) and text}
-    reported |= {name: count for name, count in counts.items() if type(count) is int and 0 <= count <= MAX_TOKENS}
+    reported: dict[str, Any] = {
+        name: text for name, text in texts.items() if isinstance(text, str) and text
+    }
+    reported |= {
+        name: count
+        for name, count in counts.items()
+        if type(count) is int and 0 <= count <= MAX_TOKENS
+    }
     return Reply(content or "", **reported)
 
 
 def max_reply_bytes() -> int:
-    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB. InputError if it is invalid."""
+    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB.
+
+    InputError if it is invalid.
+    """
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return MAX_REPLY_CHARACTERS
     if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) <= 1 << 20):
-        raise InputError(f"{LIMIT_VARIABLE} is {text!r}; allowed: a number of MiB from 1 to {1 << 20:,}")
+        raise InputError(
+            f"{LIMIT_VARIABLE} is {text!r}; allowed: a number of MiB from 1 to {1 << 20:,}"
+        )
     return int(text) << 20
 
 
@@ -146,10 +169,11 @@ def too_large(most: int) -> str:
 def limited_replies() -> Iterator[None]:
     """Limit the replies to the clients of Inspect's providers.
 
-    This replaces a method for the whole process, because not every provider has an option for its client, those that
-    have one make new clients without it, and Inspect would write the option to the log. A reply that is too large, or
-    that is not JSON, becomes a response with an error, because clients repeat a call that ends with an exception. If
-    the client reads it piece by piece, it ends with an exception.
+    This replaces a method for the whole process, because not every provider has an option for its
+    client, those that have one make new clients without it, and Inspect would write the option to
+    the log. A reply that is too large, or that is not JSON, becomes a response with an error,
+    because clients repeat a call that ends with an exception. If the client reads it piece by
+    piece, it ends with an exception.
     """
     most = max_reply_bytes()
     with ExitStack() as stack:
@@ -166,7 +190,8 @@ def limited_replies() -> Iterator[None]:
 def repeated_by_inspect_only() -> Iterator[None]:
     """Keep the openai package from repeating calls, so that Inspect repeats them as often as its option says.
 
-    This changes a default for the whole process, because not every provider passes options to its client.
+    This changes a default for the whole process, because not every provider passes options to its
+    client.
     """
     from openai import AsyncOpenAI
 
@@ -179,7 +204,9 @@ def repeated_by_inspect_only() -> Iterator[None]:
         defaults["max_retries"] = before
 
 
-def _limited(unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]) -> Callable[..., Awaitable[Any]]:
+def _limited(
+    unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]
+) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import BodyTooLarge, make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
@@ -196,7 +223,8 @@ def _limited(unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any
             # Inspect writes what a server says about a failure to the log.
             status, headers, body = response.status_code, response.headers, redacted(response.text)
             headers.pop("content-encoding", None)
-            headers["content-type"] = headers.get("content-type", "").partition(";")[0]  # its text is UTF-8 now
+            # its text is UTF-8 now
+            headers["content-type"] = headers.get("content-type", "").partition(";")[0]
         except (BodyTooLarge, UnreadableReply) as error:
             status, headers = 413 if isinstance(error, BodyTooLarge) else 400, {}
             body = json.dumps({"error": {"message": str(error)}})

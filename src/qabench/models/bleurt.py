@@ -1,8 +1,9 @@
 """BLEURT, a learned metric of how well an answer conveys the meaning of the reference.
 
-Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021, for BLEURT-20, the
-checkpoint that FanOutQA uses. It is a RemBERT with a linear layer on top of its pooled first token, so transformers'
-RemBERT can run it; the published converted weights differ only in the names of layers.
+Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021,
+for BLEURT-20, the checkpoint that FanOutQA uses. It is a RemBERT with a linear layer on top of its
+pooled first token, so transformers' RemBERT can run it; the published converted weights differ only
+in the names of layers.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ class Scorer:
 
     def __call__(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
         # The tokenizers read UTF-8, which cannot encode lone surrogates.
-        texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
+        texts = (
+            [SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates)
+        )
         return self.score(*texts)
 
 
@@ -55,7 +58,10 @@ BY_NAME = " (a folder, identified by its name)"
 
 
 def signed_name(scorer: Any) -> str:
-    """Return the name of a BLEURT function for signatures. A user's function is marked, whatever its name."""
+    """Return the name of a BLEURT function for signatures.
+
+    A user's function is marked, whatever its name.
+    """
     if isinstance(scorer, Scorer) and scorer in _loaded:
         return scorer.name
     name = getattr(scorer, "name", None) or getattr(scorer, "__name__", type(scorer).__name__)
@@ -74,12 +80,13 @@ class BleurtScore:
 def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
     """Return the mean BLEURT of answers; predictions and references are aligned.
 
-    Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an unrelated answer and
-    about 1 for one with the same meaning; it is not bounded.
+    Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an
+    unrelated answer and about 1 for one with the same meaning; it is not bounded.
 
     Args:
         references: answers as Python objects.
-        predictions: one per reference; ``UNANSWERED`` and None are scored as the empty string, as upstream.
+        predictions: one per reference; ``UNANSWERED`` and None are scored as the empty string, as
+            upstream.
         scorer: the scorer from ``load_bleurt``.
     """
     check_pairs(references, predictions)
@@ -88,14 +95,19 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer
 
 
 def load_bleurt(
-    model: str | None = None, revision: str | None = None, *, batch_size: int = 32, device: str | None = None
+    model: str | None = None,
+    revision: str | None = None,
+    *,
+    batch_size: int = 32,
+    device: str | None = None,
 ) -> Scorer:
     """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
-        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``. Other weights than
-            ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``. The folder of a checkpoint for
-            TensorFlow, such as the unpacked BLEURT-20, is scored by the original package ``bleurt``.
+        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
+            Other weights than ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
+            The folder of a checkpoint for TensorFlow, such as the unpacked BLEURT-20, is scored by
+            the original package ``bleurt``.
         revision: a revision of a model on the Hub; the scorer's name contains the commit.
         batch_size: the number of pairs per batch; scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
@@ -121,7 +133,12 @@ def _package_scorer(model: str, batch_size: int) -> Scorer:
     scorer = BleurtScorer(model)
 
     def score(references: Sequence[str], candidates: Sequence[str]) -> list[float]:
-        return list(map(float, scorer.score(references=references, candidates=candidates, batch_size=batch_size)))
+        return list(
+            map(
+                float,
+                scorer.score(references=references, candidates=candidates, batch_size=batch_size),
+            )
+        )
 
     folder = Path(model).resolve()
     digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
@@ -140,7 +157,8 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
     if not cluster():
         _network(source)  # an error is raised here, and not when scores are computed
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
-    cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)  # whichever ids they have, as upstream
+    # whichever ids they have, as upstream
+    cls, sep = (pieces.piece_to_id(piece) for piece in SPECIAL)
 
     def score(references: list[str], candidates: list[str]) -> list[float]:
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
@@ -148,7 +166,9 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         batches = buckets([len(ids) for ids, _ in pairs], batch_size)
         inputs = ([pairs[i] for i in batch] for batch in batches)
         scores = [0.0] * len(pairs)
-        for batch, values in zip(batches, map_loaded(partial(_scorer_of, source), inputs, gpu=True), strict=True):
+        for batch, values in zip(
+            batches, map_loaded(partial(_scorer_of, source), inputs, gpu=True), strict=True
+        ):
             for i, value in zip(batch, values, strict=True):
                 scores[i] = value
         return scores
@@ -157,10 +177,13 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
     return Scorer(f"transformers-{transformers.__version__}/{source.label}{how}", score)
 
 
-def pair_ids(reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int) -> tuple[list[int], list[int]]:
+def pair_ids(
+    reference: Sequence[int], candidate: Sequence[int], cls: int, sep: int
+) -> tuple[list[int], list[int]]:
     """Return the model's input for a pair of tokenized strings: token ids and segment ids.
 
-    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the candidate on a tie.
+    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the
+    candidate on a tie.
     """
     n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
     first = [cls, *reference[:n_reference], sep]
@@ -172,13 +195,20 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
     if reference + candidate <= limit:
         return reference, candidate
-    # The longer one is shortened to the length of the other; then both are shortened in turn, the candidate first.
+    # The longer one is shortened to the length of the other; then both are shortened in turn, the
+    # candidate first.
     if min(reference, candidate) <= limit // 2:
-        return (limit - candidate, candidate) if reference > candidate else (reference, limit - reference)
+        return (
+            (limit - candidate, candidate)
+            if reference > candidate
+            else (reference, limit - reference)
+        )
     return limit - limit // 2, limit // 2
 
 
-def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
+def _scorer_of(
+    source: ModelSource,
+) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
     """Return the function from a batch of ``pair_ids`` to its scores."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -192,7 +222,9 @@ def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[
         ids, segments = (padded(rows) for rows in zip(*pairs, strict=True))
         mask = padded([1] * len(row) for row, _ in pairs)
         with torch.inference_mode():
-            return list(network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist())
+            return list(
+                network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist()
+            )
 
     return score
 
@@ -205,8 +237,18 @@ def _network(source: ModelSource) -> Any:
     # The name of the embeddings' size in the converted config.
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
-        raise cannot_load(source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20"))
+        raise cannot_load(
+            source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20")
+        )
     config = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
-    config |= {"num_labels": 1, "model_type": "rembert", "architectures": None, "id2label": None, "label2id": None}
-    config = RemBertConfig.from_dict({name: value for name, value in config.items() if value is not None})
+    config |= {
+        "num_labels": 1,
+        "model_type": "rembert",
+        "architectures": None,
+        "id2label": None,
+        "label2id": None,
+    }
+    config = RemBertConfig.from_dict(
+        {name: value for name, value in config.items() if value is not None}
+    )
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

@@ -19,14 +19,17 @@ class SentenceEncoder:
     """An encoder of sentence-transformers; its vectors have length 1. Safe for several threads, one at a time.
 
     Args:
-        model: a name on the Hub, or a folder. A revision may follow a name: "BAAI/bge-small-en-v1.5@main".
+        model: a name on the Hub, or a folder. A revision may follow a name:
+            "BAAI/bge-small-en-v1.5@main".
     """
 
     def __init__(self, model: str = MODEL) -> None:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
+            raise MissingExtra(
+                f"dense retrieval needs {error.name}: pip install 'qabench[dense]'"
+            ) from None
         from qabench.models.loader import locate
 
         name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
@@ -38,25 +41,32 @@ class SentenceEncoder:
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries, with the prompt for queries that the model's configuration names."""
         with self._lock:
-            return self._network.encode_query(list(texts), normalize_embeddings=True, show_progress_bar=False)
+            return self._network.encode_query(
+                list(texts), normalize_embeddings=True, show_progress_bar=False
+            )
 
     def passages(self, texts: Sequence[str]) -> Any:
         """Return the vectors of passages."""
         with self._lock:
-            return self._network.encode_document(list(texts), normalize_embeddings=True, show_progress_bar=False)
+            return self._network.encode_document(
+                list(texts), normalize_embeddings=True, show_progress_bar=False
+            )
 
 
 class ApiEncoder:
     """Encodes texts by an API; its vectors have length 1.
 
-    The key and the server are those of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
+    The key and the server are those of judges: FANOUTQA_OPENAI_API_KEY and
+    FANOUTQA_OPENAI_API_BASE.
     """
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:
         try:
             import openai
         except ImportError:
-            raise MissingExtra("an embeddings API needs openai: pip install 'qabench[judge]'") from None
+            raise MissingExtra(
+                "an embeddings API needs openai: pip install 'qabench[judge]'"
+            ) from None
         from qabench.llm.endpoint import resolve_endpoint
 
         endpoint = resolve_endpoint(base_url)
@@ -70,7 +80,9 @@ class ApiEncoder:
         import numpy as np
 
         batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
-        vectors = np.array([vector for batch in batches for vector in self._batch(batch)], dtype=np.float32)
+        vectors = np.array(
+            [vector for batch in batches for vector in self._batch(batch)], dtype=np.float32
+        )
         return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
     passages = queries
@@ -81,9 +93,15 @@ class ApiEncoder:
         from qabench.llm.client import reason_of
 
         try:
-            response = self._client.embeddings.create(model=self.name, input=batch, encoding_format="float")
+            response = self._client.embeddings.create(
+                model=self.name, input=batch, encoding_format="float"
+            )
         except openai.OpenAIError as error:
-            raise QabenchError(f"the encoder {self.name} failed: {reason_of(error).text}") from error
+            raise QabenchError(
+                f"the encoder {self.name} failed: {reason_of(error).text}"
+            ) from error
         if len(response.data) != len(batch):
-            raise QabenchError(f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts")
+            raise QabenchError(
+                f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts"
+            )
         return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]

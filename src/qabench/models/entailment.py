@@ -1,8 +1,8 @@
 """AutoAIS labels: whether a claim's evidence entails it, according to an entailment model.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py`` below
-``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the model; Schuster et al., 2022
-(https://arxiv.org/abs/2204.07447), for long evidence.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py``
+below ``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the
+model; Schuster et al., 2022 (https://arxiv.org/abs/2204.07447), for long evidence.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def prompt_of(evidence: str, claim: str) -> str:
 def clean(text: str) -> str:
     """Clean a claim or a piece of evidence, as upstream.
 
-    Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the other paragraphs are
-    joined by spaces.
+    Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the
+    other paragraphs are joined by spaces.
     """
     paragraphs = MARK.sub("", text).split("\n\n")
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
@@ -66,10 +66,13 @@ def clean(text: str) -> str:
 def extremes(sentences: Sequence[str], judgments: Sequence[Judgment]) -> str:
     """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
 
-    With fewer than four sentences some appear twice. As upstream, the order is that of the probability of "0" in single
-    precision, in which confident judgments are ties that NumPy's unstable sort breaks.
+    With fewer than four sentences some appear twice. As upstream, the order is that of the
+    probability of "0" in single precision, in which confident judgments are ties that NumPy's
+    unstable sort breaks.
     """
-    order = np.argsort(np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)).tolist()
+    order = np.argsort(
+        np.array([_neutral(judgment) for judgment in judgments], dtype=np.float32)
+    ).tolist()
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
 
 
@@ -88,9 +91,10 @@ def label_claims(
 ) -> list[str]:
     """Return "Y" for each claim that its evidence entails, else "N".
 
-    A claim without evidence is N. If claim and evidence have more than 512 tokens together, every sentence of the
-    evidence is judged separately, and the claim is judged by the two most and the two least entailing sentences; as
-    upstream, the prompt for a single sentence contains itself as the evidence.
+    A claim without evidence is N. If claim and evidence have more than 512 tokens together, every
+    sentence of the evidence is judged separately, and the claim is judged by the two most and the
+    two least entailing sentences; as upstream, the prompt for a single sentence contains itself as
+    the evidence.
 
     Args:
         claims: each claim's text and the pieces of its evidence.
@@ -98,12 +102,18 @@ def label_claims(
         split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
     """
     labels = ["N"] * len(claims)
-    texts = {i: (" ".join(map(clean, pieces)), clean(claim)) for i, (claim, pieces) in enumerate(claims) if pieces}
+    texts = {
+        i: (" ".join(map(clean, pieces)), clean(claim))
+        for i, (claim, pieces) in enumerate(claims)
+        if pieces
+    }
     prompts = {i: prompt_of(*text) for i, text in texts.items()}
     lengths = model.n_tokens(list(prompts.values()))
     long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
     shorter = _shortened([texts[i] for i in long], model, split or punkt)
-    prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
+    prompts |= {
+        i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)
+    }
     for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
         labels[i] = "Y" if judgment.entailed else "N"
     return labels
@@ -114,7 +124,9 @@ def punkt(text: str) -> list[str]:
     try:
         from nltk import sent_tokenize
     except ImportError:
-        raise MissingExtra("splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'") from None
+        raise MissingExtra(
+            "splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'"
+        ) from None
     try:
         return list(sent_tokenize(text))
     except LookupError:
@@ -161,7 +173,10 @@ class Entailment:
         # The ids of the bare digits, as upstream (not of those that begin a word).
         self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
         if self.tokenizer.unk_token_id in self.verdicts or None in self.verdicts:
-            raise cannot_load(source.name, ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'))
+            raise cannot_load(
+                source.name,
+                ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'),
+            )
         self.network = source.network(AutoModelForSeq2SeqLM)
         self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
         ends = self.network.generation_config.eos_token_id
@@ -170,7 +185,11 @@ class Entailment:
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each prompt, including the end token, before truncation."""
-        return [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids] if prompts else []
+        return (
+            [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids]
+            if prompts
+            else []
+        )
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
         """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
@@ -194,9 +213,13 @@ class Entailment:
         best, shown = logits.argmax(-1).tolist(), logits[:, 0, self.verdicts].tolist()
         entailed = [self._entailed(*pair) for pair in best]
         undecided = [i for i, verdict in enumerate(entailed) if verdict is None]
-        for i, text in zip(undecided, self._generated([encoded[i] for i in undecided]), strict=True):
+        for i, text in zip(
+            undecided, self._generated([encoded[i] for i in undecided]), strict=True
+        ):
             entailed[i] = text == "1"
-        return [Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)]
+        return [
+            Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)
+        ]
 
     def _logits(self, encoded: Encoded, starts: list[int]) -> Any:
         """Return the logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
@@ -204,7 +227,9 @@ class Entailment:
 
         decoder_ids = torch.tensor([starts] * len(encoded), device=self.network.device)
         with torch.inference_mode():
-            return self.network(**self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False).logits
+            return self.network(
+                **self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False
+            ).logits
 
     def _entailed(self, first: int, second: int) -> bool | None:
         """Return whether an answer that begins with these two tokens is "1"; None if they do not decide."""
@@ -234,7 +259,9 @@ class Entailment:
         return list(self.tokenizer.batch_decode(output, skip_special_tokens=True))
 
     def _padded(self, encoded: Encoded) -> Any:
-        padded = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
+        padded = self.tokenizer.pad(
+            {"input_ids": encoded}, padding_side="right", return_tensors="pt"
+        )
         return padded.to(self.network.device)
 
 
@@ -249,15 +276,17 @@ def load_entailment(
     """Return a model that judges whether evidence entails a claim.
 
     Args:
-        model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from TRUE, which has 11
-            billion parameters: 45 GB in float32. Other models must have safetensors; see
-            ``qabench.models.loader.locate``.
+        model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from
+            TRUE, which has 11 billion parameters: 45 GB in float32. Other models must have
+            safetensors; see ``qabench.models.loader.locate``.
         revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
-        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are larger. Default: 16 on
-            a GPU; 4 on a CPU, whose caches large ones exceed.
-        device: a device name of torch. Default: a GPU if there is one. For several GPUs, see ``qabench.scale``.
-        dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change close verdicts.
-            Default: bfloat16 for a model with more than 2 billion parameters on a GPU, otherwise float32.
+        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are
+            larger. Default: 16 on a GPU; 4 on a CPU, whose caches large ones exceed.
+        device: a device name of torch. Default: a GPU if there is one. For several GPUs, see
+            ``qabench.scale``.
+        dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change
+            close verdicts. Default: bfloat16 for a model with more than 2 billion parameters on a
+            GPU, otherwise float32.
     """
     if batch_size is not None:
         buckets([], batch_size)  # checks it before gigabytes are loaded
@@ -265,10 +294,18 @@ def load_entailment(
         import torch  # noqa: F401
         from transformers import AutoModelForSeq2SeqLM
     except ImportError as error:
-        raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
+        raise MissingExtra(
+            f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'"
+        ) from None
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     # The authors of the official weights publish them as a pickle only.
-    source = locate(model, revision, device=device, dtype=dtype or "float32", pickled=True if model == MODEL else None)
+    source = locate(
+        model,
+        revision,
+        device=device,
+        dtype=dtype or "float32",
+        pickled=True if model == MODEL else None,
+    )
     if dtype is None:
         source = with_default_dtype(source, AutoModelForSeq2SeqLM)
     return Entailment(source, batch_size or (4 if source.device == "cpu" else 16))
@@ -276,7 +313,10 @@ def load_entailment(
 
 @cache
 def shared_entailment(
-    model: str | None = None, revision: str | None = None, device: str | None = None, dtype: str | None = None
+    model: str | None = None,
+    revision: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
 ) -> Entailment:
     """Return ``load_entailment``'s model, loaded once per process."""
     return load_entailment(model, revision, device=device, dtype=dtype)

@@ -1,7 +1,8 @@
 """The loader of neural models, shared by BLEURT, entailment and dense retrieval.
 
-Every model is loaded at a commit, which signatures contain. Weights are read from safetensors, unless the caller asks
-otherwise, and a model's own code is never executed. Device and dtype are chosen here.
+Every model is loaded at a commit, which signatures contain. Weights are read from safetensors,
+unless the caller asks otherwise, and a model's own code is never executed. Device and dtype are
+chosen here.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from qabench.io.workers import cluster
 WEIGHTS = ("*.safetensors", "*.bin")
 DTYPES = ("float32", "bfloat16", "float16")
 PICKLED_VARIABLE = "QABENCH_PICKLED_WEIGHTS"
-CONFIGS = ("config.json", "modules.json")  # one of them is in every model; the second in sentence-transformers'
-LARGE = 2 * 10**9  # parameters: more of them are loaded in bfloat16 on a GPU, as float32 rarely fits
+# one of them is in every model; the second in sentence-transformers'
+CONFIGS = ("config.json", "modules.json")
+# parameters: more of them are loaded in bfloat16 on a GPU, as float32 rarely fits
+LARGE = 2 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,12 @@ class ModelSource:
     Attributes:
         name: a name on the Hub, or a folder.
         commit: the commit on the Hub; None for a folder.
-        version: 12 hex digits for signatures: of the commit, or of a digest of the folder's weights.
+        version: 12 hex digits for signatures: of the commit, or of a digest of the folder's
+            weights.
         device: a device name of torch.
         dtype: of ``DTYPES``.
-        pickled: whether weights in PyTorch's pickle format are allowed where there are no safetensors.
+        pickled: whether weights in PyTorch's pickle format are allowed where there are no
+            safetensors.
     """
 
     name: str
@@ -59,7 +64,9 @@ class ModelSource:
         """Return the model's tokenizer."""
         from transformers import AutoTokenizer
 
-        return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options))
+        return self._read(
+            lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options)
+        )
 
     def config(self) -> Any:
         """Return the model's configuration in transformers."""
@@ -70,13 +77,18 @@ class ModelSource:
     def network(self, architecture: Any, **options: Any) -> Any:
         """Return the network in evaluation mode on its device, by ``architecture.from_pretrained`` of transformers.
 
-        Raises QabenchError if the weights cannot be loaded, exist only as pickles and these are not allowed, or lack a
-        part of the network, which transformers would initialize at random.
+        Raises QabenchError if the weights cannot be loaded, exist only as pickles and these are not
+        allowed, or lack a part of the network, which transformers would initialize at random.
         """
         import torch
 
-        # None: safetensors if there are any, else pickles, which transformers reads without executing code in them.
-        arguments = self.arguments() | {"dtype": getattr(torch, self.dtype), "output_loading_info": True} | options
+        # None: safetensors if there are any, else pickles, which transformers reads without
+        # executing code in them.
+        arguments = (
+            self.arguments()
+            | {"dtype": getattr(torch, self.dtype), "output_loading_info": True}
+            | options
+        )
         arguments["use_safetensors"] = None if self.pickled else True
         network, report = self._read(lambda: architecture.from_pretrained(self.name, **arguments))
         if absent := sorted(report["missing_keys"]):
@@ -117,10 +129,12 @@ def locate(
 
     Args:
         model: a name on the Hub, or a folder.
-        revision: a branch, tag or commit on the Hub; None means its main branch. It is resolved to a commit.
+        revision: a branch, tag or commit on the Hub; None means its main branch. It is resolved to
+            a commit.
         device: a device name of torch. Default: a GPU if there is one, else the CPU.
         dtype: of ``DTYPES``.
-        pickled: allow weights in PyTorch's pickle format. Default: only with QABENCH_PICKLED_WEIGHTS=1.
+        pickled: allow weights in PyTorch's pickle format. Default: only with
+            QABENCH_PICKLED_WEIGHTS=1.
     """
     if dtype not in DTYPES:
         raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
@@ -133,7 +147,8 @@ def locate(
 def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
     """Return the source with bfloat16 for a large model (over 2 billion parameters) on a GPU, otherwise with float32.
 
-    ``architecture`` is an Auto class of transformers, which counts the parameters without loading them.
+    ``architecture`` is an Auto class of transformers, which counts the parameters without loading
+    them.
     """
     import torch
 
@@ -166,9 +181,13 @@ def _checked(device: str) -> str:
     try:
         kind, index = torch.device(device).type, torch.device(device).index or 0
     except RuntimeError:
-        raise InputError(f"unknown device {device!r}; allowed: cpu, cuda, cuda:0 and others that torch names") from None
+        raise InputError(
+            f"unknown device {device!r}; allowed: cpu, cuda, cuda:0 and others that torch names"
+        ) from None
     if kind == "cuda" and index >= torch.cuda.device_count():
-        raise InputError(f"the device is {device!r}, but torch sees {torch.cuda.device_count()} GPUs; use cpu")
+        raise InputError(
+            f"the device is {device!r}, but torch sees {torch.cuda.device_count()} GPUs; use cpu"
+        )
     return device
 
 
@@ -177,9 +196,16 @@ def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
     if not (folder := Path(model)).is_dir():
         commit = _commit_of(model, revision)
         return commit, commit[:12]
-    files = [path for place in _module_folders(folder) for pattern in WEIGHTS for path in place.glob(pattern)]
+    files = [
+        path
+        for place in _module_folders(folder)
+        for pattern in WEIGHTS
+        for path in place.glob(pattern)
+    ]
     if not files:
-        raise QabenchError(f"the folder {model} has no weights: it contains no file {' or '.join(WEIGHTS)}")
+        raise QabenchError(
+            f"the folder {model} has no weights: it contains no file {' or '.join(WEIGHTS)}"
+        )
     return None, digest_of_files(files)
 
 
@@ -217,7 +243,11 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
     from transformers.utils import cached_file
 
     try:
-        return Path(cached_file(model, name, revision=revision, local_files_only=offline_variable() is not None))
+        return Path(
+            cached_file(
+                model, name, revision=revision, local_files_only=offline_variable() is not None
+            )
+        )
     except (OSError, ValueError) as error:
         raise cannot_load(model, error) from error
 
@@ -225,16 +255,20 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
 def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
     """Return positions of the inputs in batches of similar length, to reduce padding; the longest first.
 
-    With the longest first, a batch that does not fit into memory fails at once. Ties keep their order. With
-    ``longest``, the batch size is meant for inputs of this length, and batches of shorter inputs are larger, so that
-    all batches have about the same number of tokens.
+    With the longest first, a batch that does not fit into memory fails at once. Ties keep their
+    order. With ``longest``, the batch size is meant for inputs of this length, and batches of
+    shorter inputs are larger, so that all batches have about the same number of tokens.
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; allowed: 1 or more")
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batches, start = [], 0
     while start < len(order):
-        size = max(batch_size, batch_size * longest // max(1, lengths[order[start]])) if longest else batch_size
+        size = (
+            max(batch_size, batch_size * longest // max(1, lengths[order[start]]))
+            if longest
+            else batch_size
+        )
         batches.append(order[start : start + size])
         start += size
     return batches

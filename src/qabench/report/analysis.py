@@ -10,9 +10,25 @@ from itertools import takewhile
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.benchmarks.published import Entry, is_local, own_entries, published_entries, ranked, ranks
+from qabench.benchmarks.published import (
+    Entry,
+    is_local,
+    own_entries,
+    published_entries,
+    ranked,
+    ranks,
+)
 from qabench.errors import InputError, SourceError
-from qabench.evaluation import EMPTY, FAILED, MISSING, REFUSED, Evaluation, ExtraSection, Metric, Record
+from qabench.evaluation import (
+    EMPTY,
+    FAILED,
+    MISSING,
+    REFUSED,
+    Evaluation,
+    ExtraSection,
+    Metric,
+    Record,
+)
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
 from qabench.evaluation.matching import matched
@@ -25,7 +41,8 @@ SMALL = 10  # smaller groups are binned
 NAMED = 3  # systems that a sentence names; the others are counted
 MOST_GROUPS = 15  # groups of a grouping; the smallest others are binned
 
-# The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is no score.
+# The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is
+# no score.
 RIGHT, PARTLY, WRONG, SCORED, UNSCORED = "right", "partly", "wrong", "scored", "unscored"
 OUTCOMES = {
     RIGHT: "right",
@@ -86,20 +103,28 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
         InputError: no evaluations, or one without records.
     """
     if not runs:
-        raise InputError("nothing to report: at least one log of a run or one file of predictions is required")
+        raise InputError(
+            "nothing to report: at least one log of a run or one file of predictions is required"
+        )
     current, superseded = without_superseded(runs)
     runs_by_config: dict[tuple[str, str], list[Evaluation]] = {}
     for run in current:
         if not run.records:
-            raise InputError(f"{run.path} has no records yet (status: {run.status}); there is nothing to report")
+            raise InputError(
+                f"{run.path} has no records yet (status: {run.status}); there is nothing to report"
+            )
         runs_by_config.setdefault((run.benchmark, run.config), []).append(run)
     for (name, _), members in runs_by_config.items():
         if not name:
             members[:] = matched(members)
-    keys = distinct([re.sub(r"[^a-z0-9]+", "-", f"{b or 'task'}-{c}".lower()) for b, c in runs_by_config])
+    keys = distinct(
+        [re.sub(r"[^a-z0-9]+", "-", f"{b or 'task'}-{c}".lower()) for b, c in runs_by_config]
+    )
     sections = []
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
-        columns = dict.fromkeys(column for run in members for record in run.records for column in record.scores)
+        columns = dict.fromkeys(
+            column for run in members for record in run.records for column in record.scores
+        )
         declared = {metric.name: metric for run in members for metric in run.metrics}
         sections.append(
             Section(
@@ -109,7 +134,9 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
                 runs=dict(zip(labels(members), members, strict=True)),
                 metrics=present(list(declared.values()) or benchmark(name).metrics, list(columns)),
                 headline=benchmark(name).headline_metric(members),
-                superseded=[run.path for run in superseded if (run.benchmark, run.config) == (name, config)],
+                superseded=[
+                    run.path for run in superseded if (run.benchmark, run.config) == (name, config)
+                ],
             )
         )
     return sections
@@ -131,7 +158,8 @@ class Breakdown:
     grouping: str
     title: str
     groups: Sequence[Group]
-    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]  # run -> group's name -> metric's name -> score
+    # run -> group's name -> metric's name -> score
+    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +167,8 @@ class Analysis:
     """The numbers of a section.
 
     Attributes:
-        scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among published scores.
+        scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among
+        published scores.
         comparisons: metric's name -> its comparison; {} for a single run.
         outcomes: run -> outcome -> number of answers; only outcomes that occur.
         leaderboard: published scores and runs by the main metric; () without published scores.
@@ -158,7 +187,9 @@ class Analysis:
         """Return the numbers as rows of plain data."""
         return {
             "scores": [
-                {"run": run, **score_row(score)} for run, scores in self.scores.items() for score in scores.values()
+                {"run": run, **score_row(score)}
+                for run, scores in self.scores.items()
+                for score in scores.values()
             ],
             "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
             "groups": [
@@ -179,7 +210,10 @@ class Analysis:
 
 
 def analyze(section: Section) -> Analysis:
-    """Return all numbers of a section. Takes some hundredths of a second per run, metric and group."""
+    """Return all numbers of a section.
+
+    Takes some hundredths of a second per run, metric and group.
+    """
     scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
     replaced = {part.replaces for part in extra}
@@ -187,9 +221,13 @@ def analyze(section: Section) -> Analysis:
     comparisons = [compare(scored, metric) for metric in section.metrics]
     return Analysis(
         scores=scores,
-        comparisons={comparison.metric.name: comparison for comparison in comparisons if comparison.pairs},
+        comparisons={
+            comparison.metric.name: comparison for comparison in comparisons if comparison.pairs
+        },
         breakdowns=[
-            breakdown for name in section.groupings if name not in replaced and (breakdown := _breakdown(section, name))
+            breakdown
+            for name in section.groupings
+            if name not in replaced and (breakdown := _breakdown(section, name))
         ],
         extra=extra,
         outcomes=_outcomes(section),
@@ -206,7 +244,10 @@ def score_row(score: Score) -> Row:
     """Return a score as plain data."""
     return {
         "metric": score.metric.name,
-        **{name: getattr(score.interval, name) for name in ("mean", "low", "high", "standard_error", "undefined")},
+        **{
+            name: getattr(score.interval, name)
+            for name in ("mean", "low", "high", "standard_error", "undefined")
+        },
         "n": score.n,
         "unit": score.metric.unit,
         "left_out": score.left_out,
@@ -221,7 +262,9 @@ def extra_dict(extra: ExtraSection) -> Row:
         | {"n": row.n}
         for row in extra.rows
     ]
-    return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {"rows": rows}
+    return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {
+        "rows": rows
+    }
 
 
 def _leaderboard(section: Section) -> list[Entry]:
@@ -229,7 +272,9 @@ def _leaderboard(section: Section) -> list[Entry]:
         return []
     name = section.headline.name
     try:
-        published = [entry for entry in published_entries(section.benchmark.name) if entry.metric == name]
+        published = [
+            entry for entry in published_entries(section.benchmark.name) if entry.metric == name
+        ]
     except SourceError:  # a damaged file
         return []
     own = [
@@ -255,7 +300,10 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     if len(groups) < 2 or not section.metrics:
         return None
     scores = {
-        label: {group.name: scores_of(section.metrics, _records(group, records_by_group)) for group in groups}
+        label: {
+            group.name: scores_of(section.metrics, _records(group, records_by_group))
+            for group in groups
+        }
         for label, records_by_group in by_run.items()
     }
     return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
@@ -264,7 +312,9 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
 def _records(group: Group, records_by_group: Mapping[str, Sequence[Record]]) -> list[Record]:
     """Return the records of a group or bin once each; a record can be in several groups."""
     names = group.members or (group.name,)
-    return list({id(record): record for name in names for record in records_by_group.get(name, ())}.values())
+    return list(
+        {id(record): record for name in names for record in records_by_group.get(name, ())}.values()
+    )
 
 
 def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
@@ -274,7 +324,9 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
         for name, records in records_by_group.items():
             ids.setdefault(name, set()).update(record.id for record in records)
     largest = sorted(ids, key=lambda name: (-len(ids[name]), name))
-    small = [name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS]
+    small = [
+        name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS
+    ]
     if len(small) < 2 or len(small) == len(largest):
         small = largest[MOST_GROUPS:]
     large = [name for name in largest if name not in small]
@@ -302,7 +354,8 @@ def evaluation_facts(run: Evaluation) -> Row:
 def outcome(metric: Metric | None, record: Record) -> str:
     """Return the outcome of an answer, a key of ``OUTCOMES``.
 
-    A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of its official score.
+    A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of
+    its official score.
     """
     if record.status in (EMPTY, REFUSED, FAILED, MISSING):
         return record.status
@@ -333,7 +386,9 @@ def finding(comparison: Comparison) -> str:
     behind = rivals[len(equal) :]
     if not behind:
         return f"{_named([leader, *equal])} have the same {title}: {score}."
-    tied = [label for label in behind if not (pairs[label].significant and pairs[label].first == leader)]
+    tied = [
+        label for label in behind if not (pairs[label].significant and pairs[label].first == leader)
+    ]
     if equal:
         best = f"{_named([leader, *equal])} have the best {title}: {score}"
         return f"{best}; {leader} is {'not ' if tied else ''}significantly better than {_named(tied or behind)}."
@@ -366,7 +421,11 @@ def _test(pair: Pair, comparison: Comparison) -> str:
 
 def _lowered(title: str) -> str:
     # Abbreviations keep their capitals.
-    return title if title[1:2].isupper() or title[1:2].isdigit() or "@" in title else title[:1].lower() + title[1:]
+    return (
+        title
+        if title[1:2].isupper() or title[1:2].isdigit() or "@" in title
+        else title[:1].lower() + title[1:]
+    )
 
 
 def _named(labels: Sequence[str]) -> str:

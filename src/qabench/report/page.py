@@ -31,9 +31,9 @@ SCRIPTS = (
 def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
     """Write a report of evaluations as a web page, and its numbers as report.json next to it.
 
-    Evaluations on the same config are compared with each other; each config has a section. Runs that were resumed by
-    another run are left out. The output is reproducible. Strings of more than about ten thousand characters are
-    shortened, with a note.
+    Evaluations on the same config are compared with each other; each config has a section. Runs
+    that were resumed by another run are left out. The output is reproducible. Strings of more than
+    about ten thousand characters are shortened, with a note.
 
     Args:
         runs: at least one, each with records.
@@ -60,7 +60,11 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
 
 
 def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: dict[str, Any]) -> str:
-    data = {"title": title, "outcomes": OUTCOMES, "sections": [view.section_data(*pair) for pair in sections]}
+    data = {
+        "title": title,
+        "outcomes": OUTCOMES,
+        "sections": [view.section_data(*pair) for pair in sections],
+    }
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
     app = f'(() => {{\n"use strict";\n{parts}}})();'
     text: str = _template().render(
@@ -88,7 +92,11 @@ def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
         "scores": view.score_table(section, analysis) if metrics else [],
         "sizes": {label: view.sizes(scores) for label, scores in analysis.scores.items()},
         "deviations": view.deviations_of(section, analysis),
-        "ranks": [(label, sentences[main]) for label, sentences in analysis.ranks.items() if main in sentences],
+        "ranks": [
+            (label, sentences[main])
+            for label, sentences in analysis.ranks.items()
+            if main in sentences
+        ],
         "problems": view.problems_of(section),
         "differing": view.differing_fields(section),
         "runs": view.run_rows(section),
@@ -136,7 +144,9 @@ def _run(label: str, run: Evaluation, analysis: Analysis) -> dict[str, Any]:
         "replies": run.replies(),
         "signatures": dict(run.signatures),
         "arguments": bounded(run.arguments),
-        "deviations": {name: list(sentences) for name, sentences in analysis.deviations[label].items()},
+        "deviations": {
+            name: list(sentences) for name, sentences in analysis.deviations[label].items()
+        },
         "published": dict(analysis.ranks[label]),
     }
 
@@ -170,7 +180,11 @@ def _template() -> Any:
         raise MissingExtra('reports need jinja2: pip install "qabench[report]"') from None
     loader = PackageLoader("qabench.report", "static")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["score"] = lambda value: f"{value:.3f}"
     environment.filters["shared"] = without_folders

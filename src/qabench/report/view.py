@@ -12,13 +12,28 @@ from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.evaluation import Score, item_score
 from qabench.evaluation.signature import Field, parse, signature_name
-from qabench.evaluation.tables import cached_note, problems, undefined_note, undefined_sentences, unscored
-from qabench.report.analysis import Analysis, Breakdown, Section, evaluation_facts, extra_dict, finding, single
+from qabench.evaluation.tables import (
+    cached_note,
+    problems,
+    undefined_note,
+    undefined_sentences,
+    unscored,
+)
+from qabench.report.analysis import (
+    Analysis,
+    Breakdown,
+    Section,
+    evaluation_facts,
+    extra_dict,
+    finding,
+    single,
+)
 
 Row = dict[str, Any]
 SHOWN_PROBLEMS = 8  # kinds of problems of a run
 SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
-# Characters. A page with hundreds of long conversations must still open; the logs have the complete text.
+# Characters. A page with hundreds of long conversations must still open; the logs have the complete
+# text.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
 LONGEST_OF_ALL = 60_000_000
@@ -38,19 +53,28 @@ def section_data(section: Section, analysis: Analysis) -> Row:
         "config": section.config,
         "metrics": [metric_data(section, name) for name in metrics],
         "runs": [
-            {"label": label, "setting": run.setting, "missing": max(0, run.expected - len(run.records))}
+            {
+                "label": label,
+                "setting": run.setting,
+                "missing": max(0, run.expected - len(run.records)),
+            }
             for label, run in section.runs.items()
         ],
-        "scores": {name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics},
+        "scores": {
+            name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics
+        },
         "findings": findings(section, analysis),
         "breakdowns": [_breakdown(breakdown) for breakdown in analysis.breakdowns],
         "extra": [extra_dict(extra) for extra in analysis.extra],
         "leaderboard": [
-            asdict(entry) | {"run": None if entry.source == "published" else labels.index(entry.system)}
+            asdict(entry)
+            | {"run": None if entry.source == "published" else labels.index(entry.system)}
             for entry in analysis.leaderboard
         ],
         "columns": {metric.name: metric.title for metric in section.metrics},
-        "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
+        "groupings": [
+            {"key": name, "name": section.grouping_title(name)} for name in section.groupings
+        ],
         "questions": [
             {"id": id, "question": shortened(record.question), "groups": dict(record.groups)}
             for id, record in _questions(section).items()
@@ -63,7 +87,10 @@ def section_data(section: Section, analysis: Analysis) -> Row:
 def later_data(section: Section, analysis: Analysis) -> Row:
     """Return what is read when it is needed: references, and the numbers of all metrics but the first."""
     references = [shortened(record.reference) for record in _questions(section).values()]
-    return {"references": references, "byMetric": _by_metric(section, analysis, scored_metrics(section, analysis)[1:])}
+    return {
+        "references": references,
+        "byMetric": _by_metric(section, analysis, scored_metrics(section, analysis)[1:]),
+    }
 
 
 def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
@@ -73,10 +100,13 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     by_run = [run.by_id() for run in section.runs.values()]
     return {
         name: {
-            "pairs": _pairs(analysis.comparisons[name], labels) if name in analysis.comparisons else None,
+            "pairs": _pairs(analysis.comparisons[name], labels)
+            if name in analysis.comparisons
+            else None,
             "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
             "marks": [
-                [_mark(metrics.get(name), records.get(id, ())) for records in by_run] for id in _questions(section)
+                [_mark(metrics.get(name), records.get(id, ())) for records in by_run]
+                for id in _questions(section)
             ],
         }
         for name in names
@@ -96,7 +126,10 @@ def metric_data(section: Section, name: str) -> Row:
     metric = section.metric(name)
     return {
         "key": name,
-        **{field: getattr(metric, field) for field in ("title", "about", "unit", "official", "graded")},
+        **{
+            field: getattr(metric, field)
+            for field in ("title", "about", "unit", "official", "graded")
+        },
         "higher": metric.higher_is_better,
         "item": metric.item_title or metric.title,
     }
@@ -112,7 +145,9 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
             label = next(label for label, scores in analysis.scores.items() if name in scores)
             sentences[name] = single(label, analysis.scores[label][name])
     if not sentences:
-        reasons = {unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()}
+        reasons = {
+            unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()
+        }
         sentences[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
     return sentences
 
@@ -140,7 +175,11 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 def _gains(section: Section, analysis: Analysis, name: str) -> dict[str, float]:
     """Return the runs' scores by a metric, negative if lower ones are better."""
     sign = 1 if section.metric(name).higher_is_better else -1
-    return {label: sign * scores[name].interval.mean for label, scores in analysis.scores.items() if name in scores}
+    return {
+        label: sign * scores[name].interval.mean
+        for label, scores in analysis.scores.items()
+        if name in scores
+    }
 
 
 def _is_best(label: str, gains: Mapping[str, float]) -> bool:
@@ -209,8 +248,12 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 def differing_fields(section: Section) -> dict[str, list[str]]:
     """Return by family of scores the fields in which the runs' signatures differ, except those of the system."""
     differing_by_family = {}
-    for family in dict.fromkeys(family for run in section.runs.values() for family in run.signatures):
-        lines = [run.signatures[family] for run in section.runs.values() if family in run.signatures]
+    for family in dict.fromkeys(
+        family for run in section.runs.values() for family in run.signatures
+    ):
+        lines = [
+            run.signatures[family] for run in section.runs.values() if family in run.signatures
+        ]
         try:
             fields = [parse(line)[1] for line in lines]
             name = signature_name(lines[0])
@@ -261,14 +304,22 @@ def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
 
 
 def _breakdown(breakdown: Breakdown) -> Row:
-    groups = [{"name": group.name, "n": group.questions, "members": group.members} for group in breakdown.groups]
+    groups = [
+        {"name": group.name, "n": group.questions, "members": group.members}
+        for group in breakdown.groups
+    ]
     return {"key": breakdown.grouping, "title": breakdown.title, "groups": groups}
 
 
-def _group_scores(breakdown: Breakdown, labels: Sequence[str], metric: str) -> list[list[list[float | None] | None]]:
+def _group_scores(
+    breakdown: Breakdown, labels: Sequence[str], metric: str
+) -> list[list[list[float | None] | None]]:
     """Return for each run and group the score by a metric."""
     by_run = [breakdown.scores.get(label, {}) for label in labels]
-    return [[_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups] for scores in by_run]
+    return [
+        [_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups]
+        for scores in by_run
+    ]
 
 
 def overview(sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any] | None:
@@ -278,14 +329,21 @@ def overview(sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any] | N
     models = dict.fromkeys(run.model for section, _ in sections for run in section.runs.values())
     short = {model: model.rstrip("/").rpartition("/")[2] for model in models}
     # Without provider and organization, if no other model has the same name.
-    names = {model: name if list(short.values()).count(name) == 1 else model for model, name in short.items()}
+    names = {
+        model: name if list(short.values()).count(name) == 1 else model
+        for model, name in short.items()
+    }
     columns = [
         {"key": section.key, "title": section.benchmark.title, "config": section.config}
         | {"metric": section.headline.title if section.headline else ""}
         for section, _ in sections
     ]
     rows = [
-        {"model": model, "name": names[model], "cells": [_overview_cell(*pair, model) for pair in sections]}
+        {
+            "model": model,
+            "name": names[model],
+            "cells": [_overview_cell(*pair, model) for pair in sections],
+        }
         for model in models
     ]
     return {"columns": columns, "rows": rows}
@@ -295,7 +353,11 @@ def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dic
     name = section.headline.name if section.headline else ""
     gains = _gains(section, analysis, name) if name else {}
     return [
-        {"setting": run.setting, "score": analysis.scores[label].get(name), "best": _is_best(label, gains)}
+        {
+            "setting": run.setting,
+            "score": analysis.scores[label].get(name),
+            "best": _is_best(label, gains),
+        }
         | {"undefined": run.undefined().get(name)}
         for label, run in section.runs.items()
         if run.model == model
@@ -307,8 +369,12 @@ def statuses_of(section: Section) -> list[dict[int, Any]]:
     rows: list[dict[int, Any]] = []
     by_run = [run.by_id() for run in section.runs.values()]
     for id in _questions(section):
-        statuses = [[record.status for record in records.get(id, ())] or "missing" for records in by_run]
-        rows.append({run: epochs for run, epochs in enumerate(statuses) if set(epochs) != {ANSWERED}})
+        statuses = [
+            [record.status for record in records.get(id, ())] or "missing" for records in by_run
+        ]
+        rows.append(
+            {run: epochs for run, epochs in enumerate(statuses) if set(epochs) != {ANSWERED}}
+        )
     return rows
 
 
@@ -341,9 +407,14 @@ def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
 def _record(record: Record, share: int) -> dict[str, Any]:
     longest = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
     return {
-        **{name: getattr(record, name) for name in ("epoch", "status", "problem", "seconds", "cost")},
+        **{
+            name: getattr(record, name)
+            for name in ("epoch", "status", "problem", "seconds", "cost")
+        },
         **{name: bounded(getattr(record, name)) for name in ("answer", "scores", "detail")},
-        "messages": [[message.role, shortened(message.text, longest)] for message in record.messages],
+        "messages": [
+            [message.role, shortened(message.text, longest)] for message in record.messages
+        ],
         "tokens": [record.input_tokens, record.output_tokens],
     }
 

@@ -39,7 +39,8 @@ def compare(
     Args:
         name: the benchmark, such as "fanoutqa".
         config: such as "dev"; None for the benchmark's default.
-        systems: logs of runs, folders of logs, files of predictions, or evaluations; or these by label.
+        systems: logs of runs, folders of logs, files of predictions, or evaluations; or these by
+            label.
         metric: such as "acc.loose"; None for the benchmark's main metric.
         test: "randomization" or "bootstrap"; see ``qabench.stats``.
         correction: of p-values over the pairs: "holm", "bh" or "none".
@@ -50,17 +51,26 @@ def compare(
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.
 
     Raises:
-        InputError: an unknown name, fewer than two systems, one of them twice, or no system has the metric.
+        InputError: an unknown name, fewer than two systems, one of them twice, or no system has the
+            metric.
         SourceError: the benchmark's data is not available.
     """
     scorer = benchmark(name)
     chosen = scorer.metric(metric) if metric else None
-    groups = [group for group in scorer.families if chosen and group in (chosen.family, chosen.name)]
+    groups = [
+        group for group in scorer.families if chosen and group in (chosen.family, chosen.name)
+    ]
     given = list(systems.values()) if isinstance(systems, Mapping) else list(systems)
     file = None if questions is None else Path(questions)
     values = scorer.checked_options(options)
     found = read_evaluations(
-        given, scorer.name, config, metrics=groups or None, questions=file, progress=progress, **values
+        given,
+        scorer.name,
+        config,
+        metrics=groups or None,
+        questions=file,
+        progress=progress,
+        **values,
     )
     evaluations = found.evaluations
     _check(evaluations)
@@ -69,38 +79,54 @@ def compare(
         raise InputError(f"none of the systems has a score of {scorer.title}")
     names = list(systems) if isinstance(systems, Mapping) else labels(evaluations)
     if len(names) != len(evaluations):
-        raise InputError(f"{len(names)} labels for {len(evaluations)} systems; give one log or file for each label")
+        raise InputError(
+            f"{len(names)} labels for {len(evaluations)} systems; give one log or file for each label"
+        )
     by_label = dict(zip(names, evaluations, strict=True))
-    comparison = compare_evaluations(by_label, chosen, test=test, correction=correction, resamples=resamples, seed=seed)
+    comparison = compare_evaluations(
+        by_label, chosen, test=test, correction=correction, resamples=resamples, seed=seed
+    )
     if not comparison.systems:
-        available = dict.fromkeys(score for evaluation in evaluations for score in evaluation.scores())
+        available = dict.fromkeys(
+            score for evaluation in evaluations for score in evaluation.scores()
+        )
         raise InputError(
             f"no system has the score {chosen.name}, which is undefined for these answers; choose another with "
             f"--metric: {', '.join(available)}"
         )
-    unscored = [f"{label} has no score {chosen.name}" for label in by_label if label not in comparison.systems]
+    unscored = [
+        f"{label} has no score {chosen.name}"
+        for label in by_label
+        if label not in comparison.systems
+    ]
     return replace(comparison, notes=(*found.notes, *unscored))
 
 
-def compare_logs(paths: Sequence[str | Path], score: str | None = None, **testing: Any) -> list[Comparison]:
+def compare_logs(
+    paths: Sequence[str | Path], score: str | None = None, **testing: Any
+) -> list[Comparison]:
     """Compare the systems in logs of one task by a score, or by each score that all of them have.
 
     Logs of a benchmark are compared as by ``compare``.
 
     Args:
-        paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or folders of them.
+        paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or
+            folders of them.
         score: its name; None for all common ones, or for the main score of a benchmark.
         **testing: test, correction, resamples and seed, as in ``compare``.
 
     Raises:
-        InputError: fewer than two systems, one of them twice, no common score, or logs of several tasks.
+        InputError: fewer than two systems, one of them twice, no common score, or logs of several
+            tasks.
     """
     found = read_evaluations(paths)
     evaluations = found.evaluations
     _check(evaluations)
     names = {evaluation.benchmark for evaluation in evaluations}
     if len(names) > 1:
-        tasks = ", ".join(sorted(evaluation.benchmark or evaluation.config for evaluation in evaluations))
+        tasks = ", ".join(
+            sorted(evaluation.benchmark or evaluation.config for evaluation in evaluations)
+        )
         raise InputError(f"systems must be compared on the same questions; these are on {tasks}")
     if name := names.pop():
         return [compare(name, None, evaluations, score, **testing)]
@@ -109,8 +135,12 @@ def compare_logs(paths: Sequence[str | Path], score: str | None = None, **testin
     notes = [*found.notes, *unmatched(list(by_label), same)]
     tasks_named = dict.fromkeys(evaluation.config for evaluation in evaluations)
     if len(tasks_named) > 1:
-        notes.append(f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}")
-    comparisons = [compare_evaluations(by_label, each, **testing) for each in common_scores(same, score)]
+        notes.append(
+            f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}"
+        )
+    comparisons = [
+        compare_evaluations(by_label, each, **testing) for each in common_scores(same, score)
+    ]
     return [replace(comparison, notes=tuple(notes)) for comparison in comparisons]
 
 
@@ -119,6 +149,7 @@ def _check(evaluations: Sequence[Evaluation]) -> None:
         raise InputError(
             "nothing to compare: give at least two systems, such as: qabench compare BENCHMARK A.jsonl B.jsonl"
         )
-    systems = [(each.path, each.model, each.config) for each in evaluations]  # a file can have several systems
+    # a file can have several systems
+    systems = [(each.path, each.model, each.config) for each in evaluations]
     if repeated := [system for system in systems if system[0] and systems.count(system) > 1]:
         raise InputError(f"the file was given twice: {repeated[0][0]}")

@@ -1,7 +1,7 @@
 """Evaluations for other programs: predictions and records, the schema of Every Eval Ever, experiment trackers.
 
-Every Eval Ever collects evaluation results of many papers and tools. The trackers are trackio, Weights & Biases and
-MLflow, each through its own package.
+Every Eval Ever collects evaluation results of many papers and tools. The trackers are trackio,
+Weights & Biases and MLflow, each through its own package.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from qabench.stats import RESAMPLES, ROUNDING
 from qabench.stats import scores as scores_of_sums
 
 SCHEMA = "0.3.0"
-UNBOUNDED = ("bleurt", "kappa", "correlation")  # in the names of metrics that are not between 0 and 1
+# in the names of metrics that are not between 0 and 1
+UNBOUNDED = ("bleurt", "kappa", "correlation")
 TRACKERS = ("trackio", "wandb", "mlflow")
 PROJECT = "qabench"
 DEVELOPERS = ("anthropic", "google", "mistral", "openai")  # providers whose models are their own
@@ -42,33 +43,41 @@ GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
 def predictions(run: Evaluation) -> str:
     """Return the answers of the first epoch as JSONL, with the fields that ``qabench score`` reads.
 
-    Records without any of these fields, such as failed ones, are left out; the official scorers count them as
-    unanswered.
+    Records without any of these fields, such as failed ones, are left out; the official scorers
+    count them as unanswered.
 
     Raises:
         InputError: the run has no answers.
     """
     descriptor = benchmark(run.benchmark)
-    predictions_by_id = {record.id: descriptor.prediction(record) for record in run.records if record.epoch == 1}
+    predictions_by_id = {
+        record.id: descriptor.prediction(record) for record in run.records if record.epoch == 1
+    }
     rows = [
         {"id": id} | fields
         for id, fields in predictions_by_id.items()
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered")
+        raise InputError(
+            f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered"
+        )
     return _lines(rows)
 
 
 def records(run: Evaluation) -> str:
     """Return everything about each record as JSONL, which ``load_dataset("json", ...)`` reads.
 
-    Scores, groups and detail are JSON text, because they differ between benchmarks and a column has one type.
+    Scores, groups and detail are JSON text, because they differ between benchmarks and a column has
+    one type.
     """
     of_run = {name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")}
     rows = [of_run | asdict(record) for record in run.records]
     for row in rows:
-        row |= {name: json.dumps(row[name], ensure_ascii=False) for name in ("scores", "groups", "detail")}
+        row |= {
+            name: json.dumps(row[name], ensure_ascii=False)
+            for name in ("scores", "groups", "detail")
+        }
     return _lines(rows)
 
 
@@ -77,15 +86,19 @@ def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def write_shared(run: Evaluation, folder: Path, developer: str | None = None, model_id: str | None = None) -> Path:
+def write_shared(
+    run: Evaluation, folder: Path, developer: str | None = None, model_id: str | None = None
+) -> Path:
     """Write the scores and the records of an evaluation below ``folder``/data, and return the file of the scores.
 
-    The path and all values but the time of the export are the same each time. No text has a path of this machine.
+    The path and all values but the time of the export are the same each time. No text has a path of
+    this machine.
 
     Args:
         run: the evaluation.
         folder: the output.
-        developer: who made the model; by default the organization in the model's id. Left out if there is none.
+        developer: who made the model; by default the organization in the model's id. Left out if
+            there is none.
         model_id: such as "org/name"; by default from the model's name in the run.
     """
     run = _without_paths(run)
@@ -146,13 +159,20 @@ def _model_id(model: str) -> str:
 
 def _without_paths(run: Evaluation) -> Evaluation:
     """Return the evaluation without folders of this machine in its texts, except in questions and answers."""
-    records = [replace(each, problem=each.problem and without_folders(each.problem)) for each in run.records]
+    records = [
+        replace(each, problem=each.problem and without_folders(each.problem))
+        for each in run.records
+    ]
     arguments = {name: _shared(value) for name, value in run.arguments.items()}
     folder = hashlib.sha256(run.path.encode("utf-8", "replace")).hexdigest()[:8]
     path = f"{Path(run.path).name}-{folder}"  # files of the same name in several folders differ
-    model = f"hf/{Path(run.model).name}" if run.model.startswith("hf//") else without_folders(run.model)
+    model = (
+        f"hf/{Path(run.model).name}" if run.model.startswith("hf//") else without_folders(run.model)
+    )
     signatures = {name: without_folders(line) for name, line in run.signatures.items()}
-    return replace(run, records=records, arguments=arguments, path=path, model=model, signatures=signatures)
+    return replace(
+        run, records=records, arguments=arguments, path=path, model=model, signatures=signatures
+    )
 
 
 def _shared(value: Any) -> Any:
@@ -216,7 +236,11 @@ def _confidence_interval(run: Evaluation, score: Score) -> dict[str, Any]:
     interval = score.interval
     if interval.low is None:
         return {}
-    bounds = {"lower": interval.low, "upper": interval.high, "confidence_level": interval.confidence}
+    bounds = {
+        "lower": interval.low,
+        "upper": interval.high,
+        "confidence_level": interval.confidence,
+    }
     return {"confidence_interval": bounds | {"method": _method(run, score)}}
 
 
@@ -226,8 +250,14 @@ def _method(run: Evaluation, score: Score) -> str:
     own = [value for value in scores_of_sums(function, rows) if isfinite(value)]
     if not all(0 <= value <= 1 for value in own):
         return "Student's t with the variance of the jackknife"
-    exact = all(value in (0, 1) for value in own) and isclose(sum(own) / len(own), score.value, abs_tol=ROUNDING)
-    return "Clopper-Pearson" if exact else "Clopper-Pearson at the effective number of questions (Korn and Graubard)"
+    exact = all(value in (0, 1) for value in own) and isclose(
+        sum(own) / len(own), score.value, abs_tol=ROUNDING
+    )
+    return (
+        "Clopper-Pearson"
+        if exact
+        else "Clopper-Pearson at the effective number of questions (Korn and Graubard)"
+    )
 
 
 def _name(run: Evaluation) -> str:
@@ -235,12 +265,17 @@ def _name(run: Evaluation) -> str:
     return f"{benchmark(run.benchmark).title} {run.config} {setting}".strip()
 
 
-def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) -> Iterator[dict[str, Any]]:
+def _samples(
+    run: Evaluation, scores: list[Score], identity: str, model: str
+) -> Iterator[dict[str, Any]]:
     """Yield a row for each record and each score that the benchmark's authors report and the record has."""
     for record in run.records:
         turns = [message for message in record.messages if message.role != "system"]
         several = len(turns) > 2
-        messages = [{"turn_idx": i, "role": m.role, "content": m.text} for i, m in enumerate(record.messages)]
+        messages = [
+            {"turn_idx": i, "role": m.role, "content": m.text}
+            for i, m in enumerate(record.messages)
+        ]
         answer = {
             "turn_idx": len(messages) - 1 if several else 0,
             "source": f"messages[{len(messages) - 1}].content" if several else "output.raw",
@@ -266,7 +301,11 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
                 "output": None if several else {"raw": [record.answer or ""]},
                 "messages": messages if several else None,
                 "answer_attribution": [answer],
-                "evaluation": {"score": value, "is_correct": value == 1, "num_turns": len(turns) or None},
+                "evaluation": {
+                    "score": value,
+                    "is_correct": value == 1,
+                    "num_turns": len(turns) or None,
+                },
                 "error": record.problem or (None if record.status == "answered" else record.status),
                 "metadata": {"epoch": str(record.epoch), "status": record.status},
             }
@@ -288,7 +327,9 @@ def check_tracker(target: str) -> tuple[Any, str]:
     """
     name, colon, project = target.partition(":")
     if name not in TRACKERS or (colon and not project):
-        raise InputError(f"--track is {target!r}; allowed: {', '.join(TRACKERS)}, each also with :PROJECT")
+        raise InputError(
+            f"--track is {target!r}; allowed: {', '.join(TRACKERS)}, each also with :PROJECT"
+        )
     try:
         return importlib.import_module(name), project or PROJECT
     except ImportError:
@@ -314,7 +355,9 @@ def _send(package: Any, project: str, evaluation: Evaluation, is_mlflow: bool) -
     parameters |= {"path": os.path.abspath(evaluation.path), "qabench": version()}
     parameters |= {f"argument {name}": str(value) for name, value in evaluation.arguments.items()}
     parameters |= {f"signature {family}": line for family, line in evaluation.signatures.items()}
-    values: dict[str, float] = {f"count/{status}": count for status, count in evaluation.counts().items()}
+    values: dict[str, float] = {
+        f"count/{status}": count for status, count in evaluation.counts().items()
+    }
     for name, score in evaluation.scores().items():
         key = name.replace("@", "_at_")  # MLflow does not allow @
         interval = score.interval

@@ -9,17 +9,35 @@ from typing import Any
 from qabench.benchmarks import Setting, benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, asked_field, digest, parse, with_fields
+from qabench.evaluation.signature import (
+    IRRELEVANT,
+    Declaration,
+    Field,
+    asked_field,
+    digest,
+    parse,
+    with_fields,
+)
 from qabench.io.tables import printable
 from qabench.runs.plain import values_of
-from qabench.tasks.facts import EVAL_CONFIG, EVAL_SPEC, GENERATE_CONFIG, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED, Facts
+from qabench.tasks.facts import (
+    EVAL_CONFIG,
+    EVAL_SPEC,
+    GENERATE_CONFIG,
+    MODEL_ARGS,
+    SIGNED,
+    SYSTEM,
+    UNSIGNED,
+    Facts,
+)
 
 NO_MODEL = "none/none"  # Inspect's name
 MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
 LONGEST = 80  # characters of an argument's text in a signature
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
 _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=True)
-_REQUIRED = ("benchmark", "config", "setting", "data")  # fields of the metadata that signatures also have
+# fields of the metadata that signatures also have
+_REQUIRED = ("benchmark", "config", "setting", "data")
 
 
 def facts_of(log: Any) -> dict[str, Any]:
@@ -72,11 +90,17 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
             signatures[family] = line
             continue
         _check_metadata(log, fields, evaluation.path)
-        renamed = {option: name for name, option in scorer.generation_fields.items() if name in fields}
+        renamed = {
+            option: name for name, option in scorer.generation_fields.items() if name in fields
+        }
         happened = {renamed.get(name, name): value for name, value in facts.items()}
         of_model = {} if family in scorer.families_without_model else happened
         signatures[family] = with_fields(line, **of_model, asked=questions)
-    added = {name: IRRELEVANT if _is_of_system(name) else _ADDED for name in facts if name not in GENERATE_CONFIG}
+    added = {
+        name: IRRELEVANT if _is_of_system(name) else _ADDED
+        for name in facts
+        if name not in GENERATE_CONFIG
+    }
     declarations = {name: {**added, **fields} for name, fields in evaluation.declarations.items()}
     evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
     solver = _solver_of(log, setting)
@@ -93,8 +117,12 @@ def _setting_of(log: Any, path: str) -> Setting:
     task = spec.task.rpartition("/")[2]
     settings = [setting for setting in scorer.settings if setting.task == task]
     if not settings:
-        raise InputError(f"{path} is the log of {printable(spec.task)!r}, which is not a task of {scorer.title}")
-    settings = [setting for setting in settings if setting.arguments.items() <= spec.task_args.items()] or settings
+        raise InputError(
+            f"{path} is the log of {printable(spec.task)!r}, which is not a task of {scorer.title}"
+        )
+    settings = [
+        setting for setting in settings if setting.arguments.items() <= spec.task_args.items()
+    ] or settings
     name = log.metadata["setting"]
     # Some settings are named with an option, such as "rag bm25".
     if name != settings[0].name and not name.startswith(f"{settings[0].name} "):
@@ -123,15 +151,23 @@ def _solver_of(log: Any, setting: Setting) -> str:
     names = [step.solver for step in steps]
     if spec.solver is None and tuple(names) == setting.solver and log.plan.finish is None:
         return ""
-    what = [[step.params for step in steps], spec.solver_args, log.plan.finish and log.plan.finish.solver]
+    what = [
+        [step.params for step in steps],
+        spec.solver_args,
+        log.plan.finish and log.plan.finish.solver,
+    ]
     return f"{'+'.join(names) or 'unknown'}-{digest([str(what)])}"
 
 
 def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
     """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
-    signatures = {name: with_fields(line, solver=solver) for name, line in evaluation.signatures.items()}
+    signatures = {
+        name: with_fields(line, solver=solver) for name, line in evaluation.signatures.items()
+    }
     declared: dict[str, Declaration] = {
         name: {**fields, "solver": SOLVER} for name, fields in evaluation.declarations.items()
     }
     model = solver if evaluation.model == NO_MODEL else evaluation.model
-    return replace(evaluation, model=model, setting="agent", signatures=signatures, declarations=declared)
+    return replace(
+        evaluation, model=model, setting="agent", signatures=signatures, declarations=declared
+    )

@@ -1,7 +1,8 @@
 """Logs of any task of other harnesses, as evaluations without official scores.
 
-A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the log. The metrics of
-the evaluation follow from these numbers. The readers are in ``foreign_inspect`` and ``foreign_files``.
+A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the
+log. The metrics of the evaluation follow from these numbers. The readers are in ``foreign_inspect``
+and ``foreign_files``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,16 @@ from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.metric import Metric
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
-VERDICTS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+VERDICTS = {
+    "c": 1.0,
+    "p": 0.5,
+    "i": 0.0,
+    "n": 0.0,
+    "yes": 1.0,
+    "true": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,9 @@ def evaluation_of(log: Log) -> Evaluation:
     repeated = [id for (id, _), count in counts.items() if count > 1]
     problems = list(log.problems)
     if repeated:
-        problems.append(f"repeated ids, of which the last one counts: {len(repeated)} ({some(repeated)})")
+        problems.append(
+            f"repeated ids, of which the last one counts: {len(repeated)} ({some(repeated)})"
+        )
     records = list({(record.id, record.epoch): record for record in log.records}.values())
     if not records:
         raise InputError(f"{log.path} has no samples; was the run stopped?")
@@ -150,6 +162,8 @@ def _with_groupings(records: Sequence[Record]) -> list[Record]:
     most = min(MOST_GROUPS, len({record.id for record in records}) - 1)
     names = {name for name, groups in values.items() if 1 < len(groups) <= most}
     return [
-        replace(record, groups={name: groups for name, groups in record.groups.items() if name in names})
+        replace(
+            record, groups={name: groups for name, groups in record.groups.items() if name in names}
+        )
         for record in records
     ]

@@ -42,7 +42,8 @@ def is_shared(row: Row) -> bool:
 def read_lm_eval(path: Path) -> Log:
     """Return a file ``samples_TASK_DATE.jsonl``. Scores of several filters are named SCORE,FILTER, as in the harness.
 
-    The model and the direction of scores are in the file ``results_DATE.json`` next to it, if there is one.
+    The model and the direction of scores are in the file ``results_DATE.json`` next to it, if there
+    is one.
     """
     rows = _rows(path)
     task = re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
@@ -52,7 +53,11 @@ def read_lm_eval(path: Path) -> Log:
     for row in rows:
         # A second row of the same filter is a repetition of the question.
         lists = by_id.setdefault(str(row["doc_id"]), [])
-        free = [each for each in lists if row.get("filter") not in {other.get("filter") for other in each}]
+        free = [
+            each
+            for each in lists
+            if row.get("filter") not in {other.get("filter") for other in each}
+        ]
         if free:
             free[0].append(row)
         else:
@@ -65,7 +70,9 @@ def read_lm_eval(path: Path) -> Log:
         task=task,
         model=str(results.get("model_name") or path.parent.name or path.stem),
         created=_date(path),
-        records=[_lm_eval_record(id, each, several) for id, lists in by_id.items() for each in lists],
+        records=[
+            _lm_eval_record(id, each, several) for id, lists in by_id.items() for each in lists
+        ],
         lower=frozenset(names),
     )
 
@@ -84,7 +91,9 @@ def harness_facts(path: Path) -> dict[str, str]:
     """Return what changes the prompts or the questions of a file of samples, by its results; {} for the defaults."""
     results = lm_eval_results(path)
     if not results:
-        return {"harness_options": "not recorded, because the file has no results_*.json next to it"}
+        return {
+            "harness_options": "not recorded, because the file has no results_*.json next to it"
+        }
     config = _object(results.get("config"))
     facts = {
         "limit": config.get("limit"),
@@ -101,7 +110,10 @@ def _lm_eval_record(id: str, rows: Sequence[Row], several: bool) -> Record:
     for each in rows:
         values = {name: each.get(name) for name in each.get("metrics", ())}
         numbers = numbers_of(values)
-        scores |= {f"{name},{each.get('filter')}" if several else name: number for name, number in numbers.items()}
+        scores |= {
+            f"{name},{each.get('filter')}" if several else name: number
+            for name, number in numbers.items()
+        }
     question = next((doc[name] for name in QUESTIONS if isinstance(doc.get(name), str)), None)
     answers = [_first_text(each.get("filtered_resps")) for each in rows]
     return _record(
@@ -124,7 +136,9 @@ def read_lighteval(path: Path) -> Log:
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
         raise InputError(f"cannot read {path}: {error}") from None
     if rows and not {"doc", "metric", "model_response"} <= rows[0].keys():
-        raise InputError(f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, metric, ...")
+        raise InputError(
+            f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, metric, ..."
+        )
     records = []
     for number, row in enumerate(rows):
         doc, response = row["doc"], row["model_response"]
@@ -160,7 +174,11 @@ def read_shared(path: Path) -> list[Log]:
             task=task or path.stem,
             model=model or path.stem,
             created=_date(path),
-            records=[record for (id, epoch), rows in samples.items() for record in _shared(id, epoch, rows)],
+            records=[
+                record
+                for (id, epoch), rows in samples.items()
+                for record in _shared(id, epoch, rows)
+            ],
         )
         for (task, model), samples in grouped.items()
     ]
@@ -177,7 +195,9 @@ def _shared(id: str, epoch: int, rows: Sequence[Row]) -> Iterator[Record]:
         scores[-1] |= value
     row = rows[0]
     content, output = _object(row.get("input")), _object(row.get("output"))
-    attributed = [_object(each).get("extracted_value") for each in row.get("answer_attribution") or ()]
+    attributed = [
+        _object(each).get("extracted_value") for each in row.get("answer_attribution") or ()
+    ]
     for values in scores:
         yield _record(
             id=id,
@@ -186,7 +206,9 @@ def _shared(id: str, epoch: int, rows: Sequence[Row]) -> Iterator[Record]:
             reference="\n".join(map(str, content.get("reference") or ())),
             answer=_first_text(attributed or output.get("raw")),
             scores=values,
-            groups={name: text for name, text in _object(row.get("metadata")).items() if name != "epoch"},
+            groups={
+                name: text for name, text in _object(row.get("metadata")).items() if name != "epoch"
+            },
             problem=row.get("error"),
         )
 

@@ -19,7 +19,10 @@ FIRST_BYTES = 4096
 
 
 def read(path: Path) -> list[Log]:
-    """Return the log of a task that is not of qabench; [] for other files. Raises InputError if it is damaged."""
+    """Return the log of a task that is not of qabench; [] for other files.
+
+    Raises InputError if it is damaged.
+    """
     if path.suffix == ".json" and b'"eval"' not in path.open("rb").read(FIRST_BYTES):
         return []
     with suppress(Exception):  # Inspect reads it, or says why it cannot
@@ -50,7 +53,9 @@ def read(path: Path) -> list[Log]:
         status=header.status,
         expected=max(len(keys), len(records)),
         arguments=header.eval.task_args | header.plan.config.model_dump(exclude_none=True),
-        problems=[f"questions without a sample: {len(missing)} ({some(missing)})"] if missing else [],
+        problems=[f"questions without a sample: {len(missing)} ({some(missing)})"]
+        if missing
+        else [],
         origin=header.eval.task_id,
     )
     return [log]
@@ -58,7 +63,12 @@ def read(path: Path) -> list[Log]:
 
 def _records(path: Path, header: Any) -> list[Record]:
     if path.suffix == ".json":
-        return list(map(_record, inspect_log().read_eval_log(str(path), resolve_attachments="core").samples or ()))
+        return list(
+            map(
+                _record,
+                inspect_log().read_eval_log(str(path), resolve_attachments="core").samples or (),
+            )
+        )
     ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
     keys = [(id, epoch) for id in ids for epoch in range(1, (header.eval.config.epochs or 1) + 1)]
     from qabench.llm.client import run_sync
@@ -69,9 +79,16 @@ def _records(path: Path, header: Any) -> list[Record]:
 
 def _record(sample: Any) -> Record:
     values = {name: score.value for name, score in (sample.scores or {}).items()}
-    explanations = {name: score.explanation for name, score in (sample.scores or {}).items() if score.explanation}
+    explanations = {
+        name: score.explanation
+        for name, score in (sample.scores or {}).items()
+        if score.explanation
+    }
     # Metadata has another meaning in logs of qabench.
-    scores = {name: score.model_copy(update={"metadata": None}) for name, score in (sample.scores or {}).items()}
+    scores = {
+        name: score.model_copy(update={"metadata": None})
+        for name, score in (sample.scores or {}).items()
+    }
     return replace(
         record_of(sample.model_copy(update={"metadata": {}, "scores": scores})),
         question=_text(sample.input),

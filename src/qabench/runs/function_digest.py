@@ -1,7 +1,8 @@
 """A digest of a Python function: of all that its answers depend on, as far as Python can tell.
 
-It covers the text of its file or notebook cell, its code, defaults and closure, and the constants and functions that it
-uses from its module. It does not cover what other modules, files and servers do.
+It covers the text of its file or notebook cell, its code, defaults and closure, and the constants
+and functions that it uses from its module. It does not cover what other modules, files and servers
+do.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 def name_with_digest(function: Callable[..., Any]) -> str:
     """Return the name of a function, and a digest of it.
 
-    Two functions with the same source have different digests if their defaults or closures differ. In one process, a
-    function keeps the digest of its first run, even if it changes lists and objects that it refers to.
+    Two functions with the same source have different digests if their defaults or closures differ.
+    In one process, a function keeps the digest of its first run, even if it changes lists and
+    objects that it refers to.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
     constant = short_digest(_Described(constants_only=True).text(function))
@@ -56,7 +58,9 @@ class _Described:
         if isinstance(value, tuple | frozenset):
             return self.of_parts(value)
         if isinstance(value, CodeType):
-            return self.of_parts((value.co_code, value.co_names, value.co_varnames, value.co_consts))
+            return self.of_parts(
+                (value.co_code, value.co_names, value.co_varnames, value.co_consts)
+            )
         if id(value) in self.numbers:
             return f"#{self.numbers[id(value)]}"
         self.numbers[id(value)] = len(self.met)
@@ -79,9 +83,20 @@ def _parts_of_callable(value: Any) -> tuple[Any, ...] | None:
     if isinstance(value, FunctionType):
         keywords = tuple((value.__kwdefaults__ or {}).items())
         cells = tuple(_content(cell) for cell in value.__closure__ or ())
-        return value.__code__, value.__defaults__, keywords, cells, _used_globals(value), _source(value)
+        return (
+            value.__code__,
+            value.__defaults__,
+            keywords,
+            cells,
+            _used_globals(value),
+            _source(value),
+        )
     if isinstance(value, MethodType):
-        return value.__func__, _class_name(value.__self__), getattr(value.__self__, "__dict__", None)
+        return (
+            value.__func__,
+            _class_name(value.__self__),
+            getattr(value.__self__, "__dict__", None),
+        )
     if isinstance(value, partial):
         return value.func, value.args, tuple(value.keywords.items())
     if hasattr(value, "__wrapped__"):  # such as functools.cache
@@ -105,11 +120,16 @@ def _content(cell: Any) -> Any:
 
 def _used_globals(function: FunctionType) -> tuple[tuple[str, Any], ...]:
     """Return the constants and functions of its own module that a function uses by name."""
-    used = [(name, function.__globals__[name]) for name in function.__code__.co_names if name in function.__globals__]
+    used = [
+        (name, function.__globals__[name])
+        for name in function.__code__.co_names
+        if name in function.__globals__
+    ]
     return tuple(
         (name, value)
         for name, value in used
-        if isinstance(value, CONSTANTS) or (isinstance(value, FunctionType) and value.__module__ == function.__module__)
+        if isinstance(value, CONSTANTS)
+        or (isinstance(value, FunctionType) and value.__module__ == function.__module__)
     )
 
 

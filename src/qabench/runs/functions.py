@@ -48,18 +48,21 @@ def run(
 ) -> Evaluation:
     """Answer the questions of a benchmark with a Python function or with a model, and score the answers.
 
-    Ctrl-C ends the run of a function early: the result has the answers until then, and its status is "cancelled".
+    Ctrl-C ends the run of a function early: the result has the answers until then, and its status
+    is "cancelled".
 
     Args:
         name: the benchmark; ``qabench.benchmark_names()`` returns all.
         config: such as "dev"; None for the default.
-        answer: a function of a question's text and its row in the dataset. It returns the answer, or the fields of a
-            prediction as in a file of predictions. It may be ``async``; otherwise it runs in threads. An exception is
-            recorded as the failure of its question.
+        answer: a function of a question's text and its row in the dataset. It returns the answer,
+            or the fields of a prediction as in a file of predictions. It may be ``async``;
+            otherwise it runs in threads. An exception is recorded as the failure of its question.
         model: a model to run instead, as in ``qabench run --model``.
-        output: a JSONL file for the answers of the function; questions with an answer in it are not asked again. Its
-            lines name the function by a digest of its code, defaults, closure and file.
-        keep_answers: also count the answers of another function in this file. Signatures then name both functions.
+        output: a JSONL file for the answers of the function; questions with an answer in it are not
+            asked again. Its lines name the function by a digest of its code, defaults, closure and
+            file.
+        keep_answers: also count the answers of another function in this file. Signatures then name
+            both functions.
         concurrency: the maximum number of questions that are being answered.
         limit: answer only the first questions.
         progress: called with the number of answered questions, and of all questions.
@@ -67,9 +70,10 @@ def run(
             ``qabench.runs.running.start``, such as ``setting`` and ``base_url``.
 
     Raises:
-        InputError: not either a function or a model, an unknown name, a file with the answers of another function, or
-            the function returned something that is not an answer.
-        QabenchError: no question was answered, or the file cannot be written; what is in it is kept.
+        InputError: not either a function or a model, an unknown name, a file with the answers of
+            another function, or the function returned something that is not an answer.
+        QabenchError: no question was answered, or the file cannot be written; what is in it is
+            kept.
         MissingExtra: running a model needs the extra ``run``.
         SourceError: the data of the benchmark is not available.
     """
@@ -80,13 +84,20 @@ def run(
     show = progress or (lambda done, total: None)
     if answer is None:
         if output is not None:
-            raise InputError("output is for the answers of a function; a model's are in its log: give log_dir")
+            raise InputError(
+                "output is for the answers of a function; a model's are in its log: give log_dir"
+            )
         from qabench.runs.running import Watch, start
 
         log_dir = Path(options.pop("log_dir", "logs"))
-        options["task_args"] = {**options.get("task_args", {}), **({"config": config} if config else {})}
+        options["task_args"] = {
+            **options.get("task_args", {}),
+            **({"config": config} if config else {}),
+        }
         options |= {"log_dir": log_dir, "watch": Watch(log_dir, on_progress=show), "limit": limit}
-        log = start(name, options.pop("setting", None), str(model), max_connections=concurrency, **options)
+        log = start(
+            name, options.pop("setting", None), str(model), max_connections=concurrency, **options
+        )
         return read_run(log)
     scorer = benchmark(name)
     questions = scorer.questions(config)
@@ -104,18 +115,25 @@ def run(
         write_line(f"qabench: {_how_to_continue(len(predictions), len(asked), path)}", sys.stderr)
     errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
     if len(errors) == len(predictions):
-        raise QabenchError(f"no question was answered: {next(iter(errors.values()), 'there is no answer yet')}")
+        raise QabenchError(
+            f"no question was answered: {next(iter(errors.values()), 'there is no answer yet')}"
+        )
     # A failed question has no prediction: null can be an answer.
     answers = [predictions[id] for id in asked if id in predictions and id not in errors]
     evaluation = evaluate_predictions(name, config, answers, **options)
-    functions = {fields.get(FUNCTION, "unknown") for id, fields in predictions.items() if id not in errors}
+    functions = {
+        fields.get(FUNCTION, "unknown") for id, fields in predictions.items() if id not in errors
+    }
     solver = "+".join(sorted(functions))
     records = [
         replace(record, status=FAILED, problem=errors[record.id]) if record.id in errors else record
         for record in evaluation.records
         if record.id in predictions
     ]
-    signatures = {name: with_fields(line, asked=asked_field(asked)) for name, line in evaluation.signatures.items()}
+    signatures = {
+        name: with_fields(line, asked=asked_field(asked))
+        for name, line in evaluation.signatures.items()
+    }
     evaluation = replace(
         evaluation,
         signatures=signatures,
@@ -125,7 +143,9 @@ def run(
         expected=len(asked),
         status="cancelled" if interrupted else evaluation.status,
         available=len(questions),
-        problems=[problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)],
+        problems=[
+            problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)
+        ],
     )
     return with_solver(evaluation, solver)
 
@@ -140,7 +160,11 @@ async def _ask(
     progress: Callable[[int, int], None],
 ) -> None:
     """Add the missing predictions, and write each to the file when it is there."""
-    limit, loop, stopped = asyncio.Semaphore(concurrency), asyncio.get_running_loop(), asyncio.Event()
+    limit, loop, stopped = (
+        asyncio.Semaphore(concurrency),
+        asyncio.get_running_loop(),
+        asyncio.Event(),
+    )
 
     async def ask(id: str, question: str, row: Row) -> None:
         async with limit:
@@ -167,13 +191,17 @@ async def _ask(
                 with path.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(prediction) + "\n")
             except OSError as error:
-                raise QabenchError(f"cannot write {path}: {error.strerror}; repeat the call to continue") from error
+                raise QabenchError(
+                    f"cannot write {path}: {error.strerror}; repeat the call to continue"
+                ) from error
         progress(len(predictions), len(questions))
 
     progress(len(predictions), len(questions))
     threads = ThreadPoolExecutor(concurrency, "qabench-answer")
     try:
-        await asyncio.gather(*(ask(id, *item) for id, item in questions.items() if id not in predictions))
+        await asyncio.gather(
+            *(ask(id, *item) for id, item in questions.items() if id not in predictions)
+        )
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
@@ -189,7 +217,11 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict
     """Return a reply as a prediction. Raises InputError if it is not one."""
     fields = scorer.prediction_fields
     field = "answer" if "answer" in fields else fields[0]
-    prediction = {**(reply if isinstance(reply, dict) else {field: reply}), "id": id, FUNCTION: function}
+    prediction = {
+        **(reply if isinstance(reply, dict) else {field: reply}),
+        "id": id,
+        FUNCTION: function,
+    }
     try:
         json.dumps(prediction)
         scorer.read([prediction])
@@ -201,7 +233,9 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict
     return prediction
 
 
-def _answered_before(path: Path, questions: Mapping[str, Any], function: str | None) -> dict[str, dict[str, Any]]:
+def _answered_before(
+    path: Path, questions: Mapping[str, Any], function: str | None
+) -> dict[str, dict[str, Any]]:
     """Return the predictions in the file that did not fail, and leave only these in it.
 
     Raises InputError if they are of another function than ``function``. None allows every function.
@@ -216,7 +250,9 @@ def _answered_before(path: Path, questions: Mapping[str, Any], function: str | N
             "another benchmark or config need another file"
         )
     predictions = {row.id: {**row.fields, "id": row.id} for row in rows if ERROR not in row.fields}
-    others = {str(fields.get(FUNCTION, "an unknown function")) for fields in predictions.values()} - {function}
+    others = {
+        str(fields.get(FUNCTION, "an unknown function")) for fields in predictions.values()
+    } - {function}
     if function and others:
         raise InputError(
             f"{path} has answers of {', '.join(sorted(others))}, not of {function}: the function, its file, a default "

@@ -18,12 +18,27 @@ from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
+from qabench.evaluation import (
+    ANSWERED,
+    CUT_OFF,
+    EMPTY,
+    FAILED,
+    REFUSED,
+    Evaluation,
+    Message,
+    Record,
+)
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.runs.facts import with_facts
-from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
+from qabench.runs.plain import (
+    Fields,
+    open_archive,
+    read_plain_header,
+    read_plain_samples,
+    values_of,
+)
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -41,22 +56,30 @@ TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
     """Return the run in a log, with its answers scored again; for a killed run, those that ``resume`` keeps.
 
-    For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not exist, is not a log of
-    Inspect (.eval), is damaged, or is the log of another task.
+    For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not
+    exist, is not a log of Inspect (.eval), is damaged, or is the log of another task.
     """
     log = header_of(path)
     check_archive(Path(path))
     try:
         recorded = _evaluation(path, log)
-    except (QabenchError, ImportError):  # a version of Inspect without the reader that ``samples_of`` uses
+    except (
+        QabenchError,
+        ImportError,
+    ):  # a version of Inspect without the reader that ``samples_of`` uses
         raise
-    except Exception as error:  # content in another format can cause any exception, in the reader or here
+    except (
+        Exception
+    ) as error:  # content in another format can cause any exception, in the reader or here
         raise damaged(path, error) from error
     return rescored(with_facts(recorded, log), questions, **options)
 
 
 def header_of(path: str | Path) -> Any:
-    """Return the log without its samples: without importing Inspect if possible. Raises as ``read_run`` does."""
+    """Return the log without its samples: without importing Inspect if possible.
+
+    Raises as ``read_run`` does.
+    """
     try:
         log = read_plain_header(path)
     except Exception:  # also a file that is not a log: Inspect says why
@@ -66,14 +89,20 @@ def header_of(path: str | Path) -> Any:
 
 def _lacking(log: Any) -> list[str]:
     """Return the fields of qabench's logs that the metadata of another log lacks."""
-    return [name for name in ("benchmark", "config", "setting") if not isinstance(log.metadata.get(name), str)]
+    return [
+        name
+        for name in ("benchmark", "config", "setting")
+        if not isinstance(log.metadata.get(name), str)
+    ]
 
 
 def read_header(path: str | Path) -> Any:
     """Return the log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
     file = str(path)
     if not Path(file).is_file():
-        raise InputError(f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end")
+        raise InputError(
+            f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end"
+        )
     reader = inspect_log()
     try:
         log = reader.read_eval_log(file, header_only=True)
@@ -130,7 +159,9 @@ def failure(error: Any) -> str:
         return STOPPED
     if error.message.startswith("RetryError("):
         # In logs of other programs, the cause is only in the traceback.
-        causes = [line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line]
+        causes = [
+            line for line in error.traceback.splitlines() if line[:1].strip() and "Error: " in line
+        ]
         return printable(causes[0]) if causes else "the call failed in all its retries"
     own = _OWN.fullmatch(error.message)
     return printable(" ".join((own[2] if own else error.message).split()))
@@ -138,7 +169,9 @@ def failure(error: Any) -> str:
 
 def damaged(path: str | Path, reason: Exception | str) -> InputError:
     """Return the error for a file that is not a log, or is damaged."""
-    detail = reason if isinstance(reason, str) else printable(f"{type(reason).__name__}: {reason}", 300)
+    detail = (
+        reason if isinstance(reason, str) else printable(f"{type(reason).__name__}: {reason}", 300)
+    )
     return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
 
 
@@ -147,7 +180,9 @@ def inspect_log() -> Any:
     try:
         import inspect_ai.log
     except ImportError:
-        raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
+        raise MissingExtra(
+            'reading logs of runs needs inspect_ai: pip install "qabench[run]"'
+        ) from None
     return inspect_ai.log
 
 
@@ -176,12 +211,17 @@ def _with_samples_once(file: str, copy: Path) -> str:
             return file
         with zipfile.ZipFile(copy, "w") as once:
             for name, members in by_name.items():
-                once.writestr(name, _answered_copy([archive.read(member) for member in members], name))
+                once.writestr(
+                    name, _answered_copy([archive.read(member) for member in members], name)
+                )
     return str(copy)
 
 
 def _answered_copy(samples: Sequence[bytes], name: str) -> bytes:
-    """Return the last copy of a sample that did not fail, or the last one. Raises ValueError for two answers."""
+    """Return the last copy of a sample that did not fail, or the last one.
+
+    Raises ValueError for two answers.
+    """
     if len(samples) == 1:
         return samples[0]
     answered, answers = samples[-1], set()
@@ -210,7 +250,8 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         records.append(record)
         for metadata in score_metadata:
             of_sample = metadata.get("signatures") or {}
-            # A sample that failed, or asked no model, does not know all that the others were asked with.
+            # A sample that failed, or asked no model, does not know all that the others were asked
+            # with.
             partial = record.status == FAILED or record.replies == 0
             signatures = of_sample | signatures if partial else signatures | of_sample
     return Evaluation(
@@ -233,7 +274,9 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
 
 
-def _samples(path: str | Path, log: Any, keys: Sequence[tuple[int | str, int]]) -> list[tuple[Record, list[Any]]]:
+def _samples(
+    path: str | Path, log: Any, keys: Sequence[tuple[int | str, int]]
+) -> list[tuple[Record, list[Any]]]:
     """Return the records of a log with the metadata of their scores: without importing Inspect if possible."""
     if isinstance(log, Fields):
         with suppress(Exception):  # Inspect reads it, or says why it cannot
@@ -248,9 +291,12 @@ def _scored(sample: Any) -> tuple[Record, list[Any]]:
     return record_of(sample), _metadata(sample)
 
 
-async def samples_of(path: str, keys: Sequence[tuple[int | str, int]], convert: Callable[[Any], T]) -> list[T]:
+async def samples_of(
+    path: str, keys: Sequence[tuple[int | str, int]], convert: Callable[[Any], T]
+) -> list[T]:
     """Return the converted samples with these ids and epochs, read one at a time."""
-    # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes for 10,000 of them.
+    # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes
+    # for 10,000 of them.
     from inspect_ai._util.async_zip import AsyncZipReader
     from inspect_ai._util.asyncfiles import AsyncFilesystem
 
@@ -265,7 +311,9 @@ async def samples_of(path: str, keys: Sequence[tuple[int | str, int]], convert: 
             except IndexError:  # not in the log: the run did not get that far
                 continue
             if (str(sample.id), sample.epoch) != (str(id), epoch):
-                raise damaged(path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}")
+                raise damaged(
+                    path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}"
+                )
             samples.append(convert(sample))
     return samples
 
@@ -282,7 +330,10 @@ def record_of(sample: Any) -> Record:
     details = [about.get("detail", {}) for about in _metadata(sample)]
     usages = list(sample.model_usage.values())
     # Providers count cached tokens separately.
-    prompts = [u.input_tokens + (u.input_tokens_cache_read or 0) + (u.input_tokens_cache_write or 0) for u in usages]
+    prompts = [
+        u.input_tokens + (u.input_tokens_cache_read or 0) + (u.input_tokens_cache_write or 0)
+        for u in usages
+    ]
     costs = [usage.total_cost for usage in usages]
     replies = metadata.get("replies", {})
     return Record(
@@ -335,13 +386,18 @@ def _status(sample: Any) -> tuple[str, str | None]:
 
 def _metadata(sample: Any) -> list[dict[str, Any]]:
     """Return the metadata of a sample's scores."""
-    return [score.metadata for score in (sample.scores or {}).values() if score.metadata is not None]
+    return [
+        score.metadata for score in (sample.scores or {}).values() if score.metadata is not None
+    ]
 
 
 def _messages(messages: Sequence[Any]) -> list[Message]:
     shown = []
     for message in messages:
-        calls = [f"{call.function}({call.arguments})" for call in getattr(message, "tool_calls", None) or ()]
+        calls = [
+            f"{call.function}({call.arguments})"
+            for call in getattr(message, "tool_calls", None) or ()
+        ]
         shown.append(Message(message.role, "\n".join(filter(None, [message.text, *calls]))))
     return shown
 
@@ -349,10 +405,11 @@ def _messages(messages: Sequence[Any]) -> list[Message]:
 def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluation:
     """Return the evaluation of a log with scores of its answers by today's code.
 
-    Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed again are those of
-    the log, and ``Evaluation.recorded`` says so, which is a deviation. The fields of a signature that describe how the
-    model was asked are those of the log. ``questions`` is the file of questions of a run with custom questions;
-    ``options`` of the benchmark replace those of the run.
+    Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed
+    again are those of the log, and ``Evaluation.recorded`` says so, which is a deviation. The
+    fields of a signature that describe how the model was asked are those of the log. ``questions``
+    is the file of questions of a run with custom questions; ``options`` of the benchmark replace
+    those of the run.
     """
     scorer = benchmark(run.benchmark)
     columns = {name for record in run.records for name in record.scores}
@@ -372,14 +429,22 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     except (QabenchError, ImportError) as error:
         return replace(run, recorded=dict.fromkeys(families, f"not computed again: {error}"))
     today = next(iter(epochs.values()))
-    by_key = {(epoch, record.id): record for epoch, evaluation in epochs.items() for record in evaluation.records}
+    by_key = {
+        (epoch, record.id): record
+        for epoch, evaluation in epochs.items()
+        for record in evaluation.records
+    }
     absent = {family for family in families if not _is_computed(scorer, run, today, by_key, family)}
-    recorded_columns = {name for metric in scorer.metrics if metric.family in absent for name in metric.needs}
+    recorded_columns = {
+        name for metric in scorer.metrics if metric.family in absent for name in metric.needs
+    }
     records, differing = [], []
     for record in run.records:
         computed = by_key.get((record.epoch, record.id), replace(record, scores={}, detail={}))
         scores = {name: value for name, value in record.scores.items() if name in recorded_columns}
-        scores |= {name: value for name, value in computed.scores.items() if name not in recorded_columns}
+        scores |= {
+            name: value for name, value in computed.scores.items() if name not in recorded_columns
+        }
         detail, both = dict(record.detail), record.scores.keys() & scores.keys()
         if not all(isclose(record.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
             differing.append(record.id)
@@ -410,14 +475,21 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
 
 
 def _is_computed(
-    scorer: Benchmark, run: Evaluation, today: Evaluation, by_key: Mapping[tuple[int, str], Record], family: str
+    scorer: Benchmark,
+    run: Evaluation,
+    today: Evaluation,
+    by_key: Mapping[tuple[int, str], Record],
+    family: str,
 ) -> bool:
     """Return whether today's code has all of the family's scores that the log has, by the same model."""
     if family not in today.signatures:
         return False
-    columns = {name for metric in scorer.metrics if metric.family == family for name in metric.needs}
+    columns = {
+        name for metric in scorer.metrics if metric.family == family for name in metric.needs
+    }
     lacking = any(
-        (columns & record.scores.keys()) - by_key.get((record.epoch, record.id), record).scores.keys()
+        (columns & record.scores.keys())
+        - by_key.get((record.epoch, record.id), record).scores.keys()
         for record in run.records
     )
     ours, theirs = _fields(today.signatures[family]), _fields(run.signatures[family])
@@ -449,4 +521,7 @@ def _signed(recorded: str, today: str) -> str:
         return recorded
     name, fields = parse(today)
     computed = {key: value for key, value in fields.items() if value != UNSTATED and key != ASKED}
-    return signature(name, **{key: value for key, value in (_fields(recorded) | computed).items() if key != VERSION})
+    return signature(
+        name,
+        **{key: value for key, value in (_fields(recorded) | computed).items() if key != VERSION},
+    )

@@ -1,8 +1,8 @@
 """Reads finished logs without Inspect AI, whose import takes longer than scoring.
 
-Only logs in exactly the form that Inspect 0.3.285 writes are read here. For everything else (another version of the
-format, unknown fields, values of other types, references to attachments), the functions raise ``Unfamiliar``, and
-Inspect's classes read the log.
+Only logs in exactly the form that Inspect 0.3.285 writes are read here. For everything else
+(another version of the format, unknown fields, values of other types, references to attachments),
+the functions raise ``Unfamiliar``, and Inspect's classes read the log.
 """
 
 from __future__ import annotations
@@ -27,31 +27,91 @@ _OPTIONAL_OBJECT = (dict, type(None))
 _NUMBER = (float, int, type(None))
 HEADER = frozenset(
     (
-        *("version", "status", "eval", "plan", "results", "stats", "error", "invalidated", "tags", "metadata"),
+        *(
+            "version",
+            "status",
+            "eval",
+            "plan",
+            "results",
+            "stats",
+            "error",
+            "invalidated",
+            "tags",
+            "metadata",
+        ),
         *("reductions", "config_updates"),
     )
 )
-"""The fields of a header that are read or needless. Without ``log_updates``, which change the metadata."""
+"""The fields of a header that are read or needless.
+
+Without ``log_updates``, which change the metadata.
+"""
 SAMPLE = frozenset(
     (
-        *("id", "epoch", "input", "choices", "target", "description", "sandbox", "files", "setup", "messages"),
-        *("output", "scores", "metadata", "store", "events", "timelines", "model_usage", "role_usage"),
-        *("model_fallbacks", "started_at", "completed_at", "total_time", "working_time", "uuid", "invalidation"),
-        *("error", "error_retries", "attachments", "events_data", "limit", "message_limit", "token_limit"),
+        *(
+            "id",
+            "epoch",
+            "input",
+            "choices",
+            "target",
+            "description",
+            "sandbox",
+            "files",
+            "setup",
+            "messages",
+        ),
+        *(
+            "output",
+            "scores",
+            "metadata",
+            "store",
+            "events",
+            "timelines",
+            "model_usage",
+            "role_usage",
+        ),
+        *(
+            "model_fallbacks",
+            "started_at",
+            "completed_at",
+            "total_time",
+            "working_time",
+            "uuid",
+            "invalidation",
+        ),
+        *(
+            "error",
+            "error_retries",
+            "attachments",
+            "events_data",
+            "limit",
+            "message_limit",
+            "token_limit",
+        ),
         *("token_limit_type", "token_limit_usage", "time_limit", "turn_count"),
     )
 )
 _SPEC_TYPES: Types = {
     **dict.fromkeys(("task", "task_id", "model", "created"), str),
-    **dict.fromkeys(("task_args", "task_args_passed", "model_args", "metadata", "dataset", "config"), dict),
+    **dict.fromkeys(
+        ("task_args", "task_args_passed", "model_args", "metadata", "dataset", "config"), dict
+    ),
     **dict.fromkeys(("model_base_url", "solver"), _OPTIONAL_TEXT),
     "model_generate_config": dict,
 }
 _GENERATION_TYPES: Types = {
-    name: (float, type(None)) for name in ("temperature", "top_p", "frequency_penalty", "presence_penalty")
+    name: (float, type(None))
+    for name in ("temperature", "top_p", "frequency_penalty", "presence_penalty")
 }
 _SAMPLE_TYPES: Types = {
-    **{"id": (str, int), "epoch": int, "messages": list, "output": dict, "metadata": dict, "model_usage": dict},
+    **{
+        "id": (str, int),
+        "epoch": int,
+        "messages": list,
+        "output": dict,
+        "metadata": dict,
+        "model_usage": dict,
+    },
     **dict.fromkeys(("scores", "error", "limit"), _OPTIONAL_OBJECT),
     "working_time": _NUMBER,
 }
@@ -83,7 +143,8 @@ class Fields:
     def __getattr__(self, name: str) -> Any:
         return self.values.get(name)
 
-    def __setattr__(self, name: str, value: Any) -> None:  # tells mypy that every field can be replaced
+    # tells mypy that every field can be replaced
+    def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
 
 
@@ -121,7 +182,9 @@ def read_plain_header(path: str | Path) -> Fields:
     spec = Fields(header.eval, _SPEC_TYPES, frozenset(EVAL_SPEC))
     if not spec.created.endswith("+00:00"):
         raise Unfamiliar("the time zone")
-    spec.config = Fields(spec.values["config"], {"epochs": (int, type(None))}, frozenset(EVAL_CONFIG))
+    spec.config = Fields(
+        spec.values["config"], {"epochs": (int, type(None))}, frozenset(EVAL_CONFIG)
+    )
     spec.dataset = Fields(spec.values["dataset"], {"sample_ids": (list, type(None))})
     spec.model_generate_config = _generation(spec.values["model_generate_config"])
     plan = Fields(header.plan, {"steps": list, "config": dict}, frozenset(EVAL_PLAN))
@@ -141,7 +204,10 @@ def _step(values: Any) -> Fields:
 
 
 def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) -> Iterator[Fields]:
-    """Yield the samples with these ids and epochs that a log has. Raises any exception if Inspect has to read it."""
+    """Yield the samples with these ids and epochs that a log has.
+
+    Raises any exception if Inspect has to read it.
+    """
     with open_archive(path) as archive:
         names = frozenset(archive.namelist())
         for id, epoch in keys:
@@ -156,10 +222,14 @@ def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) 
 def _sample(values: Any) -> Fields:
     sample = Fields(values, _SAMPLE_TYPES, SAMPLE)
     score_types: Types = {"answer": _OPTIONAL_TEXT, "metadata": _OPTIONAL_OBJECT}
-    sample.scores = {name: Fields(score, score_types) for name, score in (sample.scores or {}).items()}
+    sample.scores = {
+        name: Fields(score, score_types) for name, score in (sample.scores or {}).items()
+    }
     sample.messages = [_message(message) for message in sample.messages]
     sample.output = _output(sample.output)
-    sample.model_usage = {name: Fields(usage, _USAGE_TYPES) for name, usage in sample.model_usage.items()}
+    sample.model_usage = {
+        name: Fields(usage, _USAGE_TYPES) for name, usage in sample.model_usage.items()
+    }
     sample.error = sample.error and Fields(sample.error, {"message": str, "traceback": str})
     sample.limit = sample.limit and Fields(sample.limit, {"type": str, "limit": (int, float)})
     return sample
@@ -168,7 +238,9 @@ def _sample(values: Any) -> Fields:
 def _output(values: Any) -> Fields:
     optional = {"usage": _OPTIONAL_OBJECT, "error": _OPTIONAL_TEXT}
     output = Fields(values, {"choices": list, "completion": str, **optional})
-    output.choices = [Fields(choice, {"message": dict, "stop_reason": str}) for choice in output.choices]
+    output.choices = [
+        Fields(choice, {"message": dict, "stop_reason": str}) for choice in output.choices
+    ]
     if output.choices:
         first = output.choices[0]
         output.stop_reason = first.stop_reason
@@ -179,12 +251,16 @@ def _output(values: Any) -> Fields:
 
 
 def _message(values: Any) -> Fields:
-    message = Fields(values, {"role": str, "content": (str, list), "tool_calls": (list, type(None))})
+    message = Fields(
+        values, {"role": str, "content": (str, list), "tool_calls": (list, type(None))}
+    )
     texts = [message.content]
     if isinstance(message.content, list):
         parts = [Fields(part, {"type": str}) for part in message.content]
         texts = [part.text for part in parts if part.type == "text"]
-    calls = [Fields(call, {"function": str, "arguments": dict}) for call in message.tool_calls or ()]
+    calls = [
+        Fields(call, {"function": str, "arguments": dict}) for call in message.tool_calls or ()
+    ]
     message.text, message.tool_calls = "\n".join(texts), calls
     for text in (*texts, *(str(call.arguments) for call in calls)):
         # Inspect's classes replace these.

@@ -1,6 +1,7 @@
 """What comes before a run: the options of its task (``-T NAME=VALUE``), its estimated cost, and a first call.
 
-The model is called before the first question: a wrong URL, key, name or option costs seconds, not a run.
+The model is called before the first question: a wrong URL, key, name or option costs seconds, not a
+run.
 """
 
 from __future__ import annotations
@@ -28,19 +29,28 @@ from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
 from qabench.llm.endpoint import ADDRESSED, clean_url
-from qabench.llm.exchange import ChatRequest, limited_replies, max_reply_bytes, repeated_by_inspect_only
+from qabench.llm.exchange import (
+    ChatRequest,
+    limited_replies,
+    max_reply_bytes,
+    repeated_by_inspect_only,
+)
 from qabench.tasks.common import own_tasks_only
 from qabench.tasks.replies import IN_PROCESS, adapted
 
-SERVICE = "qabench"  # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
+# Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
+SERVICE = "qabench"
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
-SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}  # arguments of providers that -M cannot set
+# arguments of providers that -M cannot set
+SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}
 SECONDS = 30  # for the list of a server's models
-FIRST_ANSWER = 300  # seconds for the first call without --timeout: a server may have to load the model
+# seconds for the first call without --timeout: a server may have to load the model
+FIRST_ANSWER = 300
 BEFORE_NOTE = 3.0  # seconds of waiting before a note says so
 TOKENS = 16
-# Providers that start a server or load weights when they are made, which is not done twice, and those for tests.
+# Providers that start a server or load weights when they are made, which is not done twice, and
+# those for tests.
 MADE_ONLY = (
     *("vllm", "vllm-completions", "sglang", "llama-cpp-python"),
     *("transformer_lens", "nnterp", "mockllm", "none"),
@@ -70,7 +80,9 @@ def task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
     ]
 
 
-def check_task_options(benchmark: Benchmark, setting: Setting, arguments: Mapping[str, Any]) -> None:
+def check_task_options(
+    benchmark: Benchmark, setting: Setting, arguments: Mapping[str, Any]
+) -> None:
     """Raise InputError, with the allowed names, for an argument that the setting does not have."""
     allowed = [option.name for option in task_options(benchmark, setting)]
     if unknown := [name for name in arguments if name not in allowed]:
@@ -111,8 +123,8 @@ def plan_run(
 ) -> Plan:
     """Estimate the calls and tokens of a run: the task runs with a model that only counts its prompts.
 
-    In settings with tools, further calls are made that are not in the plan. ``options`` are those of
-    ``inspect_ai.eval`` that select questions: limit, epochs. Raises InputError as for a run.
+    In settings with tools, further calls are made that are not in the plan. ``options`` are those
+    of ``inspect_ai.eval`` that select questions: limit, epochs. Raises InputError as for a run.
     """
     import inspect_ai
     from inspect_ai.model import get_model, get_model_info
@@ -125,7 +137,11 @@ def plan_run(
     with redirect_stdout(io.StringIO()):  # Inspect prints the list of hooks
         # For a model in this process, Inspect would load the weights.
         info = None if model.startswith(IN_PROCESS) else get_model_info(model)
-    if info and info.context_length and "context_length" in {option.name for option in task_options(scorer, chosen)}:
+    if (
+        info
+        and info.context_length
+        and "context_length" in {option.name for option in task_options(scorer, chosen)}
+    ):
         arguments.setdefault("context_length", info.context_length)
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
     with (
@@ -136,7 +152,9 @@ def plan_run(
         try:
             (log,) = inspect_ai.eval(
                 f"qabench/{chosen.task}",
-                model=get_model(f"mockllm/{model.rpartition('/')[2]}", custom_outputs=partial(_count, counts)),
+                model=get_model(
+                    f"mockllm/{model.rpartition('/')[2]}", custom_outputs=partial(_count, counts)
+                ),
                 task_args=arguments,
                 log_dir=folder,
                 log_samples=False,
@@ -185,10 +203,10 @@ def probe(
 ) -> Any:
     """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
 
-    It is the name, or the model itself if its weights are loaded in this process, so that this is done once. Of the
-    two ``GenerateConfig``, that of the run overrides the task's. Its ``timeout`` is the limit of the call. ``say``
-    receives a sentence when the user has to wait. Raises QabenchError with the cause, the address, and the models at
-    the server.
+    It is the name, or the model itself if its weights are loaded in this process, so that this is
+    done once. Of the two ``GenerateConfig``, that of the run overrides the task's. Its ``timeout``
+    is the limit of the call. ``say`` receives a sentence when the user has to wait. Raises
+    QabenchError with the cause, the address, and the models at the server.
     """
     from inspect_ai.model import GenerateConfig
 
@@ -201,7 +219,8 @@ def probe(
     try:
         with redirect_stdout(io.StringIO()):  # Inspect prints which hooks there are
             if provider in MADE_ONLY:
-                # vLLM's server, which all objects of a model share, starts now and not with each question again.
+                # vLLM's server, which all objects of a model share, starts now and not with each
+                # question again.
                 if provider not in ("mockllm", "none"):
                     say(f"starting {provider}, which loads the weights")
                 started = {"lazy_init": False} if provider.startswith("vllm") else {}
@@ -249,11 +268,17 @@ async def _call(model: Any, config: Any) -> None:
 
 
 async def _call_once(
-    model: str, base_url: str | None, model_args: Mapping[str, Any] | None, made_with: Any, called_with: Any
+    model: str,
+    base_url: str | None,
+    model_args: Mapping[str, Any] | None,
+    made_with: Any,
+    called_with: Any,
 ) -> None:
     called_with.timeout = called_with.timeout or FIRST_ANSWER
     called_with.attempt_timeout = called_with.timeout
-    called_with.max_retries = 1 if called_with.max_retries is None else min(1, called_with.max_retries)
+    called_with.max_retries = (
+        1 if called_with.max_retries is None else min(1, called_with.max_retries)
+    )
     with limited_replies(), repeated_by_inspect_only():
         # Not the run's own object: its connections would belong to this event loop.
         instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
@@ -264,9 +289,15 @@ async def _call_once(
 
 
 def make_model(
-    model: str, base_url: str | None = None, model_args: Mapping[str, Any] | None = None, **options: Any
+    model: str,
+    base_url: str | None = None,
+    model_args: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Any:
-    """Return Inspect's model. Raises InputError or MissingExtra with Inspect's reason in one line."""
+    """Return Inspect's model.
+
+    Raises InputError or MissingExtra with Inspect's reason in one line.
+    """
     from inspect_ai.model import get_model
 
     try:
@@ -278,7 +309,9 @@ def make_model(
     except TypeError as error:
         names = _accepted(error)
         allowed = f"; allowed: {', '.join(names)}" if names else ""
-        raise InputError(f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}") from error
+        raise InputError(
+            f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}"
+        ) from error
     except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
         if "pip install" in plain(error):
             raise _missing_package(model, error) from error
@@ -309,9 +342,15 @@ def _accepted(error: TypeError) -> list[str]:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     names = frames[-1].f_globals | frames[-1].f_locals
     refusing = str(error).partition(".__init__()")[0]
-    classes = [value for value in names.values() if isinstance(value, type) and value.__name__ == refusing]
-    classes += [type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"]
-    parameters = [parameter for kind in classes for parameter in inspect.signature(kind).parameters.values()]
+    classes = [
+        value for value in names.values() if isinstance(value, type) and value.__name__ == refusing
+    ]
+    classes += [
+        type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"
+    ]
+    parameters = [
+        parameter for kind in classes for parameter in inspect.signature(kind).parameters.values()
+    ]
     accepted = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name[0] != "_"}
     return sorted(accepted - SET_BY_OPTIONS)
 
@@ -328,8 +367,15 @@ def plain(error: object) -> str:
 
 
 def models_at(url: str) -> list[str]:
-    """Return the models that a server lists. Raises QabenchError if it does not answer, or rejects the key."""
-    options: dict[str, Any] = {"seconds": SECONDS, "max_bytes": max_reply_bytes(), "redirects": "none"}
+    """Return the models that a server lists.
+
+    Raises QabenchError if it does not answer, or rejects the key.
+    """
+    options: dict[str, Any] = {
+        "seconds": SECONDS,
+        "max_bytes": max_reply_bytes(),
+        "redirects": "none",
+    }
     options["headers"] = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
     try:
         with closing(HttpClient(**options)) as client:
@@ -337,7 +383,9 @@ def models_at(url: str) -> list[str]:
     except HttpError as error:
         if error.reason == "too large":
             return []
-        raise QabenchError(f"no server answers at {printable(url)}: {reason_of(error).cause}") from error
+        raise QabenchError(
+            f"no server answers at {printable(url)}: {reason_of(error).cause}"
+        ) from error
     if response.status in (401, 403):
         raise QabenchError(
             f"the server at {printable(url)} rejects the key (HTTP {response.status}): set {KEY_VARIABLE}"

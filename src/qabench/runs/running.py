@@ -1,4 +1,7 @@
-"""Starts a run, resumes one that was stopped, and runs suites from YAML files. Inspect AI does the work."""
+"""Starts a run, resumes one that was stopped, and runs suites from YAML files.
+
+Inspect AI does the work.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ from qabench.runs.trust import check_task, checked_log, resume_command, solver_w
 from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections
 
-# Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if they are not shown.
+# Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
+# they are not shown.
 QUIET: dict[str, Any] = {"display": "none", "log_level": "error", "score_display": False}
 EXAMPLE_SUITE = """models: [openai/gpt-4o, hf-inference-providers/ORG/NAME]
 base_url: http://localhost:8000/v1   # optional: all models are at this server
@@ -67,8 +71,10 @@ class Watch:
         on_progress: called with the number of answered questions and of all questions.
         say: called with a sentence when the user has to wait, and why.
         max_calls: the maximum number of replies from servers; None for no limit.
-        token_budget: the maximum number of tokens of prompts and replies together; None for no limit.
-        repeat: how to continue after an interruption; None for the command that resumes the last log.
+        token_budget: the maximum number of tokens of prompts and replies together; None for no
+            limit.
+        repeat: how to continue after an interruption; None for the command that resumes the last
+            log.
         replies: the number of replies from servers so far.
         tokens: the number of their tokens.
         done: the number of answered questions.
@@ -78,7 +84,8 @@ class Watch:
         number: the signal that ended the run.
         logs: the logs of the run.
         kept: the number of answered questions in the log that is resumed.
-        patience: the seconds after which a call is not repeated any more; None if it is repeated without end.
+        patience: the seconds after which a call is not repeated any more; None if it is repeated
+            without end.
         silence: the timer that says that the server does not answer; None while it answers.
         silent: whether the timer has said so.
     """
@@ -104,7 +111,10 @@ class Watch:
     silent: bool = False
 
     def failed(self, reason: str) -> None:
-        """Note that a call failed and is repeated. Say so if the server still does not answer after some seconds."""
+        """Note that a call failed and is repeated.
+
+        Say so if the server still does not answer after some seconds.
+        """
         if self.silence is None:
             self.silence = threading.Timer(BEFORE_NOTE, self._say_silent, [reason, time.time()])
             self.silence.daemon = True
@@ -149,12 +159,17 @@ class Watch:
         return Interrupted(f"interrupted; {self.hint()}", self.number)
 
     def path_of(self, logs: Sequence[Any]) -> Path:
-        """Return the path of the log. Raises Interrupted or QabenchError if the run did not finish."""
+        """Return the path of the log.
+
+        Raises Interrupted or QabenchError if the run did not finish.
+        """
         if not logs or logs[0].status == "cancelled" or self.stopped:
             raise self.interrupted()
         if logs[0].status != "success":
             why = f": {plain(logs[0].error)}" if logs[0].error else ""
-            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
+            raise QabenchError(
+                f"the run ended with the status {logs[0].status}{why}; {self.hint()}"
+            )
         return Path(logs[0].location.removeprefix("file://"))
 
 
@@ -170,7 +185,11 @@ class _Progress(Hooks):
         watch, spec = _WATCH[0], data.spec
         watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
         # A suite with several seeds has a subfolder for each.
-        paths = [path for path in watch.log_dir.rglob(f"*{spec.task_id}*") if not path.name.startswith(".")]
+        paths = [
+            path
+            for path in watch.log_dir.rglob(f"*{spec.task_id}*")
+            if not path.name.startswith(".")
+        ]
         if paths:
             watch.logs.append(max(paths, key=lambda path: path.stat().st_mtime))
             watch.on_log(watch.logs[-1])
@@ -183,7 +202,9 @@ class _Progress(Hooks):
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
     async def on_model_retry(self, data: ModelRetry) -> None:
-        _WATCH[0].failed(f"HTTP {data.status_code}" if data.status_code else data.exception_type or "no reply")
+        _WATCH[0].failed(
+            f"HTTP {data.status_code}" if data.status_code else data.exception_type or "no reply"
+        )
 
     async def on_model_usage(self, data: ModelUsageData) -> None:
         watch = _WATCH[0]
@@ -213,29 +234,31 @@ def start(
 ) -> Path:
     """Run a setting of a benchmark and return the path of the log.
 
-    A sample that fails (a timeout, a server error after all retries) is recorded and does not affect the others; it
-    scores as unanswered, and ``resume`` asks it again. Three consecutive calls that are permanently rejected (wrong
-    key, unknown model, connection refused) stop the run.
+    A sample that fails (a timeout, a server error after all retries) is recorded and does not
+    affect the others; it scores as unanswered, and ``resume`` asks it again. Three consecutive
+    calls that are permanently rejected (wrong key, unknown model, connection refused) stop the run.
 
     Args:
         name: the benchmark.
         setting: one of its settings; None for the first.
-        model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME"; with ``base_url`` the model's
-            name on the server. The server's key, if it needs one, is read from QABENCH_API_KEY.
+        model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME"; with
+            ``base_url`` the model's name on the server. The server's key, if it needs one, is read
+            from QABENCH_API_KEY.
         base_url: the base URL of an OpenAI-compatible server.
         task_args: arguments of the Inspect task.
         model_args: arguments of the model's provider.
         log_dir: the folder of the log.
         cache: whether replies are cached and reused.
-        solver: "FILE.py@NAME", a solver or an agent of Inspect AI that answers in place of the setting's own.
+        solver: "FILE.py@NAME", a solver or an agent of Inspect AI that answers in place of the
+            setting's own.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval``: limit, epochs, sample_shuffle, max_connections, temperature, ...
 
     Raises:
         InputError: an unknown benchmark, setting, option or model.
         MissingExtra: a package of the task or of the provider is not installed.
-        QabenchError: the model does not respond, or the run ended before all questions were asked; the message names
-            the log to resume.
+        QabenchError: the model does not respond, or the run ended before all questions were asked;
+            the message names the log to resume.
         Interrupted: by Ctrl-C or SIGTERM.
     """
     scorer = benchmark(name)
@@ -246,9 +269,14 @@ def start(
         base_url = clean_url(base_url)
         model = at_address(model)
     arguments = {**chosen.arguments, **(task_args or {})}
-    options = {option: value for option, value in options.items() if value is not None} | {"cache": cache}
+    options = {option: value for option, value in options.items() if value is not None} | {
+        "cache": cache
+    }
     if solver:
-        options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
+        options |= {
+            "solver": SolverSpec(solver),
+            "metadata": {"solver": solver_with_digest(solver)},
+        }
     model_config = _generation(options)
     watch = watch or Watch(Path(log_dir))
     watch.patience = _patience(model_config)
@@ -288,16 +316,19 @@ def resume(
 ) -> Path:
     """Resume a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
-    The log is data, not configuration: only a task of qabench is run, with the same questions. Of the options, only
-    known names, temperature, seed and limits within their ranges are read from the log. All others are repeated.
+    The log is data, not configuration: only a task of qabench is run, with the same questions. Of
+    the options, only known names, temperature, seed and limits within their ranges are read from
+    the log. All others are repeated.
 
     Args:
         log: the log of the run.
         model: the model of the run, as in ``start``; None if only the solver called models.
         base_url: the address of the server, if the run was started with one.
         model_args: arguments of the model's provider; those of the log are not used.
-        task_args: the arguments of the task that are not read from the log, with the values of the log.
-        log_dir: the folder of the new log, which contains the whole run; None for that of the old one.
+        task_args: the arguments of the task that are not read from the log, with the values of the
+            log.
+        log_dir: the folder of the new log, which contains the whole run; None for that of the old
+            one.
         solver: the solver of the run, if it was started with one; its file must be the same.
         epochs: how many times each question is asked, if it is more than once.
         watch: receives the log's path and the progress.
@@ -318,7 +349,11 @@ def resume(
     watch.kept = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
-    with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
+    with (
+        _locked(Path(log)),
+        watching(watch, cache, failure, task_args),
+        without_account(spec.model),
+    ):
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
         task = scorer.task_function(setting)(**spec.task_args_passed)
         check_task(log, task)
@@ -330,14 +365,18 @@ def resume(
         watch.say(f"{watch.kept} kept, {asked} to ask")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
-        except IndexError:  # Inspect takes the first log of an interrupted run, of which it has none
+        except (
+            IndexError
+        ):  # Inspect takes the first log of an interrupted run, of which it has none
             raise watch.interrupted() from None
         return watch.path_of(logs)
 
 
 def _generation(options: Mapping[str, Any]) -> GenerateConfig:
     """Return the options of generation among the options of a run."""
-    return GenerateConfig(**{name: options[name] for name in GenerateConfig.model_fields if name in options})
+    return GenerateConfig(
+        **{name: options[name] for name in GenerateConfig.model_fields if name in options}
+    )
 
 
 def _patience(config: GenerateConfig) -> float | None:
@@ -366,7 +405,10 @@ def _check_solver(name: str) -> None:
 
 @contextmanager
 def _locked(log: Path) -> Iterator[None]:
-    """Keep other processes from resuming the same log. Raises InputError that names the process that resumes it."""
+    """Keep other processes from resuming the same log.
+
+    Raises InputError that names the process that resumes it.
+    """
     from filelock import FileLock, Timeout
 
     path, owner_path = (log.with_name(f".{log.name}.{suffix}") for suffix in ("lock", "owner"))
@@ -375,7 +417,9 @@ def _locked(log: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:  # on Windows, others cannot read the locked file itself
         owner = owner_path.read_text(encoding="utf-8").strip() if owner_path.exists() else "unknown"
-        raise InputError(f"{log} is being resumed by another process ({owner}); wait for it, or end it") from None
+        raise InputError(
+            f"{log} is being resumed by another process ({owner}); wait for it, or end it"
+        ) from None
     try:
         owner_path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield
@@ -387,7 +431,9 @@ def _locked(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def watching(watch: Watch, cache: bool, failure: str, task_args: Mapping[str, Any] | None = None) -> Iterator[None]:
+def watching(
+    watch: Watch, cache: bool, failure: str, task_args: Mapping[str, Any] | None = None
+) -> Iterator[None]:
     """Report events to ``watch``, turn Ctrl-C and SIGTERM into ``Interrupted``, and other errors into InputError.
 
     Args:
@@ -431,7 +477,9 @@ def _handle_signals(watch: Watch) -> dict[signal.Signals, Any]:
     SIGINT is ignored in a process that a script starts with "&"; limits and SIGTERM need it.
     """
     try:
-        before: dict[signal.Signals, Any] = {signal.SIGTERM: signal.signal(signal.SIGTERM, watch.terminate)}
+        before: dict[signal.Signals, Any] = {
+            signal.SIGTERM: signal.signal(signal.SIGTERM, watch.terminate)
+        }
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
             before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
     except ValueError:  # not the main thread: the calling program handles signals
@@ -472,12 +520,17 @@ class Suite(_Strict):
 
     @property
     def entries(self) -> list[Entry]:
-        """Return the settings of all benchmarks. Raises InputError for an unknown benchmark, setting or option."""
+        """Return the settings of all benchmarks.
+
+        Raises InputError for an unknown benchmark, setting or option.
+        """
         entries = []
         for part in self.benchmarks:
             scorer = benchmark(part.benchmark)
             arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
-            for setting in [scorer.setting(name) for name in part.settings or [scorer.settings[0].name]]:
+            for setting in [
+                scorer.setting(name) for name in part.settings or [scorer.settings[0].name]
+            ]:
                 check_task_options(scorer, setting, arguments)
                 entries.append(Entry(scorer.name, setting.name, arguments))
         return entries
@@ -492,14 +545,22 @@ class Suite(_Strict):
     ) -> Suite:
         """Return the suite with the options that are not None instead of the file's."""
         options = {"limit": limit, "max_new_tokens": max_tokens, "cache": cache}
-        changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+        changes: dict[str, Any] = {
+            name: value for name, value in options.items() if value is not None
+        }
         if base_url:
-            changes |= {"base_url": clean_url(base_url), "models": list(map(at_address, self.models))}
+            changes |= {
+                "base_url": clean_url(base_url),
+                "models": list(map(at_address, self.models)),
+            }
         return self.model_copy(update=changes)
 
 
 def read_suite(path: Path) -> Suite:
-    """Return the suite in a YAML file. Raises InputError if it cannot be read, or a key or a value is invalid."""
+    """Return the suite in a YAML file.
+
+    Raises InputError if it cannot be read, or a key or a value is invalid.
+    """
     try:
         suite = Suite.model_validate(yaml_of(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -509,7 +570,9 @@ def read_suite(path: Path) -> Suite:
     except ValueError as error:
         raise InputError(f"the suite {path} is not YAML: {error}") from None
     if not suite.models or not suite.entries:
-        raise InputError(f"the suite {path} must list models and benchmarks, as in this example:\n{EXAMPLE_SUITE}")
+        raise InputError(
+            f"the suite {path} must list models and benchmarks, as in this example:\n{EXAMPLE_SUITE}"
+        )
     return suite.with_options(suite.base_url)
 
 
@@ -523,23 +586,30 @@ def run_suite(
 ) -> tuple[list[Path], list[str]]:
     """Run a suite, or continue it: questions with answers in the folder's logs are not asked again.
 
-    Returns the logs, and those that are not finished. Each seed has its own folder. Options that are not those of
-    ``Suite.with_options`` are options of ``inspect_ai.eval_set``. Raises QabenchError and Interrupted as ``start``.
+    Returns the logs, and those that are not finished. Each seed has its own folder. Options that
+    are not those of ``Suite.with_options`` are options of ``inspect_ai.eval_set``. Raises
+    QabenchError and Interrupted as ``start``.
     """
     suite = suite.with_options(**options)
-    passed = {name: value for name, value in options.items() if value is not None and name not in OF_SUITE}
+    passed = {
+        name: value for name, value in options.items() if value is not None and name not in OF_SUITE
+    }
     passed |= {"max_tokens": suite.max_new_tokens, "cache": suite.cache is not False}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
     watch = watch or Watch(log_dir)
     seeds: Sequence[int | None] = suite.seeds or [None]
-    if not any(log_dir.rglob("*.eval")):  # else the questions without an answer are counted when their task starts
+    # else the questions without an answer are counted when their task starts
+    if not any(log_dir.rglob("*.eval")):
         limit: Any = suite.limit
         bounds = limit if isinstance(limit, tuple) else (limit,)
         questions = sum(len(range(len(task.dataset))[slice(*bounds)]) for task in tasks)
         watch.expected = questions * len(suite.models) * len(seeds) * passed.get("epochs", 1)
     config = _generation(passed)
     watch.patience = _patience(config)
-    models = [probe(model, suite.base_url, model_args, config, tasks[0].config, watch.say) for model in suite.models]
+    models = [
+        probe(model, suite.base_url, model_args, config, tasks[0].config, watch.say)
+        for model in suite.models
+    ]
     passed |= {"model": models, "model_args": dict(model_args or {})}
     watch.repeat = "repeat the command to continue the suite"
     logs: list[Path] = []
@@ -569,7 +639,9 @@ def _place(suite: Suite, log: Path) -> tuple[int, int]:
     spec = read_header(log).eval
     scorer, setting = task_of(spec.task, spec.task_args_passed, log)
     settings = [(entry.benchmark, entry.setting) for entry in suite.entries]
-    return settings.index((scorer.name, setting.name)), [*suite.models, spec.model].index(spec.model)
+    return settings.index((scorer.name, setting.name)), [*suite.models, spec.model].index(
+        spec.model
+    )
 
 
 def _task(entry: Entry) -> Any:
@@ -586,7 +658,9 @@ def _wrong(path: Path, error: ValidationError) -> InputError:
     key, message = ".".join(map(str, first["loc"])), first["msg"]
     if first["type"] == "extra_forbidden":
         allowed = Suite.model_fields if len(first["loc"]) == 1 else _Benchmark.model_fields
-        return unknown_name(f"the suite {path} has an unknown key", str(first["loc"][-1]), list(allowed))
+        return unknown_name(
+            f"the suite {path} has an unknown key", str(first["loc"][-1]), list(allowed)
+        )
     if first["type"] == "missing":
         problem = f"the key {key!r} is missing"
     elif first["type"] == "model_type":

@@ -55,19 +55,23 @@ def evaluate_predictions(
     Args:
         name: the benchmark, such as "fanoutqa".
         config: such as "dev"; None for the benchmark's default.
-        predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard input, or a list of
-            objects with an "id" and the benchmark's fields, such as "answer"; or the path of a log of a run.
-        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default families.
-        questions: a file of questions in the benchmark's official format, used instead of those of a config.
+        predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
+            input, or a list of objects with an "id" and the benchmark's fields, such as "answer";
+            or the path of a log of a run.
+        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default
+            families.
+        questions: a file of questions in the benchmark's official format, used instead of those of
+            a config.
         progress: called with the number of units processed, and of all units.
         **options: options of the benchmark; ``qabench score --help`` lists them.
 
     Returns:
-        One record per question, with its scores. ``.scores()`` of the result returns the means with intervals, and
-        ``.deviations(score)`` says how a score differs from the official one.
+        One record per question, with its scores. ``.scores()`` of the result returns the means with
+        intervals, and ``.deviations(score)`` says how a score differs from the official one.
 
     Raises:
-        InputError: an unknown name of a benchmark, config, metric or option, or a file that cannot be read.
+        InputError: an unknown name of a benchmark, config, metric or option, or a file that cannot
+            be read.
         SourceError: the benchmark's data is not available.
         MissingExtra: a metric needs a package that is not installed.
     """
@@ -87,19 +91,31 @@ def evaluate_predictions(
         if path.is_file() and is_lm_eval(first_row(path)):
             facts = harness_facts(path)
             answers = generations(path).encode()
-            predictions = parse_predictions(answers, str(path), scorer.prediction_fields, scorer.id_fields)
+            predictions = parse_predictions(
+                answers, str(path), scorer.prediction_fields, scorer.id_fields
+            )
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
-        scorer, config, predictions, families=families, questions=questions, progress=progress, **values
+        scorer,
+        config,
+        predictions,
+        families=families,
+        questions=questions,
+        progress=progress,
+        **values,
     )
     return evaluation if facts is None else _with_harness_facts(evaluation, facts)
 
 
 def _with_harness_facts(evaluation: Evaluation, facts: Mapping[str, str]) -> Evaluation:
     """Return the evaluation with what the harness changed in its signatures, where each is a deviation."""
-    changed = dict.fromkeys(facts, Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True))
-    signatures = {group: with_fields(line, **facts) for group, line in evaluation.signatures.items()}
+    changed = dict.fromkeys(
+        facts, Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
+    )
+    signatures = {
+        group: with_fields(line, **facts) for group, line in evaluation.signatures.items()
+    }
     declarations = {name: {**fields, **changed} for name, fields in evaluation.declarations.items()}
     return replace(evaluation, signatures=signatures, declarations=declarations)
 
@@ -118,8 +134,9 @@ def read_evaluations(
 
     Evaluations among the paths are returned as they are.
 
-    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``; the logs must be of
-    this benchmark and config, too. The other arguments are those of ``evaluate_predictions``. Raises InputError.
+    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``;
+    the logs must be of this benchmark and config, too. The other arguments are those of
+    ``evaluate_predictions``. Raises InputError.
     """
     evaluations: list[Evaluation] = []
     notes: list[str] = []
@@ -153,15 +170,27 @@ def read_evaluations(
                 )
             evaluations.append(
                 evaluate_predictions(
-                    benchmark, config, path, metrics, questions=questions, progress=progress, **options
+                    benchmark,
+                    config,
+                    path,
+                    metrics,
+                    questions=questions,
+                    progress=progress,
+                    **options,
                 )
             )
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
-    notes += [f"{old.path} is left out, because {newer[old.origin]} resumed this run" for old in superseded]
+    notes += [
+        f"{old.path} is left out, because {newer[old.origin]} resumed this run"
+        for old in superseded
+    ]
     notes += filter(None, map(incomplete, latest))
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
-    return Found([replace(each, model=each.path) if names[each.model] > 1 else each for each in latest], notes)
+    return Found(
+        [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
+        notes,
+    )
 
 
 def read_foreign(path: Path) -> list[Log]:
@@ -219,24 +248,38 @@ def incomplete(evaluation: Evaluation) -> str | None:
     )
 
 
-def _logs_of_folder(folder: Path, benchmark: str | None, config: str | None) -> tuple[list[Path], list[str]]:
+def _logs_of_folder(
+    folder: Path, benchmark: str | None, config: str | None
+) -> tuple[list[Path], list[str]]:
     """Return the logs of a folder and its subfolders, oldest first, and a note about those of other benchmarks."""
     from qabench.runs.log import header_of
 
     logs = sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))
     if not logs:
         raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
-    required = {name: value for name, value in (("benchmark", benchmark), ("config", config)) if value}
-    matching = [path for path in logs if not required or required.items() <= header_of(path).metadata.items()]
+    required = {
+        name: value for name, value in (("benchmark", benchmark), ("config", config)) if value
+    }
+    matching = [
+        path
+        for path in logs
+        if not required or required.items() <= header_of(path).metadata.items()
+    ]
     if not matching:
         raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
     left_out = len(logs) - len(matching)
     count = "1 log is" if left_out == 1 else f"{left_out} logs are"
-    return matching, [f"{folder}: {count} left out, of another benchmark or config"] if left_out else []
+    return matching, [
+        f"{folder}: {count} left out, of another benchmark or config"
+    ] if left_out else []
 
 
 def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
     if benchmark and evaluation.benchmark != benchmark:
-        raise InputError(f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}")
+        raise InputError(
+            f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}"
+        )
     if config and evaluation.config != config:
-        raise InputError(f"{evaluation.path} is the log of a run of the config {evaluation.config}, not of {config}")
+        raise InputError(
+            f"{evaluation.path} is the log of a run of the config {evaluation.config}, not of {config}"
+        )

@@ -1,7 +1,8 @@
 """Checks a log before it is resumed: a log is data, so it must not determine what code runs or where keys are sent.
 
-A resumed run gets a new configuration. Only the fields that are listed here are read from the log. What names code, a
-server or a model, and what multiplies the price, has to be repeated on the command line.
+A resumed run gets a new configuration. Only the fields that are listed here are read from the log.
+What names code, a server or a model, and what multiplies the price, has to be repeated on the
+command line.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ def checked_log(
 ) -> Any:
     """Return a log with the samples of the log, and a new configuration from the fields that may be read from it.
 
-    The other arguments are those of the user's call. ``check_task`` makes the checks that need the task. Raises
-    InputError if it is not a log of a task of qabench, a value is out of its range, or something was not repeated.
+    The other arguments are those of the user's call. ``check_task`` makes the checks that need the
+    task. Raises InputError if it is not a log of a task of qabench, a value is out of its range, or
+    something was not repeated.
     """
     from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
     from inspect_ai.model import GenerateConfig
@@ -89,9 +91,14 @@ def checked_log(
         ("number of epochs", spec.config.epochs or 1, epochs or 1),
     ]
     names = {**arguments_to_repeat(spec.task, passed), **repeated}
-    checks += [(f"option {name}", passed.get(name, "its default"), repeated.get(name)) for name in names]
+    checks += [
+        (f"option {name}", passed.get(name, "its default"), repeated.get(name)) for name in names
+    ]
     given = model_args or {}
-    checks += [(f"argument {name}", value, value if name in given else None) for name, value in spec.model_args.items()]
+    checks += [
+        (f"argument {name}", value, value if name in given else None)
+        for name, value in spec.model_args.items()
+    ]
     for what, logged, named in checks:
         if logged != named:
             other = "" if named is None or named == NO_MODEL else f", not {printable(str(named))}"
@@ -100,7 +107,9 @@ def checked_log(
                 f"To use the same one again: {resume_command(path, on)}"
             )
     if not _TASK_ID.fullmatch(spec.task_id):
-        raise InputError(f"{path} has the task id {printable(spec.task_id)!r}, which is not an id of Inspect AI")
+        raise InputError(
+            f"{path} has the task id {printable(spec.task_id)!r}, which is not an id of Inspect AI"
+        )
     task = f"qabench/{setting.task}"
     fresh = EvalSpec(
         created=spec.created,
@@ -121,7 +130,14 @@ def checked_log(
     values |= {EFFORT: generation.reasoning_effort, "cache": bool(generation.cache)}
     plan = EvalPlan(config=GenerateConfig(**values))
     # With the status "started", Inspect would read the file again.
-    return EvalLog(status="error", eval=fresh, plan=plan, stats=log.stats, samples=log.samples, location=str(path))
+    return EvalLog(
+        status="error",
+        eval=fresh,
+        plan=plan,
+        stats=log.stats,
+        samples=log.samples,
+        location=str(path),
+    )
 
 
 def check_task(path: str | Path, task: Any) -> None:
@@ -130,7 +146,9 @@ def check_task(path: str | Path, task: Any) -> None:
     spec = log.eval
     generation = spec.model_generate_config.merge(log.plan.config)
     read = {*RANGES, EFFORT, *WITHOUT_EFFECT}
-    options = {name: (value, getattr(task.config, name)) for name, value in generation if name not in read}
+    options = {
+        name: (value, getattr(task.config, name)) for name, value in generation if name not in read
+    }
     options |= {name: (getattr(spec.config, name), getattr(task, name, None)) for name in CHANGING}
     for name, (value, default) in options.items():
         if value is not None and value != default:
@@ -155,7 +173,11 @@ def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:
     scorer, setting = task_of(task, passed, "")
     options = {option.name: option for option in task_options(scorer, setting)}
     own = _without_setting(passed, setting)
-    return {name: value for name, value in own.items() if not _harmless(scorer, name, value, options.get(name))}
+    return {
+        name: value
+        for name, value in own.items()
+        if not _harmless(scorer, name, value, options.get(name))
+    }
 
 
 def resume_command(path: str | Path, on: str | None = None) -> str:
@@ -198,18 +220,27 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
         if setting.task == task
     ]
     if not candidates:
-        raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
-    return next((pair for pair in candidates if pair[1].arguments.items() <= passed.items()), candidates[0])
+        raise InputError(
+            f"{path} is the log of {printable(name)!r}, which is not a task of qabench"
+        )
+    return next(
+        (pair for pair in candidates if pair[1].arguments.items() <= passed.items()), candidates[0]
+    )
 
 
 def solver_with_digest(solver: str) -> str:
-    """Return the name of a solver "FILE.py@NAME" with a digest of its file. Raises InputError if there is no file."""
+    """Return the name of a solver "FILE.py@NAME" with a digest of its file.
+
+    Raises InputError if there is no file.
+    """
     path, _, name = solver.rpartition("@")
     try:
         return f"{name}-{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
     except OSError as error:
         reason = error.strerror if path else "no file"
-        raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None
+        raise InputError(
+            f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME"
+        ) from None
 
 
 def _in_range(path: str | Path, name: str, value: Any) -> Any:

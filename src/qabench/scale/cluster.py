@@ -1,7 +1,8 @@
 """Work on several machines, or on all processors of this one, by Ray Data.
 
-Ray Data distributes the inputs over a pool of actors. An actor loads its state once, for example a spaCy model. If its
-process or machine dies, Ray restarts it elsewhere and repeats what it was working on.
+Ray Data distributes the inputs over a pool of actors. An actor loads its state once, for example a
+spaCy model. If its process or machine dies, Ray restarts it elsewhere and repeats what it was
+working on.
 """
 
 from __future__ import annotations
@@ -29,8 +30,10 @@ from qabench.io.workers import Load, most_workers, using
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-MAX_ATTEMPTS = 6  # with one input, when its process dies; after more, the input itself is probably the reason
-SECONDS_BETWEEN_CHECKS = 1.0  # that the cluster still answers; Ray ends this process 15 s after its node was lost
+# with one input, when its process dies; after more, the input itself is probably the reason
+MAX_ATTEMPTS = 6
+# that the cluster still answers; Ray ends this process 15 s after its node was lost
+SECONDS_BETWEEN_CHECKS = 1.0
 SECONDS_TO_ANSWER = 3
 MAX_FAILED_CHECKS = 3
 FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local clusters
@@ -39,21 +42,25 @@ FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local cl
 class Cluster:
     """A Ray cluster. Within a ``with`` block, qabench normalizes, scores, labels and indexes on it.
 
-    The results equal those of one process, in the same order. Without the block, nothing imports Ray.
+    The results equal those of one process, in the same order. Without the block, nothing imports
+    Ray.
 
     Args:
-        address: of a running cluster that this machine belongs to, as "HOST:6379" or "auto". None starts one on this
-            machine, which ends with the block, unless the program has called ``ray.init`` itself.
+        address: of a running cluster that this machine belongs to, as "HOST:6379" or "auto". None
+            starts one on this machine, which ends with the block, unless the program has called
+            ``ray.init`` itself.
         workers: processes; None for one per processor of the cluster.
-        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU; None for one GPU if
-            the cluster has any, otherwise none.
+        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU;
+            None for one GPU if the cluster has any, otherwise none.
 
     Raises:
         MissingExtra: Ray is not installed.
         QabenchError: the cluster cannot be reached or started.
     """
 
-    def __init__(self, address: str | None = None, workers: int | None = None, num_gpus: float | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, workers: int | None = None, num_gpus: float | None = None
+    ) -> None:
         if find_spec("ray") is None:
             raise MissingExtra("work on a Ray cluster needs Ray: pip install 'qabench[ray]'")
         self.address = address
@@ -75,12 +82,19 @@ class Cluster:
             self._resources = ray.cluster_resources()
             workers, num_gpus = self._given
             self.workers = workers or max(1, int(self._resources.get("CPU", 1)))
-            self.num_gpus = float(self._resources.get("GPU", 0) >= 1) if num_gpus is None else num_gpus
+            self.num_gpus = (
+                float(self._resources.get("GPU", 0) >= 1) if num_gpus is None else num_gpus
+            )
             # On the machine of the command, which the job needs anyway.
-            here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-            self._attempts = ray.remote(Attempts).options(num_cpus=0, scheduling_strategy=here).remote()
+            here = NodeAffinitySchedulingStrategy(
+                ray.get_runtime_context().get_node_id(), soft=False
+            )
+            self._attempts = (
+                ray.remote(Attempts).options(num_cpus=0, scheduling_strategy=here).remote()
+            )
             closing.callback(ray.kill, self._attempts)
-            ray.data.DataContext.get_current().enable_progress_bars = False  # qabench shows progress itself
+            # qabench shows progress itself
+            ray.data.DataContext.get_current().enable_progress_bars = False
             logging.getLogger("ray.data").setLevel(logging.ERROR)
             closing.enter_context(using(self))
             self._closing = closing.pop_all()
@@ -93,8 +107,8 @@ class Cluster:
         """Map like ``qabench.io.workers.map_loaded``: the results in the order of the inputs, each once.
 
         Raises:
-            QabenchError: raised by the function, processes were killed repeatedly, the cluster was lost, or one of its
-                machines has other versions of packages.
+            QabenchError: raised by the function, processes were killed repeatedly, the cluster was
+                lost, or one of its machines has other versions of packages.
         """
         items = list(inputs)
         early: dict[int, Out] = {}
@@ -106,16 +120,25 @@ class Cluster:
                 yield early.pop(following)
                 following += 1
         if following < len(items):
-            raise QabenchError(f"the Ray cluster returned {following} of {len(items)} results; run the command again")
+            raise QabenchError(
+                f"the Ray cluster returned {following} of {len(items)} results; run the command again"
+            )
 
-    def _unordered(self, load: Load[In, Out], inputs: Sequence[In], gpu: bool) -> Iterator[tuple[int, Out]]:
+    def _unordered(
+        self, load: Load[In, Out], inputs: Sequence[In], gpu: bool
+    ) -> Iterator[tuple[int, Out]]:
         import pyarrow
         import ray.data
         from ray import cloudpickle
         from ray.exceptions import RayError
 
         tables = [
-            pyarrow.table({"number": [number], "data": pyarrow.array([pickle.dumps(item)], pyarrow.large_binary())})
+            pyarrow.table(
+                {
+                    "number": [number],
+                    "data": pyarrow.array([pickle.dumps(item)], pyarrow.large_binary()),
+                }
+            )
             for number, item in enumerate(inputs)
         ]
         if not tables:
@@ -137,30 +160,41 @@ class Cluster:
         batches = results.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0)
         try:
             for table in _while_connected(batches):
-                for number, data in zip(table["number"].to_pylist(), table["result"].to_pylist(), strict=True):
+                for number, data in zip(
+                    table["number"].to_pylist(), table["result"].to_pylist(), strict=True
+                ):
                     failed, result = pickle.loads(data)
                     if failed:
                         raise result
                     yield number, result
         except RayError as error:
-            reason = str(error).strip().splitlines()[-1]  # the other lines are tracebacks of several processes
+            # the other lines are tracebacks of several processes
+            reason = str(error).strip().splitlines()[-1]
             raise QabenchError(f"the job failed on the Ray cluster: {reason}") from error
 
     def _connect(self, closing: ExitStack) -> None:
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray reports errors as exceptions; its log says of each worker of Ray Data that it might not restart.
+        # Ray reports errors as exceptions; its log says of each worker of Ray Data that it might
+        # not restart.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # announced default; silences a warning
+        # announced default; silences a warning
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         options: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:
-            place = Path("/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir())  # Ray's sockets need a short path
+            # Ray's sockets need a short path
+            place = Path("/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir())
             delete_abandoned(place)
             folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=place)
             closing.callback(shutil.rmtree, folder, ignore_errors=True)
-            options |= {"num_cpus": self._given[0] or most_workers(), "include_dashboard": False, "_temp_dir": folder}
-            options |= {"_system_config": {"worker_niceness": 0}}  # the priority of this process instead of the lowest
+            options |= {
+                "num_cpus": self._given[0] or most_workers(),
+                "include_dashboard": False,
+                "_temp_dir": folder,
+            }
+            # the priority of this process instead of the lowest
+            options |= {"_system_config": {"worker_niceness": 0}}
         closing.callback(ray.shutdown)
         try:
             if self.address:
@@ -205,7 +239,9 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
 
     here = ray.get_runtime_context().get_node_id()
     nodes = [
-        f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}" for node in ray.nodes() if node["NodeID"] == here
+        f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
+        for node in ray.nodes()
+        if node["NodeID"] == here
     ]
     addresses, failures = [ray.get_runtime_context().gcs_address, *nodes], 0
     iterator = iter(items)
@@ -221,13 +257,17 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
                 except OSError as error:
                     failures += 1
                     if failures == MAX_FAILED_CHECKS:
-                        with suppress(ImportError):  # otherwise a thread of Ray Data starts another cluster
+                        # otherwise a thread of Ray Data starts another cluster
+                        with suppress(ImportError):
                             from ray._private import auto_init_hook
 
                             auto_init_hook.enable_auto_connect = False
-                        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # that thread's traceback
+                        # that thread's traceback
+                        logging.getLogger("ray.data").setLevel(logging.CRITICAL)
                         message = f"the Ray cluster was lost: {address} does not answer ({error})"
-                        raise QabenchError(f"{message}; run the command again on a running cluster") from error
+                        raise QabenchError(
+                            f"{message}; run the command again on a running cluster"
+                        ) from error
                 result.wait(SECONDS_BETWEEN_CHECKS)
             if (item := result.get()) is None:
                 return
@@ -236,7 +276,17 @@ def _while_connected(items: Iterable[Out]) -> Iterator[Out]:
 
 # Packages that results depend on: they must have the same version on all machines.
 PACKAGES = (
-    *("qabench", "ftfy", "numpy", "rouge-score", "rouge-score-rs", "sentencepiece", "simplemma", "spacy", "thinc"),
+    *(
+        "qabench",
+        "ftfy",
+        "numpy",
+        "rouge-score",
+        "rouge-score-rs",
+        "sentencepiece",
+        "simplemma",
+        "spacy",
+        "thinc",
+    ),
     *("torch", "transformers"),
 )
 
@@ -250,7 +300,9 @@ def versions() -> dict[str, str]:
 class Worker:
     """An actor of Ray Data. Errors are results: Ray would add its traceback to them."""
 
-    def __init__(self, load: bytes, expected: dict[str, str], folder: str, attempts: tuple[Any, int, int]) -> None:
+    def __init__(
+        self, load: bytes, expected: dict[str, str], folder: str, attempts: tuple[Any, int, int]
+    ) -> None:
         self.attempts, self.job, self.most = attempts
         self.error: QabenchError | None = None
         with suppress(OSError):  # paths may be relative to the folder of the command
@@ -266,7 +318,9 @@ class Worker:
 
         inputs = zip(table["number"].to_pylist(), table["data"].to_pylist(), strict=True)
         results = [pickle.dumps(self._result(number, data)) for number, data in inputs]
-        return pyarrow.table({"number": table["number"], "result": pyarrow.array(results, pyarrow.large_binary())})
+        return pyarrow.table(
+            {"number": table["number"], "result": pyarrow.array(results, pyarrow.large_binary())}
+        )
 
     def _result(self, number: int, data: bytes) -> tuple[bool, Any]:
         import ray
@@ -297,7 +351,11 @@ class Attempts:
 
 def _check_versions(expected: dict[str, str]) -> None:
     here = versions()
-    other = [f"{name} {here[name]} instead of {version}" for name, version in expected.items() if here[name] != version]
+    other = [
+        f"{name} {here[name]} instead of {version}"
+        for name, version in expected.items()
+        if here[name] != version
+    ]
     if other:
         raise QabenchError(
             f"the machine {platform.node()} of the Ray cluster has {', '.join(other)}; install the same versions "

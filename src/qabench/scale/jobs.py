@@ -1,8 +1,9 @@
 """Normalizing, scoring and labeling columns of a dataset or a file of any size, worked on in parts.
 
-The results of each part are a Parquet file. A part has the same rows on any number of machines, so results that depend
-on which rows are computed together (the last digits of a network's output) are the same, too. A part's file is complete
-or does not exist, so a repeated part changes nothing, and an interrupted job continues with the missing parts.
+The results of each part are a Parquet file. A part has the same rows on any number of machines, so
+results that depend on which rows are computed together (the last digits of a network's output) are
+the same, too. A part's file is complete or does not exist, so a repeated part changes nothing, and
+an interrupted job continues with the missing parts.
 """
 
 from __future__ import annotations
@@ -74,7 +75,15 @@ def normalize(
     normalizer = Normalizer(lemmatizer)
     load = partial(_load_normalizer, column, normalizer.lemmatizer, normalizer.lemmatizer.key)
     job = {"job": "normalize", "column": column, **normalizer.signature()}
-    return run(open_source(source, [column]), output, load, {"normalized": "string"}, job, rows_per_part, progress)
+    return run(
+        open_source(source, [column]),
+        output,
+        load,
+        {"normalized": "string"},
+        job,
+        rows_per_part,
+        progress,
+    )
 
 
 def _load_normalizer(column: str, lemmatizer: Lemmatizer, key: str) -> Callable[[Rows], Columns]:
@@ -104,27 +113,35 @@ def score(
 ) -> list[Path]:
     """Write FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
 
-    The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark. Arguments that are not
-    listed here are those of ``normalize``.
+    The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark.
+    Arguments that are not listed here are those of ``normalize``.
 
     Args:
         prediction: the column of the answers; null for an unanswered question.
         reference: the column of the reference answers.
         families: some of "acc", "rouge" and "bleurt".
-        references_format: "python", or "json" for JSON text, as in the column ``answer`` of the dataset.
+        references_format: "python", or "json" for JSON text, as in the column ``answer`` of the
+            dataset.
         lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``.
         bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
 
     Raises:
-        InputError: an unknown family or format, the source cannot be read, or the folder has other results.
+        InputError: an unknown family or format, the source cannot be read, or the folder has other
+            results.
         MissingExtra: the lemmatizer or BLEURT's packages are not installed.
     """
     if not families or set(families) - set(FAMILIES):
         raise InputError(f"families are {list(families)}; allowed: {', '.join(FAMILIES)}")
     if references_format not in FORMATS:
-        raise InputError(f"references_format is {references_format!r}; allowed: {', '.join(FORMATS)}")
+        raise InputError(
+            f"references_format is {references_format!r}; allowed: {', '.join(FORMATS)}"
+        )
     opened = open_source(source, [prediction, reference])
-    job: dict[str, Any] = {"job": "score", "families": list(families), "references_format": references_format}
+    job: dict[str, Any] = {
+        "job": "score",
+        "families": list(families),
+        "references_format": references_format,
+    }
     job |= {"prediction": prediction, "reference": reference}
     load = partial(_load_scorer, prediction, reference, references_format == "json")
     model = None
@@ -158,19 +175,28 @@ def _load_scorer(
         check_key(lemmatizer, key)
         formulas.append(partial(_accuracy, Normalizer(lemmatizer)))
     if model:
-        formulas.append(partial(_bleurt, bleurt.load_bleurt(model.name, model.commit, device=model.device)))
+        formulas.append(
+            partial(_bleurt, bleurt.load_bleurt(model.name, model.commit, device=model.device))
+        )
 
     def scores(rows: Rows) -> Columns:
         references = list(map(loads, _cells(rows, reference)) if json else _cells(rows, reference))
         predictions = [UNANSWERED if cell is None else cell for cell in _cells(rows, prediction)]
-        return {name: values for formula in formulas for name, values in formula(references, predictions).items()}
+        return {
+            name: values
+            for formula in formulas
+            for name, values in formula(references, predictions).items()
+        }
 
     return scores
 
 
 def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[Any]) -> Columns:
     per_question = accuracy(references, predictions, normalizer.batch).per_question
-    return {"loose": [float(score.loose) for score in per_question], "strict": [score.strict for score in per_question]}
+    return {
+        "loose": [float(score.loose) for score in per_question],
+        "strict": [score.strict for score in per_question],
+    }
 
 
 def _rouge(references: list[Any], predictions: list[Any]) -> Columns:
@@ -206,8 +232,8 @@ def label(
         evidence: the column of their evidence: a list of strings, or null.
         model: see ``qabench.models.entailment.load_entailment``.
         revision: a revision of a model on the Hub.
-        rows_per_part: the rows of one file. The network's batches are formed in each part, so labels of close cases may
-            depend on it.
+        rows_per_part: the rows of one file. The network's batches are formed in each part, so
+            labels of close cases may depend on it.
 
     Raises:
         InputError: the source cannot be read, or the folder has other results.
@@ -216,7 +242,13 @@ def label(
     """
     location = locate(model, revision)
     load = partial(_load_labels, location, claim, evidence)
-    job = {"job": "label", "claim": claim, "evidence": evidence, "model": location.label, "device": location.device}
+    job = {
+        "job": "label",
+        "claim": claim,
+        "evidence": evidence,
+        "model": location.label,
+        "device": location.device,
+    }
     opened = open_source(source, [claim, evidence])
     return run(opened, output, load, {"label": "string"}, job, rows_per_part, progress, gpu=True)
 
@@ -232,9 +264,13 @@ def _load_labels(source: ModelSource, claim: str, evidence: str) -> Callable[[Ro
 
 
 def _pieces(evidence: Any) -> list[str] | None:
-    if evidence is None or (isinstance(evidence, list) and all(isinstance(piece, str) for piece in evidence)):
+    if evidence is None or (
+        isinstance(evidence, list) and all(isinstance(piece, str) for piece in evidence)
+    ):
         return evidence
-    raise InputError(f"the evidence of a claim is {evidence!r:.60}; allowed: a list of strings, or null")
+    raise InputError(
+        f"the evidence of a claim is {evidence!r:.60}; allowed: a list of strings, or null"
+    )
 
 
 @dataclass(frozen=True)
@@ -257,8 +293,8 @@ class Source:
 def open_source(source: Any, columns: Sequence[str]) -> Source:
     """Return the columns of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
 
-    On a cluster, all machines must see the file, or the dataset's Arrow files, at the same path. Raises InputError: the
-    file cannot be read, has another format or no rows, or lacks a column.
+    On a cluster, all machines must see the file, or the dataset's Arrow files, at the same path.
+    Raises InputError: the file cannot be read, has another format or no rows, or lacks a column.
     """
     if isinstance(source, str | Path):
         path = Path(source).absolute()
@@ -266,11 +302,18 @@ def open_source(source: Any, columns: Sequence[str]) -> Source:
         stamp, read = "-".join(map(str, file.stamp)), partial(file.rows, columns=tuple(columns))
         return Source(str(path), file.size, stamp, read)
     if missing := [name for name in columns if name not in source.column_names]:
-        raise InputError(f"the dataset has no column {missing[0]!r}; the columns are {', '.join(source.column_names)}")
+        raise InputError(
+            f"the dataset has no column {missing[0]!r}; the columns are {', '.join(source.column_names)}"
+        )
     if not len(source):
         raise InputError("the dataset has no rows")
     rows = source.select_columns(list(columns))
-    return Source("the dataset", len(rows), source._fingerprint, lambda start, end: rows.select(range(start, end)))
+    return Source(
+        "the dataset",
+        len(rows),
+        source._fingerprint,
+        lambda start, end: rows.select(range(start, end)),
+    )
 
 
 def run(
@@ -294,9 +337,17 @@ def run(
         gpu: whether the function runs on a GPU, if the cluster has one.
     """
     folder = Path(output).absolute()
-    identity = {"source": source.name, "stamp": source.stamp, "rows": source.size, "rows_per_part": rows_per_part}
+    identity = {
+        "source": source.name,
+        "stamp": source.stamp,
+        "rows": source.size,
+        "rows_per_part": rows_per_part,
+    }
     _begin(folder, {**identity, **job})
-    bounds = [(start, min(start + rows_per_part, source.size)) for start in range(0, source.size, rows_per_part)]
+    bounds = [
+        (start, min(start + rows_per_part, source.size))
+        for start in range(0, source.size, rows_per_part)
+    ]
     paths = {bound: folder / f"part-{number:06}.parquet" for number, bound in enumerate(bounds)}
     left = [bound for bound in bounds if not paths[bound].exists()]
     done = source.size - sum(end - start for start, end in left)
@@ -325,7 +376,9 @@ def _begin(folder: Path, job: Mapping[str, Any]) -> None:
     sweep(folder, "*.parquet")
 
 
-def _load_writer(source: Source, load: Load[Rows, Columns], types: Mapping[str, str]) -> Callable[[Task], int]:
+def _load_writer(
+    source: Source, load: Load[Rows, Columns], types: Mapping[str, str]
+) -> Callable[[Task], int]:
     """Return the function that writes the file of a part, and returns the number of its rows."""
     import pyarrow
     import pyarrow.parquet
@@ -348,5 +401,7 @@ def _cells(rows: Rows, column: str) -> Iterator[Any]:
     """Yield a column of rows. Raises InputError for a row without it."""
     for row in rows:
         if column not in row:
-            raise InputError(f"a row has no field {column!r}; its fields are {', '.join(row) or '(none)'}")
+            raise InputError(
+                f"a row has no field {column!r}; its fields are {', '.join(row) or '(none)'}"
+            )
         yield row[column]

@@ -13,8 +13,8 @@ Content of logs, which ``qabench.runs`` reads:
 
 - fanoutqa: {"found": [text], "missing": [text]}, both normalized;
 - felm: {"segments": [{"text", "label", "verdict", "type", "comment"}], "replies": [text], "reasons": [text], "claims"},
-  True = factual; verdict is None if there is none; one reason per reply without a verdict; no claims if segments
-  were judged;
+  True = factual; verdict is None if there is none; one reason per reply without a verdict; no
+  claims if segments were judged;
 - expertqa: {"claims": [{"text", "evidence": [text], "label"}], "passages": [{"id", "text"}]}, label "Y", "N" or None;
 - fastbook: {"passages": [{"id", "text", "score"}], "components": [{"text", "contexts", "rank"}], "k"}, rank from 1,
   None if it was not retrieved.

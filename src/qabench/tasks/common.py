@@ -60,7 +60,8 @@ def own_tasks_only() -> Iterator[None]:
     finally:
         _imported.reset(token)
         sys.modules.pop("qabench.inspect_tasks", None)
-        clear_entry_points_state()  # a later `inspect_ai.eval("qabench/...")` in this process finds all tasks
+        # a later `inspect_ai.eval("qabench/...")` in this process finds all tasks
+        clear_entry_points_state()
 
 
 def tasks_are_imported() -> bool:
@@ -68,8 +69,13 @@ def tasks_are_imported() -> bool:
     return _imported.get()
 
 
-def task_metadata(benchmark: str, config: str, setting: str, data: str, available: int | None = None) -> dict[str, Any]:
-    """Return a task's metadata; see ``qabench.tasks``. ``available`` is the number of questions of the config."""
+def task_metadata(
+    benchmark: str, config: str, setting: str, data: str, available: int | None = None
+) -> dict[str, Any]:
+    """Return a task's metadata; see ``qabench.tasks``.
+
+    ``available`` is the number of questions of the config.
+    """
     about = {"benchmark": benchmark, "config": config, "setting": setting, "data": data}
     return about | ({} if available is None else {"available": available})
 
@@ -100,7 +106,9 @@ def chosen(
     categories = set().union(*groups.values())
     selected_ids, selected_categories = texts(ids), texts(category)
     if unknown := [id for id in selected_ids if id not in by_id]:
-        raise InputError(f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}")
+        raise InputError(
+            f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}"
+        )
     if unknown := [name for name in selected_categories if name not in categories]:
         raise unknown_name("no question is in", unknown[0], sorted(categories))
     return [
@@ -122,8 +130,9 @@ def texts(value: Sequence[str] | str | int | None) -> list[str]:
 def answer_of(state: TaskState) -> str | None:
     """Return the model's answer: the text of its last reply, if the conversation ends with it.
 
-    None if there is no answer: the sample failed before or between replies, the prompt was too long, the model refused,
-    the reply was filtered, or the last reply calls a tool. An empty reply is an answer, the string "".
+    None if there is no answer: the sample failed before or between replies, the prompt was too
+    long, the model refused, the reply was filtered, or the last reply calls a tool. An empty reply
+    is an answer, the string "".
     """
     last = state.messages[-1] if state.messages else None
     if not isinstance(last, ChatMessageAssistant) or last.tool_calls or not state.output.choices:
@@ -169,7 +178,8 @@ def column_means(
     """Return the means of the columns, in one pass: Inspect's metrics of single columns copy every score for each.
 
     Args:
-        scores: their values are {column: number}; columns that are NaN, and scores without columns, are left out.
+        scores: their values are {column: number}; columns that are NaN, and scores without columns,
+            are left out.
         mean_of: returns the function that computes the mean of a column.
 
     Returns:
@@ -190,19 +200,28 @@ def column_means(
     return measured(scores, values)
 
 
-def metric_values(scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetric]) -> dict[str, float]:
+def metric_values(
+    scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetric]
+) -> dict[str, float]:
     """Return a benchmark's metrics over all answers and epochs as ``qabench score`` computes them, by name."""
     records = []
     for number, each in enumerate(by_question(scores)):
-        columns = {name: float(column) for name, column in each.score.as_dict().items() if column is not None}
-        records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
+        columns = {
+            name: float(column)
+            for name, column in each.score.as_dict().items()
+            if column is not None
+        }
+        records.append(
+            Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns)
+        )
     return measured(scores, values_of(metrics, records))
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:
     """Await a blocking function in a daemon thread, so that an interrupted run does not wait for it.
 
-    It is ``anyio.to_thread.run_sync(..., abandon_on_cancel=True)``, except that the process can end before the thread.
+    It is ``anyio.to_thread.run_sync(..., abandon_on_cancel=True)``, except that the process can end
+    before the thread.
     """
     future: Future[Out] = Future()
     done, token, context = anyio.Event(), current_token(), contextvars.copy_context()

@@ -1,6 +1,7 @@
 """Prompts: strings with named fields, their origin, and a digest that identifies them.
 
-Official prompts are read from the authors' Python files, which are parsed, never imported or executed.
+Official prompts are read from the authors' Python files, which are parsed, never imported or
+executed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Prompt:
     @property
     def digest(self) -> str:
         """Return twelve hex digits of a digest of both messages."""
-        return hashlib.sha256(f"{self.system or ''}\0{self.user}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        return hashlib.sha256(
+            f"{self.system or ''}\0{self.user}".encode("utf-8", "surrogatepass")
+        ).hexdigest()[:12]
 
     @property
     def label(self) -> str:
@@ -61,7 +64,11 @@ class Prompt:
     def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
         """Return the (role, text) pairs with the fields filled in; braces within a value are kept."""
         templates = [("system", self.system), ("user", self.user)]
-        return tuple((role, FIELD.sub(lambda match: values[match[1]], text)) for role, text in templates if text)
+        return tuple(
+            (role, FIELD.sub(lambda match: values[match[1]], text))
+            for role, text in templates
+            if text
+        )
 
 
 @dataclass(frozen=True)
@@ -97,16 +104,20 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
     """
     missing, unknown = needed - prompt.fields(), prompt.fields() - needed
     if missing or unknown:
-        faults = [f"lacks {_braced(missing)}"] * bool(missing) + [f"has unknown {_braced(unknown)}"] * bool(unknown)
-        raise InputError(f"the prompt {prompt.name} {' and '.join(faults)}; its fields must be {_braced(needed)}")
+        faults = [f"lacks {_braced(missing)}"] * bool(missing) + [
+            f"has unknown {_braced(unknown)}"
+        ] * bool(unknown)
+        raise InputError(
+            f"the prompt {prompt.name} {' and '.join(faults)}; its fields must be {_braced(needed)}"
+        )
     return prompt
 
 
 def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
     """Return "official" or "qabench" for a ``prompt`` argument; "auto" is official if the authors' files are available.
 
-    Raises InputError for another value, SourceUnavailable for "official" without the files, and DigestMismatch for a
-    file that does not have the pinned content.
+    Raises InputError for another value, SourceUnavailable for "official" without the files, and
+    DigestMismatch for a file that does not have the pinned content.
     """
     _check_name("prompt", prompt, "official if available")
     if prompt == QABENCH:
@@ -122,14 +133,19 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench"; "auto" is the same as the prompt. Raises InputError for another value."""
+    """Return "official" or "qabench"; "auto" is the same as the prompt.
+
+    Raises InputError for another value.
+    """
     _check_name("protocol", protocol, "as the prompt")
     return prompt if protocol == AUTO else protocol
 
 
 def _check_name(argument: str, value: str, auto: str) -> None:
     if value not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} ({auto})")
+        raise InputError(
+            f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} ({auto})"
+        )
 
 
 def read_prompt(path: Path) -> Prompt:
@@ -147,7 +163,9 @@ def read_prompt(path: Path) -> Prompt:
         raise InputError(
             f"the prompt file {path} is not {'TOML' if path.suffix == '.toml' else 'UTF-8'}: {error}"
         ) from None
-    if set(document) - {"system", "user"} or not all(isinstance(value, str) for value in document.values()):
+    if set(document) - {"system", "user"} or not all(
+        isinstance(value, str) for value in document.values()
+    ):
         raise InputError(f"the prompt file {path} must have the string user, and may have system")
     if not document.get("user", "").strip():
         raise InputError(f"the prompt file {path} has no user message")
@@ -161,13 +179,13 @@ def _braced(names: set[str]) -> str:
 class PromptSource:
     """The strings of a Python source file, as templates with fields such as ``{question}``; see ``Prompt``.
 
-    An expression that builds a string becomes a template: string constants, f-strings, concatenation with ``+``, and
-    ``"...{}...".format(...)`` are followed; any other expression in them becomes a field. A field is named like the
-    variable it comes from; other names and other expressions are given by ``fields``. Braces that are part of the
-    string itself are kept.
+    An expression that builds a string becomes a template: string constants, f-strings,
+    concatenation with ``+``, and ``"...{}...".format(...)`` are followed; any other expression in
+    them becomes a field. A field is named like the variable it comes from; other names and other
+    expressions are given by ``fields``. Braces that are part of the string itself are kept.
 
-    The methods take ``within``, the scope: "function", "Class.method", or "" for the module including its ``if``
-    blocks. They raise InputError if the statement does not exist.
+    The methods take ``within``, the scope: "function", "Class.method", or "" for the module
+    including its ``if`` blocks. They raise InputError if the statement does not exist.
 
     Args:
         path: the file, such as one from ``qabench.loading_scripts.open_path``.
@@ -179,31 +197,43 @@ class PromptSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with warnings.catch_warnings(action="ignore"):  # about the authors' code, which is not executed
+            # about the authors' code, which is not executed
+            with warnings.catch_warnings(action="ignore"):
                 self._module = ast.parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, SyntaxError) as error:
             raise InputError(f"{path} is not a Python source file: {error}") from None
 
-    def assigned(self, name: str, within: str = "", *, fields: Mapping[str, str] = _NO_FIELDS, nth: int = 0) -> str:
+    def assigned(
+        self, name: str, within: str = "", *, fields: Mapping[str, str] = _NO_FIELDS, nth: int = 0
+    ) -> str:
         """Return the string assigned to a variable.
 
         Args:
             name: the variable.
             within: the scope.
-            fields: expression -> field name, for expressions that are not variables or need another name.
+            fields: expression -> field name, for expressions that are not variables or need another
+                name.
             nth: the position among several assignments, from 0 in the order of the file.
         """
-        return _template(self._nth(self._assigned(name, within), nth, f"assignment to {name}", within), fields)
+        return _template(
+            self._nth(self._assigned(name, within), nth, f"assignment to {name}", within), fields
+        )
 
     def returned(self, within: str, *, fields: Mapping[str, str] = _NO_FIELDS, nth: int = 0) -> str:
         """Return the string that a function returns; the arguments are those of ``assigned``."""
-        returns = [node for node in _statements(self._scope(within)) if isinstance(node, ast.Return)]
+        returns = [
+            node for node in _statements(self._scope(within)) if isinstance(node, ast.Return)
+        ]
         values = [node.value for node in returns if node.value]
         return _template(self._nth(values, nth, "return", within), fields)
 
-    def appended(self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS) -> list[str]:
+    def appended(
+        self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS
+    ) -> list[str]:
         """Return the strings that a function appends to a variable with ``+=``; a single variable becomes a field."""
-        added = [node for node in _statements(self._scope(within)) if isinstance(node, ast.AugAssign)]
+        added = [
+            node for node in _statements(self._scope(within)) if isinstance(node, ast.AugAssign)
+        ]
         return [_template(node.value, fields) for node in added if ast.unparse(node.target) == name]
 
     def constants(self, name: str, within: str) -> list[str]:
@@ -218,13 +248,19 @@ class PromptSource:
         return ast.get_docstring(self._scope(within)) or ""
 
     def _assigned(self, name: str, within: str) -> list[ast.expr]:
-        assignments = [node for node in _statements(self._scope(within)) if isinstance(node, ast.Assign)]
+        assignments = [
+            node for node in _statements(self._scope(within)) if isinstance(node, ast.Assign)
+        ]
         return [node.value for node in assignments if name in map(ast.unparse, node.targets)]
 
     def _scope(self, within: str) -> ast.Module | _Definition:
         scope: ast.Module | _Definition = self._module
         for name in filter(None, within.split(".")):
-            inner = [node for node in _statements(scope) if isinstance(node, _Definition) and node.name == name]
+            inner = [
+                node
+                for node in _statements(scope)
+                if isinstance(node, _Definition) and node.name == name
+            ]
             if not inner:
                 raise InputError(f"{self.path} has no {within}; is it the right file?")
             scope = inner[0]
@@ -233,7 +269,9 @@ class PromptSource:
     def _nth(self, values: list[ast.expr], nth: int, what: str, within: str) -> ast.expr:
         if nth >= len(values):
             place = f"{self.path}, {within}" if within else self.path
-            raise InputError(f"{place}: there is no {what} (number {nth + 1}); is it the right file?")
+            raise InputError(
+                f"{place}: there is no {what} (number {nth + 1}); is it the right file?"
+            )
         return values[nth]
 
 

@@ -39,14 +39,17 @@ from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE
 from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED
 
-COUNTS = "replies"  # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
+# in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
+COUNTS = "replies"
 FOLDER_VARIABLE = "INSPECT_CACHE_DIR"  # where Inspect keeps replies
 SECRETS = ("api_key",)  # arguments of providers that do not identify the model
 REJECTIONS_TO_STOP = 3  # consecutive rejected calls, without a reply in between
 IN_PROCESS = ("hf/",)  # providers that generate with transformers in this process
 CUT_OFF_STOPS = ("max_tokens", "model_length")
 # Options of generation that do not affect a reply.
-WITHOUT_EFFECT = frozenset(name for name, (treatment, _) in GENERATE_CONFIG.items() if treatment == UNSIGNED)
+WITHOUT_EFFECT = frozenset(
+    name for name, (treatment, _) in GENERATE_CONFIG.items() if treatment == UNSIGNED
+)
 
 _caching: ContextVar[bool] = ContextVar("qabench_caches_replies", default=False)
 _policies: WeakKeyDictionary[Model, CachePolicy] = WeakKeyDictionary()
@@ -71,8 +74,8 @@ async def ask_model(
 ) -> ModelOutput:
     """Return the model's reply, from the cache of the run if it is there, and count it in the sample ``state``.
 
-    ``sample`` is the number of the reply, if the same messages are sent several times; ``options`` are generation
-    options for this call only.
+    ``sample`` is the number of the reply, if the same messages are sent several times; ``options``
+    are generation options for this call only.
     """
     return await _generate(model, state, sample, messages, tools, config=GenerateConfig(**options))
 
@@ -82,7 +85,9 @@ def ask() -> Solver:
     """Ask the model once."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        state.output = await _generate(get_model(), state, None, state.messages, state.tools, state.tool_choice)
+        state.output = await _generate(
+            get_model(), state, None, state.messages, state.tools, state.tool_choice
+        )
         state.messages.append(state.output.message)
         return state
 
@@ -90,10 +95,17 @@ def ask() -> Solver:
 
 
 async def _generate(
-    model: Model, state: TaskState | None, sample: int | None, messages: Any, *tools: Any, **options: Any
+    model: Model,
+    state: TaskState | None,
+    sample: int | None,
+    messages: Any,
+    *tools: Any,
+    **options: Any,
 ) -> ModelOutput:
     with failing_in_one_line():
-        output = await adapted(model).generate(messages, *tools, **(options | cache_argument(model, sample)))
+        output = await adapted(model).generate(
+            messages, *tools, **(options | cache_argument(model, sample))
+        )
     if too_long(output):
         raise QabenchError(f"{TOO_LONG}: {printable(output.completion)}")
     if state is not None:
@@ -109,10 +121,10 @@ async def _generate(
 def adapted(model: Model) -> Model:
     """Make the provider ``hf`` decode greedily at temperature 0, and say whether a reply is complete.
 
-    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at temperature 0. It uses the
-    seed only when it loads the weights, counts the padding of a batch as tokens of each reply, and gives no stop
-    reason. To look up a model that is not in its
-    database, Inspect loads the weights again, by the model's name; a registered model is not looked up.
+    Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at
+    temperature 0. It uses the seed only when it loads the weights, counts the padding of a batch as
+    tokens of each reply, and gives no stop reason. To look up a model that is not in its database,
+    Inspect loads the weights again, by the model's name; a registered model is not looked up.
     """
     if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
@@ -123,7 +135,9 @@ def adapted(model: Model) -> Model:
     set_model_info(str(model), get_model_info(model) or ModelInfo(context_length=length))
     generate, samples, seeds = api.generate, api.do_sample, [model.config.seed]
 
-    async def generate_greedily(input: Any, tools: Any, tool_choice: Any, config: GenerateConfig) -> ModelOutput:
+    async def generate_greedily(
+        input: Any, tools: Any, tool_choice: Any, config: GenerateConfig
+    ) -> ModelOutput:
         if config.seed not in (None, seeds[-1]):
             set_seed(config.seed)
             seeds.append(config.seed)
@@ -146,8 +160,9 @@ def adapted(model: Model) -> Model:
 def failing_in_one_line() -> Iterator[None]:
     """Make failed calls fail the sample, with a one-line reason.
 
-    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log nor retry it. Its
-    retries end with a ``RetryError`` without the reason, which makes equal failures look different.
+    Inspect treats a ``TimeoutError`` as a time limit that the task handles: it would neither log
+    nor retry it. Its retries end with a ``RetryError`` without the reason, which makes equal
+    failures look different.
     """
     try:
         yield
@@ -155,7 +170,11 @@ def failing_in_one_line() -> Iterator[None]:
         raise QabenchError(f"the model did not reply in time: {error or 'no details'}") from error
     except Exception as error:
         # Errors of client libraries, not of the task.
-        of_call = hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
+        of_call = (
+            hasattr(error, "last_attempt")
+            or hasattr(error, "status_code")
+            or isinstance(error, OSError)
+        )
         if isinstance(error, QabenchError) or not of_call:
             raise
         reason = reason_of(error)
@@ -165,24 +184,31 @@ def failing_in_one_line() -> Iterator[None]:
 
 
 def answered(output: ModelOutput) -> Answered:
-    """Return the text of a reply, or the reason why it is missing. Refusals and empty replies count as missing."""
+    """Return the text of a reply, or the reason why it is missing.
+
+    Refusals and empty replies count as missing.
+    """
     if output.empty:
         return Answered(reason=output.error or "no reply")
     if too_long(output):
         return Answered(reason=TOO_LONG)
     if output.stop_reason == "content_filter":
-        return Answered(reason=f"refused: {quoted(output.error or output.completion or 'content filter', 120)}")
+        return Answered(
+            reason=f"refused: {quoted(output.error or output.completion or 'content filter', 120)}"
+        )
     cut_off = output.stop_reason in CUT_OFF_STOPS
     if not output.completion.strip():
-        return Answered(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
+        return Answered(
+            reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off
+        )
     return Answered(output.completion, cut_off=cut_off)
 
 
 def asked_with() -> dict[str, Any]:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
-    A user's options override the task's. Empty if the sample has made no call. Lists and dicts are replaced by their
-    digests.
+    A user's options override the task's. Empty if the sample has made no call. Lists and dicts are
+    replaced by their digests.
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
@@ -196,7 +222,10 @@ def asked_with() -> dict[str, Any]:
 def count_replies(state: TaskState) -> None:
     """Write the number of replies so far, and of those from the cache, to the sample's metadata."""
     replies = [call for call in _calls() if not call.pending and not call.error]
-    state.metadata[COUNTS] = {"all": len(replies), "cached": sum(call.cache == "read" for call in replies)}
+    state.metadata[COUNTS] = {
+        "all": len(replies),
+        "cached": sum(call.cache == "read" for call in replies),
+    }
 
 
 def _calls() -> list[ModelEvent]:
@@ -224,8 +253,8 @@ def caching_replies(enabled: bool) -> Iterator[None]:
 def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
     """Return the argument ``cache`` of a call of a model, which is not written to the log.
 
-    There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options decide; but of
-    several samples of one prompt, none is cached there, because they would be equal.
+    There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options
+    decide; but of several samples of one prompt, none is cached there, because they would be equal.
     """
     if not _caching.get():
         return {} if sample is None else {"cache": False}

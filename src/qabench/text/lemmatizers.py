@@ -27,8 +27,8 @@ INSTALL = (
     f"pip install 'qabench[spacy]' && python -m spacy download {OFFICIAL_MODEL} "
     f"(without internet: copy the model's folder and set {MODEL_VARIABLE} to it)"
 )
-# Version -> digest of the model's files (see ``model_digest``), computed from the SHA-256 of each file in the wheel's
-# RECORD. The tests have the list of files.
+# Version -> digest of the model's files (see ``model_digest``), computed from the SHA-256 of each
+# file in the wheel's RECORD. The tests have the list of files.
 RELEASES = {"3.7.0": "d5f01f12c067", "3.7.1": "980280020038", "3.8.0": "5477ed8d4ada"}
 BY_NAME = " (identified by name and version)"
 NOT_OF_THE_MODEL = ("LICENSE", "LICENSES_SOURCES", "README.md", "accuracy.json")
@@ -55,15 +55,16 @@ class Lemmatizer(Protocol):
 class SimplemmaLemmatizer:
     """Dictionary lemmas from simplemma, for machines without the spaCy model: an unofficial fallback.
 
-    It was compared with a spaCy pipeline of en_core_web_sm's architecture on the 310 dev questions and three answer
-    styles (prose, inflected prose, other number formats). The loose accuracy of a question changes by 1.4, 4.1 and 1.8
-    points on average (the mean by +1.4, +0.5 and +1.8), and 31, 6 and 30 of 310 strict verdicts change. Without
-    lemmatization the changes are 1.4, 5.2 and 1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
+    It was compared with a spaCy pipeline of en_core_web_sm's architecture on the 310 dev questions
+    and three answer styles (prose, inflected prose, other number formats). The loose accuracy of a
+    question changes by 1.4, 4.1 and 1.8 points on average (the mean by +1.4, +0.5 and +1.8), and
+    31, 6 and 30 of 310 strict verdicts change. Without lemmatization the changes are 1.4, 5.2 and
+    1.8 points, with Porter and Snowball stems 1.4, 17.1 and 1.8
     (``performance/fallback_lemmatizer.py``).
     """
 
-    # Tokens are whole numbers, the clitics that spaCy splits off, words, and any other single character. The limit of
-    # 40 keeps the time linear.
+    # Tokens are whole numbers, the clitics that spaCy splits off, words, and any other single
+    # character. The limit of 40 keeps the time linear.
     TOKEN = re.compile(
         r"\d+(?:[.,:/]\d+)*|n't|'(?:s|re|ve|ll|d|m)\b|\w{1,40}?(?=n't\b)|[^\W\d_]+(?:\.[^\W\d_]+)*|\w+|[^\w\s]"
     )
@@ -84,7 +85,8 @@ class SpacyLemmatizer:
 
     Args:
         model: an installed model package (``en_core_web_sm``) or the folder of a model.
-        workers: processes for large batches; None for one per processor if processes can be forked safely.
+        workers: processes for large batches; None for one per processor if processes can be forked
+            safely.
     """
 
     def __init__(self, model: str = OFFICIAL_MODEL, workers: int | None = None) -> None:
@@ -98,7 +100,8 @@ class SpacyLemmatizer:
 
     @cached_property
     def _name(self) -> str:
-        inner = self.folder / f"{self.full_name}-{self.version}"  # a package has the model in this folder
+        # a package has the model in this folder
+        inner = self.folder / f"{self.full_name}-{self.version}"
         digest = model_digest(inner if inner.is_dir() else self.folder)
         by_name = self.full_name == OFFICIAL_MODEL and self.version not in RELEASES
         return f"{self.versions}+{digest}{BY_NAME if by_name else ''}"
@@ -107,8 +110,8 @@ class SpacyLemmatizer:
     def name(self) -> str:
         """Versions of model and spaCy, and a digest of the model's files.
 
-        The digests of the official model's releases are known. Another version of it is identified by its name and
-        version only, and its name says so.
+        The digests of the official model's releases are known. Another version of it is identified
+        by its name and version only, and its name says so.
         """
         return self._name
 
@@ -119,7 +122,10 @@ class SpacyLemmatizer:
 
     def __reduce__(self) -> tuple[type[SpacyLemmatizer], tuple[str, int]]:
         """Pickle the model's name: a copy loads it in its process, and works in that process only."""
-        return SpacyLemmatizer, (self.model if find_spec_of(self.model) else str(self.folder.resolve()), 1)
+        return SpacyLemmatizer, (
+            self.model if find_spec_of(self.model) else str(self.folder.resolve()),
+            1,
+        )
 
     @cached_property
     def _lemmas(self) -> Any:
@@ -128,9 +134,12 @@ class SpacyLemmatizer:
         from qabench.text.spacy_fast import FastLemmas
 
         nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
-        nlp.max_length = sys.maxsize  # the limit protects the memory of the entity recognizer, which is not loaded
+        # the limit protects the memory of the entity recognizer, which is not loaded
+        nlp.max_length = sys.maxsize
         return FastLemmas.of(nlp) or (
-            lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
+            lambda texts: [
+                " ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)
+            ]
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -145,7 +154,8 @@ class SpacyLemmatizer:
                 return self._in_processes(texts, workers)
             except BrokenProcessPool:
                 warnings.warn(
-                    "a lemmatizing process was killed (out of memory?); continuing in one process", stacklevel=2
+                    "a lemmatizing process was killed (out of memory?); continuing in one process",
+                    stacklevel=2,
                 )
         return list(self._lemmas(texts))
 
@@ -153,10 +163,13 @@ class SpacyLemmatizer:
         from qabench.io.workers import iterate_parallel
 
         lemmas = self._lemmas  # loaded before the fork: the children share it
-        longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))  # all processes finish together
+        # all processes finish together
+        longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         tasks = list(grouped(longest_first, lambda i: len(texts[i]), CHARACTERS_PER_TASK))
         out = [""] * len(texts)
-        results = iterate_parallel(lambda task: list(lemmas([texts[i] for i in task])), tasks, workers)
+        results = iterate_parallel(
+            lambda task: list(lemmas([texts[i] for i in task])), tasks, workers
+        )
         for task, lemma_texts in zip(tasks, results, strict=True):
             for i, text in zip(task, lemma_texts, strict=True):
                 out[i] = text
@@ -165,7 +178,9 @@ class SpacyLemmatizer:
 
 def model_digest(folder: Path) -> str:
     """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files."""
-    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
+    }
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
         for name, path in sorted(files.items())
@@ -206,7 +221,10 @@ def grouped(items: Iterable[T], size_of: Callable[[T], int], enough: int) -> Ite
 
 
 class StatedLemmatizer:
-    """A user's object. Its name is a statement, so it is marked in signatures, and shares no cache with ours."""
+    """A user's object.
+
+    Its name is a statement, so it is marked in signatures, and shares no cache with ours.
+    """
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
         self._lemmatizer = lemmatizer
@@ -228,7 +246,8 @@ class StatedLemmatizer:
 class InOneThread:
     """A lemmatizer that runs in a single thread, for runs, whose samples are scored in several threads.
 
-    spaCy's models are not thread-safe, and the memory allocator would keep the peak memory of each thread.
+    spaCy's models are not thread-safe, and the memory allocator would keep the peak memory of each
+    thread.
     """
 
     def __init__(self, lemmatizer: Lemmatizer) -> None:
@@ -273,17 +292,18 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
     """Return the lemmatizer with the given name.
 
     Args:
-        lemmatizer: one of these:
-            "spacy": spaCy's ``en_core_web_sm``, or the installed package or folder in the environment variable
-            QABENCH_SPACY_MODEL (signatures contain its name);
-            "simplemma": the fallback;
-            "auto": spaCy if it and the model are installed, else simplemma with one warning;
-            a ``Lemmatizer``. An object of another class than this module's is never official, whatever its name.
+        lemmatizer: one of these: "spacy": spaCy's ``en_core_web_sm``, or the installed package or
+            folder in the environment variable QABENCH_SPACY_MODEL (signatures contain its name);
+            "simplemma": the fallback; "auto": spaCy if it and the model are installed, else
+            simplemma with one warning; a ``Lemmatizer``. An object of another class than this
+            module's is never official, whatever its name.
     """
     if not isinstance(lemmatizer, str):
         return lemmatizer if type(lemmatizer) in OWN else StatedLemmatizer(lemmatizer)
     if lemmatizer not in NAMES:
-        raise InputError(f"unknown lemmatizer {lemmatizer!r}; allowed: {', '.join(NAMES)}, or a Lemmatizer object")
+        raise InputError(
+            f"unknown lemmatizer {lemmatizer!r}; allowed: {', '.join(NAMES)}, or a Lemmatizer object"
+        )
     if lemmatizer == "simplemma":
         return SimplemmaLemmatizer()
     model = os.environ.get(MODEL_VARIABLE)

@@ -1,7 +1,8 @@
 """FanOutQA's normalizer, which produces the strings that accuracy compares.
 
-The steps and their order are those of the official scorer (``fanoutqa.norm`` in the package ``fanoutqa``). Only the
-order of the *work* differs: many texts are processed at once, and each distinct text once.
+The steps and their order are those of the official scorer (``fanoutqa.norm`` in the package
+``fanoutqa``). Only the order of the *work* differs: many texts are processed at once, and each
+distinct text once.
 """
 
 from __future__ import annotations
@@ -23,14 +24,16 @@ from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
 
 REPAIRED_TEXTS = 1 << 16
-# In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab and newline) and HTML
-# entities. Dashes and ellipses are signs of damage only next to other characters that are not ASCII.
-# A carriage return before a line feed is deleted without ftfy, which takes 30 microseconds per line.
+# In a line of ASCII, dashes and ellipses, ftfy can only change control characters (other than tab
+# and newline) and HTML entities. Dashes and ellipses are signs of damage only next to other
+# characters that are not ASCII. A carriage return before a line feed is deleted without ftfy, which
+# takes 30 microseconds per line.
 NOT_PLAIN = re.compile(r"[^\t\n\r\x20-\x25\x27-\x7e\u2013\u2014\u2026]|\r(?!\n)")
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000
 CHARACTERS_PER_BLOCK_ON_A_CLUSTER = 50_000  # about a second's work for one processor
-# Linear time on any text: a match cannot start inside a run of digits, and possessive quantifiers do not backtrack.
+# Linear time on any text: a match cannot start inside a run of digits, and possessive quantifiers
+# do not backtrack.
 THOUSANDS = re.compile(r"(?<!\d)\d++(?:,\d++)++(?:\.\d++)?")
 PUNCTUATION = str.maketrans("", "", ",.?!:;")
 WHITESPACE = re.compile(r"\s+")
@@ -49,8 +52,8 @@ CREATE TABLE IF NOT EXISTS forms (
 def repair(text: str) -> str:
     """Return ``ftfy.fix_text(text)``, skipping lines in which ftfy has nothing to change.
 
-    ftfy repairs each line separately, with one exception: from the first line with a "<" on, it treats the text as
-    HTML and does not change entities.
+    ftfy repairs each line separately, with one exception: from the first line with a "<" on, it
+    treats the text as HTML and does not change entities.
     """
     match = NOT_PLAIN.search(text)
     if match is None:
@@ -63,7 +66,10 @@ def repair(text: str) -> str:
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.start()) + 1 or len(text)
         unescape = False if 0 <= markup < start else "auto"
-        parts += [text[done:start].replace("\r\n", "\n"), ftfy.fix_text(text[start:end], unescape_html=unescape)]
+        parts += [
+            text[done:start].replace("\r\n", "\n"),
+            ftfy.fix_text(text[start:end], unescape_html=unescape),
+        ]
         done = end
         match = NOT_PLAIN.search(text, end)
     parts.append(text[done:].replace("\r\n", "\n"))
@@ -81,14 +87,19 @@ def before_lemmas(text: Any) -> str:
 
 
 def after_lemmas(text: str) -> str:
-    """Apply the steps after lemmatization: delete ``, . ? ! : ;``, replace each run of whitespace by one space."""
+    """Apply the steps after lemmatization: delete ``, .
+
+    ? ! : ;``, replace each run of whitespace by one space.
+    """
     return WHITESPACE.sub(" ", text.translate(PUNCTUATION))
 
 
 class Normalizer:
     """The normalizer with one lemmatizer (see ``resolve_lemmatizer``), for many texts, with a cache between runs."""
 
-    def __init__(self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None) -> None:
+    def __init__(
+        self, lemmatizer: str | Lemmatizer = "auto", cache: NormalizedTextCache | None = None
+    ) -> None:
         self.lemmatizer = resolve_lemmatizer(lemmatizer)
         self.cache = cache
         self.name = f"{NAME}+ftfy-{package_version('ftfy')}"  # in signatures
@@ -106,10 +117,13 @@ class Normalizer:
         """Return the normal form of one text."""
         return self.batch([text])[str(text)]
 
-    def batch(self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None) -> dict[str, str]:
+    def batch(
+        self, texts: Iterable[Any], progress: Callable[[int, int], None] | None = None
+    ) -> dict[str, str]:
         """Return the normal form of each distinct ``str(text)``.
 
-        ``progress`` is called with the number of characters processed and of all characters, after each block.
+        ``progress`` is called with the number of characters processed and of all characters, after
+        each block.
         """
         distinct = list(dict.fromkeys(map(str, texts)))
         forms = self.cache.get(self.key, distinct) if self.cache else {}
@@ -119,7 +133,13 @@ class Normalizer:
         from qabench.io.workers import cluster, map_loaded  # imports multiprocessing
 
         total, done = sum(map(len, missing)), 0
-        blocks = list(grouped(missing, len, CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK))
+        blocks = list(
+            grouped(
+                missing,
+                len,
+                CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK,
+            )
+        )
         load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)
         for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
             new = dict(zip(block, normal, strict=True))
@@ -146,7 +166,9 @@ def _load(lemmatizer: Lemmatizer, key: str | None) -> Callable[[list[str]], list
 def check_key(lemmatizer: Lemmatizer, key: str) -> None:
     """Raise QabenchError if a lemmatizer, loaded on another machine of a cluster, has another key there."""
     if lemmatizer.key != key:
-        raise QabenchError(f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}")
+        raise QabenchError(
+            f"a machine of the cluster has the lemmatizer {lemmatizer.key} instead of {key}"
+        )
 
 
 def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
@@ -159,16 +181,16 @@ def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
-    The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers removed; spaCy lemmas
-    joined by one space; the characters ``, . ? ! : ;`` deleted; each run of whitespace replaced by one space. Leading
-    and trailing spaces are kept, as upstream.
+    The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers
+    removed; spaCy lemmas joined by one space; the characters ``, . ? ! : ;`` deleted; each run of
+    whitespace replaced by one space. Leading and trailing spaces are kept, as upstream.
 
     Args:
         text: any object; it is converted by ``str`` first, so None becomes "none".
         lemmatizer: see ``resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
 
-    Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few texts use
-    ``Normalizer(...).batch``, which is much faster.
+    Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few
+        texts use ``Normalizer(...).batch``, which is much faster.
     """
     return Normalizer(lemmatizer)(text)
 
@@ -176,12 +198,14 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
 class NormalizedTextCache(EntryFile):
     """A bounded SQLite file of normalized strings; see ``EntryFile``. Neither damage nor its absence changes a score.
 
-    The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and spaCy, the digest of
-    the model) and of the text, so an entry is never used for another normalizer. When the file reaches ``max_bytes``,
-    the oldest quarter of the entries is deleted.
+    The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and
+    spaCy, the digest of the model) and of the text, so an entry is never used for another
+    normalizer. When the file reaches ``max_bytes``, the oldest quarter of the entries is deleted.
     """
 
-    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
+    def __init__(
+        self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False
+    ) -> None:
         super().__init__(
             path or cache_dir() / "normalized.sqlite",
             SCHEMA,
@@ -207,7 +231,9 @@ class NormalizedTextCache(EntryFile):
         """Store normal forms by text."""
         self.attempt(lambda connection: self._put(connection, key, forms))
 
-    def _get(self, connection: sqlite3.Connection, by_digest: Mapping[bytes, str]) -> dict[str, str]:
+    def _get(
+        self, connection: sqlite3.Connection, by_digest: Mapping[bytes, str]
+    ) -> dict[str, str]:
         every, forms = list(by_digest), {}
         for start in range(0, len(every), KEYS_PER_QUERY):
             digests = every[start : start + KEYS_PER_QUERY]
@@ -222,11 +248,17 @@ class NormalizedTextCache(EntryFile):
         with connection:  # commits, or rolls back after an error
             connection.execute("BEGIN IMMEDIATE")
             # Only missing entries are stored, so an existing entry is a damaged one.
-            connection.executemany("INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows)
+            connection.executemany(
+                "INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows
+            )
             pragmas = ("page_count", "freelist_count", "page_size")
-            pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
+            pages, free, size = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas
+            )
             if (pages - free) * size > self.max_bytes:
-                oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+                oldest = (
+                    "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
+                )
                 connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
 
 

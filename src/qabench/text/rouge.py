@@ -1,6 +1,7 @@
 """ROUGE-1, ROUGE-2 and ROUGE-L of answers against references, as FanOutQA reports them.
 
-Source: Lin, ROUGE, 2004; google's ``rouge_score`` with the Porter stemmer, called as ``fanoutqa.eval.scorer`` does.
+Source: Lin, ROUGE, 2004; google's ``rouge_score`` with the Porter stemmer, called as
+``fanoutqa.eval.scorer`` does.
 """
 
 from __future__ import annotations
@@ -42,25 +43,34 @@ class RougeScore:
         return {kind: asdict(prf) for kind, prf in self.mean.items()}
 
 
-def rouge(references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto") -> RougeScore:
+def rouge(
+    references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto"
+) -> RougeScore:
     """Compute mean ROUGE precision, recall and F-measure of answers, aligned with their references.
 
-    Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all characters other than
-    a-z and 0-9, and stemmed.
+    Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all
+    characters other than a-z and 0-9, and stemmed.
 
     Args:
         references: answers as Python objects.
-        predictions: one for each reference; ``UNANSWERED`` scores 0 and None is the empty string, as upstream.
-        backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last bit and about
-            fifty times faster (extra ``fast``; a test compares them); "auto": the fast one if it is installed.
+        predictions: one for each reference; ``UNANSWERED`` scores 0 and None is the empty string,
+            as upstream.
+        backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last
+            bit and about fifty times faster (extra ``fast``; a test compares them); "auto": the
+            fast one if it is installed.
     """
     check_pairs(references, predictions)
     name = resolve_backend(backend)
     answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
     rows = [dict.fromkeys(ROUGE_TYPES, PRF(0, 0, 0)) for _ in references]
-    scores = _scorer(name)([text_of(references[i]) for i in answered], [text_of(predictions[i]) for i in answered])
+    scores = _scorer(name)(
+        [text_of(references[i]) for i in answered], [text_of(predictions[i]) for i in answered]
+    )
     for i, score in zip(answered, scores, strict=True):
-        rows[i] = {kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure) for kind in ROUGE_TYPES}
+        rows[i] = {
+            kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure)
+            for kind in ROUGE_TYPES
+        }
     mean = {kind: _mean([row[kind] for row in rows]) for kind in ROUGE_TYPES}
     return RougeScore(mean, tuple(rows), _version_of(name))
 
@@ -69,18 +79,25 @@ def _mean(values: list[PRF]) -> PRF:
     # The built-in sum in order, as upstream: the last digit depends on it.
     n = len(values)
     return PRF(
-        sum(v.precision for v in values) / n, sum(v.recall for v in values) / n, sum(v.fscore for v in values) / n
+        sum(v.precision for v in values) / n,
+        sum(v.recall for v in values) / n,
+        sum(v.fscore for v in values) / n,
     )
 
 
 def resolve_backend(backend: str) -> str:
-    """Return the package of a backend. Raises InputError for an unknown one, MissingExtra if it is not installed."""
+    """Return the package of a backend.
+
+    Raises InputError for an unknown one, MissingExtra if it is not installed.
+    """
     if backend == "auto":
         return "rouge_score_rs" if find_spec("rouge_score_rs") else "rouge_score"
     if backend not in BACKENDS:
         raise InputError(f"unknown ROUGE backend {backend!r}; allowed: auto, {', '.join(BACKENDS)}")
     if find_spec(backend) is None:
-        raise MissingExtra(f"the ROUGE backend {backend} is not installed: pip install 'qabench[fast]'")
+        raise MissingExtra(
+            f"the ROUGE backend {backend} is not installed: pip install 'qabench[fast]'"
+        )
     return backend
 
 

@@ -1,16 +1,17 @@
 """Lemmas of many texts from a spaCy English pipeline: bit-identical to ``nlp(text)``, in a fraction of the time.
 
-``nlp(text)`` does work that no lemma depends on, and repeats much of the rest for each text. This module saves work in
-three places without changing the result:
+``nlp(text)`` does work that no lemma depends on, and repeats much of the rest for each text. This
+module saves work in three places without changing the result:
 
 - Named entities are not recognized, because no component that a lemma depends on reads them. The parser *is* run,
   because the attribute ruler has patterns that read the dependency label.
 - The word encoder is a stack of layers that see one token, then windows of three, five, seven and nine. A row of a
-  layer's output depends on its window only, so each distinct window of a batch is computed once. (The matrix product of
-  BLIS, which spaCy uses, gives a row the same bits whatever the other rows are; the tests check this.)
+  layer's output depends on its window only, so each distinct window of a batch is computed once.
+  (The matrix product of BLIS, which spaCy uses, gives a row the same bits whatever the other rows
+  are; the tests check this.)
 - A token's lemma depends on its text, tag and dependency label only: the ruler's one-token patterns and the lemmatizer
-  read nothing else. Each distinct triple is computed once and remembered. A text in which one of the ruler's longer
-  patterns may match is processed by the pipeline's own ruler and lemmatizer.
+  read nothing else. Each distinct triple is computed once and remembered. A text in which one of
+  the ruler's longer patterns may match is processed by the pipeline's own ruler and lemmatizer.
 
 ``FastLemmas.of`` checks that a pipeline has this shape. Use ``nlp.pipe`` for any other pipeline.
 """
@@ -55,7 +56,9 @@ class FastLemmas:
 
     def __init__(self, nlp: Language) -> None:
         if [(name, type(pipe)) for name, pipe in nlp.pipeline] != list(COMPONENTS.items()):
-            raise ValueError(f"the pipeline's components are {nlp.pipe_names}, not {list(COMPONENTS)}")
+            raise ValueError(
+                f"the pipeline's components are {nlp.pipe_names}, not {list(COMPONENTS)}"
+            )
         self.nlp = nlp
         self.encoder = WindowEncoder(nlp.get_pipe("tok2vec").model)
         self.lemmas = TokenLemmas(nlp)
@@ -78,7 +81,9 @@ class FastLemmas:
             docs = [self.nlp.make_doc(texts[i]) for i in part]
             filled = [(i, doc) for i, doc in zip(part, docs, strict=True) if len(doc)]
             self._annotate([doc for _, doc in filled])
-            for (i, _), text in zip(filled, self.lemmas.texts([doc for _, doc in filled]), strict=True):
+            for (i, _), text in zip(
+                filled, self.lemmas.texts([doc for _, doc in filled]), strict=True
+            ):
                 out[i] = text
         return out
 
@@ -96,7 +101,8 @@ class WindowEncoder:
     """``Tok2Vec.predict`` that computes each distinct window once.
 
     Raises:
-        ValueError: the model is not spaCy's MultiHashEmbed and MaxoutWindowEncoder with a window of one.
+        ValueError: the model is not spaCy's MultiHashEmbed and MaxoutWindowEncoder with a window of
+            one.
     """
 
     def __init__(self, model: Model[Any, Any]) -> None:
@@ -136,7 +142,10 @@ class WindowEncoder:
         sequence, starts = self._padded(ids.ravel() + 1, [len(doc) for doc in docs])
         for layer in self.layers:
             vectors, sequence = self._one_layer(layer, vectors, sequence)
-        return [vectors[sequence[start : start + len(doc)]] for start, doc in zip(starts, docs, strict=True)]
+        return [
+            vectors[sequence[start : start + len(doc)]]
+            for start, doc in zip(starts, docs, strict=True)
+        ]
 
     def _embed(self, rows: npt.NDArray[np.uint64]) -> Matrix:
         ragged = Ragged(rows, np.asarray([len(rows)], dtype=np.int32))
@@ -222,7 +231,9 @@ class TokenLemmas:
 
     def _triples(self, doc: Doc) -> list[Triple]:
         rows = doc.to_array([ORTH, TAG, DEP]).reshape(-1, 3).tolist()
-        return [(orth, tag, dep if dep in self.labels else self.other_label) for orth, tag, dep in rows]
+        return [
+            (orth, tag, dep if dep in self.labels else self.other_label) for orth, tag, dep in rows
+        ]
 
     def _learn(self, triples: list[list[Triple]]) -> None:
         new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
@@ -244,7 +255,9 @@ def _labels(pattern: list[dict[str, Any]]) -> Iterator[str]:
         condition = token.get("DEP", [])
         if isinstance(condition, dict):
             if not set(condition) <= {"IN", "NOT_IN"}:
-                raise ValueError(f"a pattern of the attribute ruler compares labels by {sorted(condition)}")
+                raise ValueError(
+                    f"a pattern of the attribute ruler compares labels by {sorted(condition)}"
+                )
             yield from (label for labels in condition.values() for label in labels)
         else:
             yield from [condition] if isinstance(condition, str) else condition

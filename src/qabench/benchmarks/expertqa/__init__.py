@@ -40,7 +40,11 @@ _SETTINGS = {  # name -> what the model is given, what is required, and the argu
         _SEARCH,
         ("retriever", "corpus"),
     ),
-    "post-hoc": ("As closed; each claim gets its best passage of a corpus.", _CORPUS, ("search", "k")),
+    "post-hoc": (
+        "As closed; each claim gets its best passage of a corpus.",
+        _CORPUS,
+        ("search", "k"),
+    ),
     "post-hoc-web": (
         "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
         _SEARCH,
@@ -71,8 +75,14 @@ def _numpy_mean(values: Sequence[float]) -> float:
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    functions: dict[str, Any] = {"function": truediv, "size": lambda part, whole: whole, "item": truediv}
-    return Metric(name, title, about, columns=columns, unit="claims", partial=True, **functions, **options)
+    functions: dict[str, Any] = {
+        "function": truediv,
+        "size": lambda part, whole: whole,
+        "item": truediv,
+    }
+    return Metric(
+        name, title, about, columns=columns, unit="claims", partial=True, **functions, **options
+    )
 
 
 def _rouge(kind: str) -> Metric:
@@ -87,7 +97,9 @@ def _rouge(kind: str) -> Metric:
 
         return median_of_means(kind, values)
 
-    return Metric(kind, title, about, "rouge", mean=median, item_title=title, main=kind != "rougeLsum")
+    return Metric(
+        kind, title, about, "rouge", mean=median, item_title=title, main=kind != "rougeLsum"
+    )
 
 
 def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
@@ -107,7 +119,9 @@ def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
         item_title="Share of counted claims that are supported",
         main=main,
     )
-    return over_answers, _ratio(micro, f"{title} (over all claims)", abouts[1], columns, family="autoais", main=main)
+    return over_answers, _ratio(
+        micro, f"{title} (over all claims)", abouts[1], columns, family="autoais", main=main
+    )
 
 
 def _agreement(family: str, name: str, model_says: str, positive: str) -> list[Metric]:
@@ -125,8 +139,21 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
     }
     title = f"Agreement of {name}: accuracy"
     about = f"Share of claims for which {model_says} if and only if the experts chose {positive}."
-    metrics = [Metric(f"{family}.accuracy", title, about, columns=columns, function=_accuracy, graded=True, **options)]
-    for key, label, counts in ((positive, positive, columns), (f"not_{positive}", f"not {positive}", inverse)):
+    metrics = [
+        Metric(
+            f"{family}.accuracy",
+            title,
+            about,
+            columns=columns,
+            function=_accuracy,
+            graded=True,
+            **options,
+        )
+    ]
+    for key, label, counts in (
+        (positive, positive, columns),
+        (f"not_{positive}", f"not {positive}", inverse),
+    ):
         metrics += [
             Metric(
                 f"{family}.{key}.{measure}".lower(),
@@ -203,7 +230,15 @@ class ExpertQA(Benchmark):
     name = "expertqa"
     title = "ExpertQA"
     settings = tuple(
-        Setting(name, "expertqa", about, {"method": name}, requires, without, ("qabench/answer_with_citations",))
+        Setting(
+            name,
+            "expertqa",
+            about,
+            {"method": name},
+            requires,
+            without,
+            ("qabench/answer_with_citations",),
+        )
         for name, (about, requires, without) in _SETTINGS.items()
     )
     retriever_setting = "retrieve-read"
@@ -223,7 +258,11 @@ class ExpertQA(Benchmark):
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
     needs = (
         Need("ROUGE and agreement with experts"),
-        Need("AutoAIS labels", "pip install 'qabench[autoais]'", packages=("torch", "transformers", "sentencepiece")),
+        Need(
+            "AutoAIS labels",
+            "pip install 'qabench[autoais]'",
+            packages=("torch", "transformers", "sentencepiece"),
+        ),
         Need(
             "claims",
             "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
@@ -250,7 +289,9 @@ class ExpertQA(Benchmark):
     id_fields = ("id", "example_id")
     commands = ("claims", "attribute", "facts")
 
-    def load(self, config: str | None, file: Path | None = None, split: str | None = None) -> Questions:
+    def load(
+        self, config: str | None, file: Path | None = None, split: str | None = None
+    ) -> Questions:
         """Return the questions of a split; see ``qabench.benchmarks.expertqa.questions.load_questions``."""
         from qabench.benchmarks.expertqa.questions import load_questions
 
@@ -280,7 +321,9 @@ class ExpertQA(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    def data_tables(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.expertqa.stats import tables
 
@@ -295,7 +338,9 @@ class ExpertQA(Benchmark):
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
             names = {"claim": "text", "evidence": "evidence", "label": "label"}
-            fields["claims"] = [{name: claim[key] for name, key in names.items()} for claim in claims]
+            fields["claims"] = [
+                {name: claim[key] for name, key in names.items()} for claim in claims
+            ]
         if attribution := record.detail.get("attribution"):
             fields["attribution"] = list(attribution)
         if "evidence_read" in record.detail:
@@ -310,7 +355,11 @@ class ExpertQA(Benchmark):
     def leaderboards(self) -> Mapping[str, Sequence[str]]:
         """Return AutoAIS of the expert-validated questions, and ROUGE of the two long-form QA splits."""
         rouge = ("rouge1", "rouge2", "rougeL")
-        return {"main": ("autoais_macro", "autoais_micro"), "lfqa_random": rouge, "lfqa_domain": rouge}
+        return {
+            "main": ("autoais_macro", "autoais_micro"),
+            "lfqa_random": rouge,
+            "lfqa_domain": rouge,
+        }
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

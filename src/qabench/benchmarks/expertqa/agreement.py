@@ -1,8 +1,9 @@
 """ExpertQA's annotated rows: AutoAIS, and the agreement of a model's verdicts on claims with the experts'.
 
 The scores equal those of scikit-learn, which the official scripts use; a test compares them.
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``compute_autoais_score.py`` and
-``compute_human_correlation.py`` below ``modeling/auto_attribution`` of its repository.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852);
+``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
+``modeling/auto_attribution`` of its repository.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from qabench.loading_scripts.expertqa.parse import parse_field
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that AutoAIS uses
 ON_UNLABELED = ("N", "exclude")
-# An answer that contains one of these abstains. Case-sensitive substrings, as in the official scripts.
+# An answer that contains one of these abstains. Case-sensitive substrings, as in the official
+# scripts.
 ABSTENTIONS = (
     "The context does not",
     "I don't know",
@@ -62,9 +64,10 @@ def read_answers(
 ) -> list[list[Answer]]:
     """Return the answers of the dataset's rows, each claim with the model's verdict on it.
 
-    A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the claims of the row's
-    answers, or None if there are none. ``fields`` are the required fields of a claim in the references. Raises
-    InputError for anything in another format; the message names its position.
+    A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the
+    claims of the row's answers, or None if there are none. ``fields`` are the required fields of a
+    claim in the references. Raises InputError for anything in another format; the message names its
+    position.
     """
     check_pairs(references, predictions)
     rows = []
@@ -74,7 +77,9 @@ def read_answers(
             verdicts = iter(_verdicts(prediction, answers, verdict, i))
             rows.append([_answer(*answer, fields, verdicts) for answer in answers])
     except DataError as error:
-        raise InputError(f"{error}; references are rows of the dataset, as load_dataset returns them") from None
+        raise InputError(
+            f"{error}; references are rows of the dataset, as load_dataset returns them"
+        ) from None
     all_claims = [claim for row in rows for answer in row for claim in answer.claims]
     if all_claims and all(claim.verdict is None for claim in all_claims):
         raise InputError(
@@ -87,7 +92,11 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     """Return the parts of rows that a score depends on, for digests: the same with and without verdicts."""
     return [
         [
-            [answer["system"], answer["answer_string"], [[claim[name] for name in fields] for claim in claims]]
+            [
+                answer["system"],
+                answer["answer_string"],
+                [[claim[name] for name in fields] for claim in claims],
+            ]
             for answer in row["answers"]
             for claims in [answer["claims"] or ()]
         ]
@@ -105,15 +114,25 @@ class _Row(Row):
 def _answers(row: Any, where: str) -> list[tuple[Row, list[Row]]]:
     """Return each answer of a row with its claims."""
     answers = _Row.of(row, where).rows("answers")
-    return [(answer, list(answer.rows("claims")) if answer.get("claims", list, None) else []) for answer in answers]
+    return [
+        (answer, list(answer.rows("claims")) if answer.get("claims", list, None) else [])
+        for answer in answers
+    ]
 
 
-def _answer(answer: Row, claims: Sequence[Row], fields: Sequence[str], verdicts: Iterator[Any]) -> Answer:
-    judged = tuple(Claim({name: parse_field(claim, name) for name in fields}, next(verdicts)) for claim in claims)
+def _answer(
+    answer: Row, claims: Sequence[Row], fields: Sequence[str], verdicts: Iterator[Any]
+) -> Answer:
+    judged = tuple(
+        Claim({name: parse_field(claim, name) for name in fields}, next(verdicts))
+        for claim in claims
+    )
     return Answer(answer.get("system", str), abstains(answer.get("answer_string", str)), judged)
 
 
-def _verdicts(prediction: Any, answers: Sequence[tuple[Row, list[Row]]], field: str, i: int) -> list[Any]:
+def _verdicts(
+    prediction: Any, answers: Sequence[tuple[Row, list[Row]]], field: str, i: int
+) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
     where, shape = f"predictions[{i}]", _shape(answers)
     n_claims = sum(n for _, n in shape)
@@ -128,10 +147,17 @@ def _verdicts(prediction: Any, answers: Sequence[tuple[Row, list[Row]]], field: 
             )
         verdicts = [claim.fields.get(field) for _, claims in judged for claim in claims]
     elif not isinstance(prediction, list | tuple):
-        raise InputError(f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None")
+        raise InputError(
+            f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None"
+        )
     if len(verdicts) != n_claims:
-        raise InputError(f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]")
-    return [parse_field(Row({field: value}, f"{where}, claim {k}"), field) for k, value in enumerate(verdicts)]
+        raise InputError(
+            f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]"
+        )
+    return [
+        parse_field(Row({field: value}, f"{where}, claim {k}"), field)
+        for k, value in enumerate(verdicts)
+    ]
 
 
 def _shape(answers: Sequence[tuple[Row, list[Row]]]) -> list[tuple[str, int]]:
@@ -176,7 +202,12 @@ class JudgedClaim:
 def agreement_counts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
     """Count claims that are not skipped: tp and tn if model and experts agree on yes or no, fp and fn if not."""
     count = Counter((claim.predicted, claim.gold) for claim in claims if claim.skipped is None)
-    return {"tp": count[True, True], "tn": count[False, False], "fp": count[True, False], "fn": count[False, True]}
+    return {
+        "tp": count[True, True],
+        "tn": count[False, False],
+        "fp": count[True, False],
+        "fn": count[False, True],
+    }
 
 
 def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, Any]:
@@ -197,7 +228,12 @@ def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, 
 def _of_class(tp: int, fp: int, fn: int) -> dict[str, Any]:
     """Return precision, recall, f1 and support (the number of claims) of a class; None if undefined."""
     precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
-    return {"precision": precision, "recall": recall, "f1": _ratio(2 * tp, 2 * tp + fp + fn), "support": tp + fn}
+    return {
+        "precision": precision,
+        "recall": recall,
+        "f1": _ratio(2 * tp, 2 * tp + fp + fn),
+        "support": tp + fn,
+    }
 
 
 def _ratio(part: int, whole: int) -> float | None:
@@ -209,12 +245,14 @@ def autoais_agreement(
 ) -> SystemScores:
     """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
-    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with neither evidence nor
-    label counts as N, as in the official labels. Arguments are those of ``autoais``.
+    The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
+    neither evidence nor label counts as N, as in the official labels. Arguments are those of
+    ``autoais``.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     judged = [
-        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims] for row in rows
+        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims]
+        for row in rows
     ]
     return SystemScores(judged, _agreement)
 
@@ -225,12 +263,16 @@ def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
     unlabeled = claim.verdict is None and bool(claim.fields["evidence"])
     if unlabeled and on_unlabeled == "exclude":
         return JudgedClaim(system, skipped="unlabeled", unlabeled=True)
-    return JudgedClaim(system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled)
+    return JudgedClaim(
+        system, claim.verdict == "Y", claim.fields["support"] == "Complete", unlabeled=unlabeled
+    )
 
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
     unlabeled = sum(claim.unlabeled for claim in claims)
-    return agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
+    return (
+        agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,21 +300,25 @@ class AnswerAutoAIS:
         return {"system": self.system, **scores, "abstains": self.abstains}
 
 
-def autoais(references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N") -> SystemScores:
+def autoais(
+    references: Sequence[Any], predictions: Sequence[Any], *, on_unlabeled: str = "N"
+) -> SystemScores:
     """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
 
-    See ``read_answers`` for references and predictions (labels "Y" and "N"). With ``on_unlabeled`` "N", a claim without
-    a label counts as N, as upstream; with "exclude", it does not count.
+    See ``read_answers`` for references and predictions (labels "Y" and "N"). With ``on_unlabeled``
+    "N", a claim without a label counts as N, as upstream; with "exclude", it does not count.
     """
     rows = _labeled(references, predictions, on_unlabeled)
-    return SystemScores([[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais)
+    return SystemScores(
+        [[score_answer(answer, on_unlabeled) for answer in row] for row in rows], _autoais
+    )
 
 
 def _autoais(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
     """Return the scores of answers, as the official script prints them: fractions, or None if no claim counts.
 
-    ``macro`` is the mean over answers with counted claims of their share of claims with the label Y, ``micro`` that
-    share of all counted claims.
+    ``macro`` is the mean over answers with counted claims of their share of claims with the label
+    Y, ``micro`` that share of all counted claims.
     """
     answering = [answer for answer in answers if not answer.abstains]
     return {
@@ -290,8 +336,9 @@ def _autoais(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
 def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
     """Score one answer.
 
-    A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the system gpt4, claims
-    with "http" in their evidence are not counted, as in the official script (whose comment says the opposite).
+    A claim counts if it has evidence, its support is Complete and its worthiness is Yes. For the
+    system gpt4, claims with "http" in their evidence are not counted, as in the official script
+    (whose comment says the opposite).
     """
     with_evidence = [claim for claim in answer.claims if claim.fields["evidence"]]
     counted = [claim for claim in with_evidence if _counts(claim, answer.system)]
@@ -307,9 +354,13 @@ def score_answer(answer: Answer, on_unlabeled: str = "N") -> AnswerAutoAIS:
     )
 
 
-def _labeled(references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object) -> list[list[Answer]]:
+def _labeled(
+    references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object
+) -> list[list[Answer]]:
     if on_unlabeled not in ON_UNLABELED:
-        raise InputError(f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}")
+        raise InputError(
+            f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}"
+        )
     return read_answers(references, predictions, "autoais_label", FIELDS)
 
 

@@ -11,7 +11,12 @@ from itertools import starmap
 from typing import Any
 
 from qabench.benchmarks.expertqa import BENCHMARK, prompts
-from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, split_claims
+from qabench.benchmarks.expertqa.claims import (
+    ClaimedAnswer,
+    cite_afterward,
+    cut_sources,
+    split_claims,
+)
 from qabench.benchmarks.expertqa.passages import (
     BM25,
     CHUNK_SIZE,
@@ -85,33 +90,46 @@ class Answering:
             return SearchResult(())
         ranked_by = row["question"]
         if self.from_web and self.prompt.name == OFFICIAL:
-            ranked_by = prompts.web_question().filled(field=row["field"] or "", question=row["question"])
+            ranked_by = prompts.web_question().filled(
+                field=row["field"] or "", question=row["question"]
+            )
         return self.evidence.find(row["question"], ranked_by, self.k)
 
-    def messages(self, row: Mapping[str, Any], read: Sequence[Document] = ()) -> tuple[tuple[str, str], ...]:
+    def messages(
+        self, row: Mapping[str, Any], read: Sequence[Document] = ()
+    ) -> tuple[tuple[str, str], ...]:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
         The authors' prompts without passages, and with those of the web, name the expert's field.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
-            values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
+            values["context"] = prompts.context(
+                [passage.text for passage in read], web=self.from_web
+            )
         elif self.reads:
-            values["passages"] = "\n\n".join(starmap(_numbered, enumerate(read, start=1))) or "(none)"
+            values["passages"] = (
+                "\n\n".join(starmap(_numbered, enumerate(read, start=1))) or "(none)"
+            )
         return self.prompt.messages(**values)
 
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
         """Return the answer of a reply, its claims with evidence, and the passages that were read or found."""
         if self.reads:
             return split_claims(reply, list(map(self._source, read.passages))), read
-        answer, sources = (cut_sources if self.protocol == OFFICIAL else prompts.split_answer)(reply)
+        answer, sources = (cut_sources if self.protocol == OFFICIAL else prompts.split_answer)(
+            reply
+        )
         split = split_claims(answer, sources)
         if self.evidence is None:
             return split, read
         return cite_best_passages([claim["claim_string"] for claim in split.claims], self.evidence)
 
     def _source(self, passage: Document) -> tuple[str, str]:
-        """Return a passage as evidence of claims. The authors keep those of the web as the prompt has them."""
+        """Return a passage as evidence of claims.
+
+        The authors keep those of the web as the prompt has them.
+        """
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
             (text,) = prompts.numbered([text])
@@ -119,7 +137,11 @@ class Answering:
 
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures that describe how the answers are written."""
-        described: dict[str, object] = {"method": self.method, "prompt": self.prompt.label, "protocol": self.protocol}
+        described: dict[str, object] = {
+            "method": self.method,
+            "prompt": self.prompt.label,
+            "protocol": self.protocol,
+        }
         if self.evidence is not None:
             described |= self.evidence.signature() | ({"k": self.k} if self.reads else {})
         return described
@@ -127,10 +149,16 @@ class Answering:
 
 def _numbered(number: int, passage: Document) -> str:
     """Return a passage in the format of attributions: "[2] https://...", an empty line, the text."""
-    return f"[{number}] {passage.source}\n\n{passage.text}" if passage.source else f"[{number}] {passage.text}"
+    return (
+        f"[{number}] {passage.source}\n\n{passage.text}"
+        if passage.source
+        else f"[{number}] {passage.text}"
+    )
 
 
-def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
+def cite_best_passages(
+    claims: Sequence[str], evidence: Evidence
+) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
     shown: dict[Document, None] = {}
     searches: list[Mapping[str, Any]] = []
@@ -156,9 +184,10 @@ def answering(
 ) -> Answering:
     """Return the way to answer that a task's arguments describe; see ``qabench.benchmarks.expertqa.tasks.expertqa``.
 
-    With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts do, and the passages
-    are the rows of the corpus. Otherwise sources are also found below a heading, and long texts of the corpus are
-    split. ``with_fields`` tells whether the questions have fields, which two of the authors' prompts name.
+    With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts
+    do, and the passages are the rows of the corpus. Otherwise sources are also found below a
+    heading, and long texts of the corpus are split. ``with_fields`` tells whether the questions
+    have fields, which two of the authors' prompts name.
     """
     BENCHMARK.setting(method)  # checks the name
     options = options or Options()
@@ -171,7 +200,9 @@ def answering(
     chosen = chosen_prompt("expertqa", prompt, file)
     if chosen == OFFICIAL and file != prompts.READ_CORPUS and not with_fields:
         if prompt == OFFICIAL:
-            raise InputError("the authors' prompt needs the expert's field, which the questions of this config lack")
+            raise InputError(
+                "the authors' prompt needs the expert's field, which the questions of this config lack"
+            )
         chosen = QABENCH
     text = official_prompt() if chosen == OFFICIAL else own_prompt
     how = Answering(method, text, chosen_protocol(protocol, chosen), None, options.k)
@@ -186,14 +217,25 @@ def _evidence(how: Answering, options: Options) -> Evidence:
                 "-T search=FILE.toml"
             )
         ranker = DENSE if options.ranker == AUTO else options.ranker
-        return load_web(options.search, ranker, options.encoder, options.chunk_size or CHUNK_SIZE, options.overlap)
+        return load_web(
+            options.search,
+            ranker,
+            options.encoder,
+            options.chunk_size or CHUNK_SIZE,
+            options.overlap,
+        )
     if options.retriever is not None:
         for option in fields(Options):  # the retriever has its own passages and ranking
-            if option.name not in ("retriever", "search", "k") and getattr(options, option.name) != option.default:
+            if (
+                option.name not in ("retriever", "search", "k")
+                and getattr(options, option.name) != option.default
+            ):
                 raise InputError(
                     f"-T {option.name} has no effect with --retriever {options.retriever}; leave one of them out"
                 )
-        return engine_passages(options.retriever, named_in_this_call("retriever", options.retriever))
+        return engine_passages(
+            options.retriever, named_in_this_call("retriever", options.retriever)
+        )
     if options.corpus is None:
         raise InputError(
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "

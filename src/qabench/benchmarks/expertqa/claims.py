@@ -1,10 +1,12 @@
 """Answers split into claims with the evidence that they cite, as ExpertQA's authors did before annotation.
 
-A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
-``split_ans_to_claims.py`` below ``modeling/response_collection`` of its repository; tests execute it for comparison.
+A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024
+(https://arxiv.org/abs/2309.07852), and ``split_ans_to_claims.py`` below
+``modeling/response_collection`` of its repository; tests execute it for comparison.
 
-Lines of files of claims are {"id", "answer", "claims": [{"claim", "evidence", "label", "fact_score", ...}]}: the input
-and output of ``qabench expertqa`` commands, and input of ``qabench score expertqa``.
+Lines of files of claims are {"id", "answer", "claims": [{"claim", "evidence", "label",
+"fact_score", ...}]}: the input and output of ``qabench expertqa`` commands, and input of ``qabench
+score expertqa``.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions do not have a full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
 BING_EMOJI = "\N{SMILING FACE WITH SMILING EYES}"
-# The end of a sentence with closing quotes and citations, for machines without spaCy: not after an abbreviation.
+# The end of a sentence with closing quotes and citations, for machines without spaCy: not after an
+# abbreviation.
 END = re.compile(
     r"(?<!\b[A-Z])(?<!\b(?:Dr|Mr|Ms|No|St|vs|cf|al))(?<!\b(?:Mrs|Fig|e\.g|i\.e))(?<!\bProf)"
     r"""[.!?]["'”’)]*+(?:\s*\[\d{1,4}\])*+(?=\s+[^\sa-z])"""
@@ -65,9 +68,10 @@ class ClaimedAnswer:
 def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) -> ClaimedAnswer:
     """Split an answer with citation marks such as [2] into claims.
 
-    Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed, from the answer,
-    too. A mark [2] refers to the second one of ``sources``; marks without a source are ignored. With ``bing``, the
-    special rules for answers by Bing Chat apply. Raises InputError for more than ``LONGEST_ANSWER`` characters.
+    Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed,
+    from the answer, too. A mark [2] refers to the second one of ``sources``; marks without a source
+    are ignored. With ``bing``, the special rules for answers by Bing Chat apply. Raises InputError
+    for more than ``LONGEST_ANSWER`` characters.
     """
     if len(answer) > LONGEST_ANSWER:
         raise InputError(f"the answer has {len(answer):,} characters; allowed: {LONGEST_ANSWER:,}")
@@ -81,7 +85,8 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
         if is_void(sentence) or len(sentence) <= MIN_LENGTH or sentence.endswith("?"):
             text = text.replace(sentence.strip(), "")
         else:
-            claim = _without_bing_marks(sentence)  # again, because a line break in a mark has become a space
+            # again, because a line break in a mark has become a space
+            claim = _without_bing_marks(sentence)
             claims.append({"claim_string": claim, "evidence": cited(claim, sources)})
     attribution = [_evidence(str(n), source) for n, source in enumerate(sources, start=1)]
     return ClaimedAnswer(text, claims, attribution)
@@ -94,11 +99,16 @@ def _without_bing_marks(text: str) -> str:
 def cited(text: str, sources: Sequence[Source]) -> list[str]:
     """Return the sources that the marks of a text refer to, in the order of the marks, with repetitions.
 
-    As in the authors' script, [0] refers to the last source, and a passage gets the number as the mark has it.
+    As in the authors' script, [0] refers to the last source, and a passage gets the number as the
+    mark has it.
     """
-    numbers = [mark for _, mark in _parts(text, "[", "]") if mark.isdecimal() and len(mark) <= MAX_DIGITS]
+    numbers = [
+        mark for _, mark in _parts(text, "[", "]") if mark.isdecimal() and len(mark) <= MAX_DIGITS
+    ]
     return [
-        _evidence(number, sources[int(number) - 1]) for number in numbers if sources and int(number) <= len(sources)
+        _evidence(number, sources[int(number) - 1])
+        for number in numbers
+        if sources and int(number) <= len(sources)
     ]
 
 
@@ -109,11 +119,14 @@ def _evidence(number: str, source: Source) -> str:
     return f"[{number}] {url}\n\n{PASSAGE_NUMBER.sub('', text)}"
 
 
-def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]) -> ClaimedAnswer:
+def cite_afterward(
+    claims: Sequence[str], find: Callable[[str], tuple[str, str] | None]
+) -> ClaimedAnswer:
     """Find evidence for each claim, and make the answer that consists of the claims (post-hoc systems).
 
-    Claims of 5 characters or fewer are left out. The others lose their marks; with evidence they get a new one before
-    their last character. ``find`` returns the (address, text) of the best passage for a claim with its marks, or None.
+    Claims of 5 characters or fewer are left out. The others lose their marks; with evidence they
+    get a new one before their last character. ``find`` returns the (address, text) of the best
+    passage for a claim with its marks, or None.
     """
     cited_claims: list[dict[str, Any]] = []
     attribution: list[str] = []
@@ -128,14 +141,17 @@ def cite_afterward(claims: Sequence[str], find: Callable[[str], tuple[str, str] 
             evidence = [f"{number} {passage[0]}\n\n{passage[1]}"]
             text = text[:-1] + number + text[-1]
         cited_claims.append({"claim_string": text, "evidence": evidence})
-    return ClaimedAnswer(" ".join(claim["claim_string"] for claim in cited_claims), cited_claims, attribution)
+    return ClaimedAnswer(
+        " ".join(claim["claim_string"] for claim in cited_claims), cited_claims, attribution
+    )
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
     """Cut a reply at the first line that begins with "[1]" into the answer and its sources, one per line.
 
-    As in the authors' script, blank lines count as sources: with a blank line between sources, [2] refers to it, and
-    the claim has empty evidence. ``prompts.split_answer`` numbers the sources as the reply does.
+    As in the authors' script, blank lines count as sources: with a blank line between sources, [2]
+    refers to it, and the claim has empty evidence. ``prompts.split_answer`` numbers the sources as
+    the reply does.
     """
     answer, first, rest = reply.partition("\n[1]")
     return answer.strip(), ("[1]" + rest).split("\n") if first else []
@@ -157,7 +173,10 @@ def sentence_splitter() -> tuple[str, Splitter]:
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text into sentences, without spaCy. Marks after a full stop belong to the sentence before them."""
+    """Split a text into sentences, without spaCy.
+
+    Marks after a full stop belong to the sentence before them.
+    """
     ends = [0, *(match.end() for match in END.finditer(text)), len(text)]
     return [sentence for start, end in pairwise(ends) if (sentence := text[start:end].strip())]
 
@@ -200,9 +219,9 @@ def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
 def split_predictions(predictions: Predictions) -> list[Item]:
     """Split the answers of a file into claims.
 
-    A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and "attribution" if it
-    cites sources: a list of strings, or of {"url", "text"} for passages that the answer was written from. Raises
-    InputError for another type; the message names the line.
+    A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and
+    "attribution" if it cites sources: a list of strings, or of {"url", "text"} for passages that
+    the answer was written from. Raises InputError for another type; the message names the line.
     """
     items = []
     for row in predictions.rows:
@@ -211,10 +230,15 @@ def split_predictions(predictions: Predictions) -> list[Item]:
             if answer is not None and not isinstance(answer, str):
                 raise InputError(f"the answer is {answer!r:.40}; allowed: a string or null")
             sources = _sources(row.fields.get("attribution"))
-            split = split_claims(answer or "", sources, bing=row.fields.get("system") == "bing_chat")
+            split = split_claims(
+                answer or "", sources, bing=row.fields.get("system") == "bing_chat"
+            )
         except InputError as error:
             raise InputError(f"{predictions.path}, line {row.line}: {error}") from None
-        claims = [{"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims]
+        claims = [
+            {"claim": claim["claim_string"], "evidence": claim["evidence"]}
+            for claim in split.claims
+        ]
         items.append({"id": row.id, "answer": answer and split.answer, "claims": claims})
     return items
 
@@ -228,17 +252,24 @@ def _sources(value: Any) -> Sequence[Source]:
         pairs = [(source.get("url"), source.get("text")) for source in value]
         if all(is_texts(list(pair)) for pair in pairs):
             return pairs
-    raise InputError(f"attribution is {value!r:.40}; allowed: strings, or objects with url and text")
+    raise InputError(
+        f"attribution is {value!r:.40}; allowed: strings, or objects with url and text"
+    )
 
 
 def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     """Return the lines of a file of claims, or the annotated claims of a config.
 
-    Raises InputError: neither is given, the file cannot be read, or a line has another format; the message names it.
+    Raises InputError: neither is given, the file cannot be read, or a line has another format; the
+    message names it.
     """
     if file is None:
-        if questions is None or not any(is_judged(annotated_claims(question.row)) for question in questions.rows):
-            raise InputError("nothing to label: use a FILE with claims, or --config with annotated answers (random)")
+        if questions is None or not any(
+            is_judged(annotated_claims(question.row)) for question in questions.rows
+        ):
+            raise InputError(
+                "nothing to label: use a FILE with claims, or --config with annotated answers (random)"
+            )
         return [
             {
                 "id": question.id,
@@ -255,7 +286,9 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
         if problem := problem_of(row.fields["claims"], with_text=True):
             problems.append((row.line, problem))
         else:
-            claims = [{**claim, "evidence": claim.get("evidence") or []} for claim in row.fields["claims"]]
+            claims = [
+                {**claim, "evidence": claim.get("evidence") or []} for claim in row.fields["claims"]
+            ]
             items.append({**row.fields, "claims": claims})
     if problems:
         line, problem = min(problems)
@@ -264,7 +297,11 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
 
 
 def _annotated(claim: Mapping[str, Any]) -> dict[str, Any]:
-    atomic = {name: claim[name] for name in ("atomic_claims", "atomic_evidences") if claim.get(name) is not None}
+    atomic = {
+        name: claim[name]
+        for name in ("atomic_claims", "atomic_evidences")
+        if claim.get(name) is not None
+    }
     return {"claim": claim["claim_string"], "evidence": claim["evidence"] or []} | atomic
 
 
@@ -316,7 +353,8 @@ def faithfulness_labels(
     An answer of None has no claims.
     """
     claims = [
-        [without_marks(claim["claim_string"]) for claim in split_claims(answer or "", []).claims] for answer in answers
+        [without_marks(claim["claim_string"]) for claim in split_claims(answer or "", []).claims]
+        for answer in answers
     ]
     pairs = [
         (claim, [reference] if reference else [])

@@ -22,10 +22,17 @@ REASONS = 5  # claims without a score whose reasons are printed
 
 Claims = Annotated[
     str | None,
-    typer.Argument(metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'),
+    typer.Argument(
+        metavar="[FILE]",
+        help='Lines {"id", "claims"}; without it, the annotated claims of --config.',
+    ),
 ]
-Out = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")]
-Split = Annotated[str | None, typer.Option(help="A split of the config; default: test, if it has one.")]
+Out = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")
+]
+Split = Annotated[
+    str | None, typer.Option(help="A split of the config; default: test, if it has one.")
+]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -36,13 +43,23 @@ Model = Annotated[
 Revision = Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")]
 Dtype = Annotated[
     str | None,
-    typer.Option(help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."),
+    typer.Option(
+        help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."
+    ),
 ]
-Device = Annotated[str | None, typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one."),
+]
 BatchSize = Annotated[
-    int | None, typer.Option(min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4.")
+    int | None,
+    typer.Option(
+        min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4."
+    ),
 ]
-ServerUrl = Annotated[str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")]
+ServerUrl = Annotated[
+    str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")]
 PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
 PriceOut = Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")]
@@ -52,14 +69,17 @@ Concurrency = Annotated[int, typer.Option(min=1, help="The maximum number of con
 
 def claims(
     answers: Annotated[
-        str, typer.Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.')
+        str,
+        typer.Argument(
+            metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.'
+        ),
     ],
     output: Out = Path("claims.jsonl"),
 ) -> None:
     """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
 
-    Lines with "system": "bing_chat" follow the authors' rules for Bing Chat. The output is input for the commands
-    attribute and facts, and for qabench score expertqa.
+    Lines with "system": "bing_chat" follow the authors' rules for Bing Chat. The output is input
+    for the commands attribute and facts, and for qabench score expertqa.
     """
     from qabench.benchmarks.expertqa.claims import sentence_splitter, split_predictions, write_items
     from qabench.cli.output import say, warn
@@ -73,9 +93,13 @@ def claims(
     name = sentence_splitter()[0]
     n = sum(len(item["claims"]) for item in items)
     with_evidence = sum(bool(claim["evidence"]) for item in items for claim in item["claims"])
-    say(f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}")
+    say(
+        f"{n} claims of {len(items)} answers, {with_evidence} with evidence; sentences by {name}; written to {output}"
+    )
     if name == "qabench":
-        warn("spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'")
+        warn(
+            "spaCy is not installed, so sentences differ from the authors': pip install 'qabench[spacy]'"
+        )
 
 
 def attribute(
@@ -91,31 +115,49 @@ def attribute(
 ) -> None:
     """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
 
-    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With --config and the annotated
-    claims of that config, the agreement with the experts is printed for both classes.
+    Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With
+    --config and the annotated claims of that config, the agreement with the experts is printed for
+    both classes.
     """
     items, questions = _items(file, config, split)
-    loading = {"model": model, "revision": revision, "batch_size": batch_size, "device": device, "dtype": dtype}
+    loading = {
+        "model": model,
+        "revision": revision,
+        "batch_size": batch_size,
+        "device": device,
+        "dtype": dtype,
+    }
     _print_scores(_labeled(items, output, loading), output, questions, "autoais")
 
 
 def facts(
-    model: Annotated[str, typer.Option(help="The model that splits claims into atomic claims and judges them.")],
+    model: Annotated[
+        str, typer.Option(help="The model that splits claims into atomic claims and judges them.")
+    ],
     file: Claims = None,
     output: Out = Path("facts.jsonl"),
     config: ConfigName = None,
     split: Split = None,
     base_url: ServerUrl = None,
-    prompt: Annotated[str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")] = "auto",
+    prompt: Annotated[
+        str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")
+    ] = "auto",
     atomic_model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model.")
+        str | None,
+        typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model."),
     ] = None,
     post_processing: Annotated[
-        str, typer.Option(help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none.")
+        str,
+        typer.Option(
+            help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none."
+        ),
     ] = "auto",
     corpus: Annotated[
         str | None,
-        typer.Option(metavar="FILE|FOLDER", help="Evidence of atomic claims: the best passages of this corpus."),
+        typer.Option(
+            metavar="FILE|FOLDER",
+            help="Evidence of atomic claims: the best passages of this corpus.",
+        ),
     ] = None,
     search: Annotated[
         str | None,
@@ -126,7 +168,10 @@ def facts(
         ),
     ] = None,
     ranker: Annotated[
-        str, typer.Option(help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web).")
+        str,
+        typer.Option(
+            help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
+        ),
     ] = "auto",
     encoder: Annotated[
         str | None, typer.Option(metavar="NAME", help="The encoder of the rankers dense and api.")
@@ -139,11 +184,17 @@ def facts(
 ) -> None:
     """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
 
-    Replies are cached: no call is paid for twice; repeat an interrupted command to continue it. With --config and the
-    annotated claims of that config, the agreement with the experts is printed.
+    Replies are cached: no call is paid for twice; repeat an interrupted command to continue it.
+    With --config and the annotated claims of that config, the agreement with the experts is
+    printed.
     """
     from qabench.benchmarks.expertqa.claims import write_items
-    from qabench.benchmarks.expertqa.facts import evidence_from, fact_scorer, plan_facts, score_facts
+    from qabench.benchmarks.expertqa.facts import (
+        evidence_from,
+        fact_scorer,
+        plan_facts,
+        score_facts,
+    )
     from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
     from qabench.io.tables import Table
     from qabench.llm.endpoint import key_for_typed
@@ -160,11 +211,15 @@ def facts(
         max_calls=max_calls,
         concurrency=concurrency,
     )
-    fields = {question.id: question.row["field"] for question in questions.rows} if questions else {}
+    fields = (
+        {question.id: question.row["field"] for question in questions.rows} if questions else {}
+    )
     if dry_run:
         values = plan_facts(items, fields, scorer).as_dict()
         note = values.pop("estimate")
-        return print_table(Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note]))
+        return print_table(
+            Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note])
+        )
     source, find = evidence_from(corpus, search, ranker, encoder)
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
@@ -172,7 +227,9 @@ def facts(
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise typer.Exit(INTERRUPTED) from None
-    with_atomic_claims = all(claim.get("atomic_claims") is not None for item in items for claim in item["claims"])
+    with_atomic_claims = all(
+        claim.get("atomic_claims") is not None for item in items for claim in item["claims"]
+    )
     scores_by = scorer.label(with_atomic_claims) + (f"/{source}" if source else "")
     scored = [{**item, "fact_scores_by": scores_by} for item in scored]
     n_scored = sum(claim["fact_score"] is not None for item in scored for claim in item["claims"])
@@ -185,7 +242,9 @@ def facts(
     _print_scores(scored, output, questions, "fact_score")
 
 
-def _items(file: str | None, config: str | None, split: str | None) -> tuple[list[Item], Questions | None]:
+def _items(
+    file: str | None, config: str | None, split: str | None
+) -> tuple[list[Item], Questions | None]:
     """Return the lines of a file of claims or the annotated claims, and the questions of the config (None: unknown)."""
     from qabench.benchmarks.expertqa.claims import read_items
     from qabench.benchmarks.expertqa.questions import load_questions
@@ -208,10 +267,17 @@ def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) ->
     output.parent.mkdir(parents=True, exist_ok=True)
     write_items(output, list(labeled.values()))  # drops an incomplete last line
     try:
-        with progress_bar("Labeling answers") as progress, output.open("a", encoding="utf-8") as file:
+        with (
+            progress_bar("Labeling answers") as progress,
+            output.open("a", encoding="utf-8") as file,
+        ):
             for start in range(0, len(rest), ITEMS_AT_ONCE):
                 chunk = rest[start : start + ITEMS_AT_ONCE]
-                pairs = [(claim["claim"], claim["evidence"]) for item in chunk for claim in item["claims"]]
+                pairs = [
+                    (claim["claim"], claim["evidence"])
+                    for item in chunk
+                    for claim in item["claims"]
+                ]
                 labels = iter(label_claims(pairs, entailment))
                 for item in chunk:
                     claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
@@ -234,11 +300,15 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
         return {}
     rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
     if other := {row.get("labels_by") for row in rows} - {labels_by}:
-        raise InputError(f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output")
+        raise InputError(
+            f"{output} has labels by {other.pop()}, not by {labels_by}: use another --output"
+        )
     return {row["id"]: row for row in rows}
 
 
-def _print_scores(items: Sequence[Item], output: Path, questions: Questions | None, families: str) -> None:
+def _print_scores(
+    items: Sequence[Item], output: Path, questions: Questions | None, families: str
+) -> None:
     """Print the scores of the families with this prefix; without a config, only the path of the claims."""
     from qabench.cli.evaluations import print_evaluations, print_notes
     from qabench.cli.output import say
@@ -253,7 +323,9 @@ def _print_scores(items: Sequence[Item], output: Path, questions: Questions | No
     evaluation = replace(
         whole,
         metrics=tuple(metric for metric in whole.metrics if metric.family.startswith(families)),
-        signatures={name: line for name, line in whole.signatures.items() if name.startswith(families)},
+        signatures={
+            name: line for name, line in whole.signatures.items() if name.startswith(families)
+        },
     )
     print_evaluations([evaluation], ["system"] if evaluation.by_group("system") else [], "table")
     print_notes([evaluation], (), "table", verbose=True)

@@ -1,11 +1,12 @@
 """ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by its evidence.
 
-Evidence is that of the claim, or the best passages of a corpus or of the web pages that a search engine finds for the
-atomic claim.
+Evidence is that of the claim, or the best passages of a corpus or of the web pages that a search
+engine finds for the atomic claim.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts below
-``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests execute them for comparison.
-See ``qabench.benchmarks.expertqa.factscore`` for the formulas and for how replies are read.
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts
+below ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests
+execute them for comparison. See ``qabench.benchmarks.expertqa.factscore`` for the formulas and for
+how replies are read.
 """
 
 from __future__ import annotations
@@ -38,7 +39,15 @@ from qabench.io.tables import quoted
 from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.models.entailment import punkt
-from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, check_fields, chosen_prompt, read_prompt
+from qabench.tasks.prompts import (
+    AUTO,
+    OFFICIAL,
+    QABENCH,
+    Prompt,
+    check_fields,
+    chosen_prompt,
+    read_prompt,
+)
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
 K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
@@ -62,7 +71,8 @@ Unscored = tuple[str, int, str]
 class FactScorer:
     """A model that splits claims into atomic claims and judges them; see ``fact_scorer``.
 
-    ``entities`` are the name and the function of the spaCy model for the authors' post-processing of atomic claims.
+    ``entities`` are the name and the function of the spaCy model for the authors' post-processing
+    of atomic claims.
     """
 
     caller: Caller
@@ -83,7 +93,8 @@ class FactScorer:
     def sentence(self, claim: str) -> str:
         """Return the part of a claim that is broken down, without marks such as [2]; "" if it states nothing.
 
-        With the authors' prompts it is the first sentence. Raises InputError for a claim too long for their rules.
+        With the authors' prompts it is the first sentence. Raises InputError for a claim too long
+        for their rules.
         """
         plain = NUMBER_MARK.sub("", claim).strip()
         if not self.official:
@@ -96,10 +107,15 @@ class FactScorer:
         if self.official:
             message = ("user", prompts.atomic_prompt(sentence))
             return ChatRequest(self.atomic_model, (message,), OFFICIAL_BREAK_DOWN)
-        return ChatRequest(self.atomic_model, prompts.OWN_ATOMIC.messages(claim=sentence), OWN_BREAK_DOWN)
+        return ChatRequest(
+            self.atomic_model, prompts.OWN_ATOMIC.messages(claim=sentence), OWN_BREAK_DOWN
+        )
 
     def atomic_claims(self, sentence: str, reply: str) -> list[str]:
-        """Return the atomic claims in a reply, post-processed. Raises InputError for one too long for that."""
+        """Return the atomic claims in a reply, post-processed.
+
+        Raises InputError for one too long for that.
+        """
         if not self.official:
             return prompts.read_list(reply)
         entries = prompts.official_list(reply)
@@ -111,7 +127,9 @@ class FactScorer:
         if self.official:
             message = ("user", prompts.verdict_prompt(atomic_claim, shown, field))
             return ChatRequest(self.caller.model, (message,), OFFICIAL_VERDICT)
-        messages = self.verdict_prompt.messages(field=field, evidence=shown, claim=atomic_claim.strip())
+        messages = self.verdict_prompt.messages(
+            field=field, evidence=shown, claim=atomic_claim.strip()
+        )
         return ChatRequest(self.caller.model, messages, OWN_VERDICT)
 
 
@@ -129,23 +147,32 @@ def fact_scorer(
 
     Args:
         model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
-        prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this project's prompts
-            with temperature 0; "auto": official if the authors' files are available; or a file for verdicts with
-            {field}, {evidence} and {claim} (see ``read_prompt``).
-        atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was withdrawn.
-        post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy model with named
-            entities), "none", or "auto" (official if the model is installed).
+        prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this
+            project's prompts with temperature 0; "auto": official if the authors' files are
+            available; or a file for verdicts with {field}, {evidence} and {claim} (see
+            ``read_prompt``).
+        atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was
+            withdrawn.
+        post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy
+            model with named entities), "none", or "auto" (official if the model is installed).
     """
     caller = caller_for(model, base_url, api_key, **limits)
     own_prompt = prompts.OWN_VERDICT
     if prompt not in (OFFICIAL, QABENCH, AUTO):
         if not Path(prompt).is_file():
-            raise InputError(f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file")
+            raise InputError(
+                f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file"
+            )
         own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), QABENCH
     if post_processing not in (OFFICIAL, AUTO, "none"):
-        raise InputError(f"unknown post-processing {post_processing!r}; allowed: official, auto, none")
+        raise InputError(
+            f"unknown post-processing {post_processing!r}; allowed: official, auto, none"
+        )
     atomic_model = atomic_model or model
-    if chosen_prompt("expertqa", prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT) == QABENCH:
+    if (
+        chosen_prompt("expertqa", prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT)
+        == QABENCH
+    ):
         return FactScorer(caller, False, own_prompt, atomic_model, None)
     entities = None
     if post_processing != "none":
@@ -161,14 +188,17 @@ def fact_scorer(
 def load_entities() -> tuple[str, Entities]:
     """Return the name and version of a spaCy model, and the function that finds dates and numbers with it.
 
-    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors' en_core_web_sm.
+    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors'
+    en_core_web_sm.
     """
     model = os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL
     lemmatizer = SpacyLemmatizer(model)  # checks that the model is there, and reads its version
     try:
         import spacy
     except ImportError:
-        raise MissingExtra("the authors' post-processing needs spaCy: pip install 'qabench[spacy]'") from None
+        raise MissingExtra(
+            "the authors' post-processing needs spaCy: pip install 'qabench[spacy]'"
+        ) from None
     nlp: Any = spacy.load(model if find_spec_of(model) else lemmatizer.folder, exclude=UNUSED_PIPES)
 
     @cache
@@ -183,8 +213,9 @@ def evidence_from(
 ) -> tuple[str | None, Find | None]:
     """Return the name, for labels, and the function that finds evidence; None without a corpus and a search engine.
 
-    See ``qabench.benchmarks.expertqa.passages`` for the arguments and errors; the ranker "auto" is bm25 for a corpus,
-    dense for the web. Raises InputError if both are named, or a ranker without either.
+    See ``qabench.benchmarks.expertqa.passages`` for the arguments and errors; the ranker "auto" is
+    bm25 for a corpus, dense for the web. Raises InputError if both are named, or a ranker without
+    either.
     """
     if corpus and search:
         raise InputError("give a corpus or a search engine, not both")
@@ -206,12 +237,16 @@ def passages_for(source: Evidence) -> Find:
     """
 
     def find(claim: str) -> str:
-        return "\n\n".join(prompts.numbered([passage.text for passage in source.find(claim, claim, K).passages]))
+        return "\n\n".join(
+            prompts.numbered([passage.text for passage in source.find(claim, claim, K).passages])
+        )
 
     return find
 
 
-def find_all(claims: Iterable[str], find: Find, progress: Progress | None = None) -> dict[str, str | QabenchError]:
+def find_all(
+    claims: Iterable[str], find: Find, progress: Progress | None = None
+) -> dict[str, str | QabenchError]:
     """Return the evidence of each distinct claim, or why it could not be found, from several searches at once."""
     evidence: dict[str, str | QabenchError] = {}
     with ThreadPool(SEARCHES_AT_ONCE) as pool:  # after an interrupt, no further search starts
@@ -247,16 +282,17 @@ def score_facts(
 ) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
-    Claims that have atomic_claims keep them; others are broken down first, their marks such as [2] removed. An atomic
-    claim is judged by its own entry of atomic_evidences, where these are aligned with the atomic claims, else by what
-    ``find`` returns for it, else by all the evidence of its claim. A claim is unscored if a call failed, was refused or
-    returned an empty reply, or if ``find``, which is called from several threads, raised a QabenchError. An atomic
-    claim without evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run continues
-    where it stopped. ``fields`` maps ids to the experts' fields; otherwise the field is that of the line, or "general
-    knowledge".
+    Claims that have atomic_claims keep them; others are broken down first, their marks such as [2]
+    removed. An atomic claim is judged by its own entry of atomic_evidences, where these are aligned
+    with the atomic claims, else by what ``find`` returns for it, else by all the evidence of its
+    claim. A claim is unscored if a call failed, was refused or returned an empty reply, or if
+    ``find``, which is called from several threads, raised a QabenchError. An atomic claim without
+    evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run
+    continues where it stopped. ``fields`` maps ids to the experts' fields; otherwise the field is
+    that of the line, or "general knowledge".
 
-    Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score (None without atomic
-    claims, and if unscored); and the claims that could not be scored.
+    Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score
+    (None without atomic claims, and if unscored); and the claims that could not be scored.
     """
     parts = _parts(items, fields)
     client = scorer.caller.client()
@@ -271,7 +307,8 @@ def score_facts(
 def plan_facts(items: Sequence[Item], fields: Mapping[str, str | None], scorer: FactScorer) -> Plan:
     """Return the calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
 
-    The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS`` is assumed.
+    The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS``
+    is assumed.
     """
     requests: list[ChatRequest] = []
     for part in _parts(items, fields):
@@ -287,7 +324,12 @@ def plan_facts(items: Sequence[Item], fields: Mapping[str, str | None], scorer: 
 def _parts(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[_Part]:
     absent = dict.fromkeys(("fact_score", "atomic_claims", "atomic_evidences"))
     parts = [
-        _Part(item["id"], number, absent | claim, fields.get(item["id"]) or item.get("field") or "general knowledge")
+        _Part(
+            item["id"],
+            number,
+            absent | claim,
+            fields.get(item["id"]) or item.get("field") or "general knowledge",
+        )
         for item in items
         for number, claim in enumerate(item["claims"], start=1)
     ]
@@ -296,14 +338,17 @@ def _parts(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[_Par
     return parts
 
 
-def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
+def _break_down(
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None
+) -> None:
     """Set the atomic claims of the claims that have none."""
     new = [part for part in parts if part.claim["atomic_claims"] is None]
     for part in new:
         part.claim |= {"atomic_claims": [], "atomic_evidences": None}
         with _unscored(part):
             part.sentence = scorer.sentence(part.claim["claim"])
-    stating = [part for part in new if part.sentence]  # a claim that consists of marks states nothing
+    # a claim that consists of marks states nothing
+    stating = [part for part in new if part.sentence]
     outcomes = _complete(client, [scorer.break_down(part.sentence) for part in stating], progress)
     for part, outcome in zip(stating, outcomes, strict=True):
         reply = answered(outcome)
@@ -328,7 +373,12 @@ def _unscored(part: _Part) -> Iterator[None]:
 def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | None) -> None:
     """Set atomic_evidences, or the reason why there are none."""
     parts = [part for part in parts if part.claim["atomic_claims"] and not part.reason]
-    lacking = [text for part in parts if not _has_evidence(part.claim) for text in part.claim["atomic_claims"]]
+    lacking = [
+        text
+        for part in parts
+        if not _has_evidence(part.claim)
+        for text in part.claim["atomic_claims"]
+    ]
     evidence = find_all(lacking, find, progress) if find else {}
     for part in parts:
         texts = part.claim["atomic_claims"]
@@ -343,7 +393,9 @@ def _has_evidence(claim: Mapping[str, Any]) -> bool:
     return len(claim["atomic_evidences"] or []) == len(claim["atomic_claims"])
 
 
-def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[str]:
+def _evidences(
+    claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mapping[str, Any]
+) -> list[str]:
     """Return those that the claim has, else those in ``evidence``, else all the evidence of the claim for each."""
     own = claim["atomic_evidences"] or []
     if len(own) == len(atomic):
@@ -351,22 +403,30 @@ def _evidences(claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mappin
     return [evidence.get(text, "\n\n".join(claim["evidence"])) for text in atomic]
 
 
-def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None) -> None:
+def _judge(
+    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress | None
+) -> None:
     """Set the fact scores."""
     requests: list[ChatRequest] = []
     for part in parts:
         claim = part.claim
         claim["fact_score"] = None
         if claim["atomic_claims"] and not part.reason:
-            requests += map(scorer.judge, claim["atomic_claims"], claim["atomic_evidences"], repeat(part.field))
+            requests += map(
+                scorer.judge, claim["atomic_claims"], claim["atomic_evidences"], repeat(part.field)
+            )
     outcomes = iter(_complete(client, requests, progress))
     for part in parts:
         if not part.reason:
             replies = [answered(next(outcomes)) for _ in part.claim["atomic_claims"]]
             part.reason = next((reply.reason for reply in replies if reply.text is None), None)
             if not part.reason:
-                part.claim["fact_score"] = fact_score([reply_is_true(reply.text or "") for reply in replies])
+                part.claim["fact_score"] = fact_score(
+                    [reply_is_true(reply.text or "") for reply in replies]
+                )
 
 
-def _complete(client: ChatClient, requests: list[ChatRequest], progress: Progress | None) -> list[Outcome]:
+def _complete(
+    client: ChatClient, requests: list[ChatRequest], progress: Progress | None
+) -> list[Outcome]:
     return run_sync(client.complete(requests, progress)) if requests else []

@@ -1,8 +1,8 @@
 """ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement of scores with the experts.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``factscore.py``,
-``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below ``modeling/fact_score`` of its repository; Min
-et al., FActScore, EMNLP 2023.
+``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below ``modeling/fact_score`` of
+its repository; Min et al., FActScore, EMNLP 2023.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agree
 THRESHOLD = 0.5
 CORRECT = ("Definitely correct", "Probably correct")
 DENIALS = {"not", "cannot", "unknown", "information"}
-# A claim that contains one of these says nothing about the question. Case-sensitive substrings, equal to the official
-# list: a missing comma joins two of them there, and some contain others.
+# A claim that contains one of these says nothing about the question. Case-sensitive substrings,
+# equal to the official list: a missing comma joins two of them there, and some contain others.
 VOID_PHRASES = (
     "Hello",
     "Hello, this is Bing.",
@@ -71,14 +71,24 @@ VOID_PHRASES = (
     "I might be able to provide",
     "please let me know",
 )
-# Replies of an assistant rather than statements: the script asks about them and ignores what it gets.
+# Replies of an assistant rather than statements: the script asks about them and ignores what it
+# gets.
 NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
 INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
-LONGEST = 20_000  # characters of a sentence with its atomic claims; the authors' rules take quadratic time
+# characters of a sentence with its atomic claims; the authors' rules take quadratic time
+LONGEST = 20_000
 
 # "He was born." says nothing if another claim says where.
 INCOMPLETE = (
-    *("born.", " appointed.", " characterized.", " described.", " known.", " member.", " advocate."),
+    *(
+        "born.",
+        " appointed.",
+        " characterized.",
+        " described.",
+        " known.",
+        " member.",
+        " advocate.",
+    ),
     *("served.", "elected."),
 )
 COMPLETE = "founding member."
@@ -100,10 +110,11 @@ Spans = Callable[[str], Iterable[tuple[str, str]]]
 def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -> SystemScores:
     """Compare claims' fact scores with the experts: at least 0.5 against Definitely or Probably correct.
 
-    Claims are left out, and counted by reason, in this order: claims of answers that abstain, claims without
-    correctness, claims without a fact score (they have no atomic claims), and void claims (see ``is_void``). Undefined
-    ratios are None; scikit-learn, which the official script uses, returns 0 with a warning. micro_f1 over two classes
-    equals accuracy. See ``read_answers`` for references, predictions and errors.
+    Claims are left out, and counted by reason, in this order: claims of answers that abstain,
+    claims without correctness, claims without a fact score (they have no atomic claims), and void
+    claims (see ``is_void``). Undefined ratios are None; scikit-learn, which the official script
+    uses, returns 0 with a warning. micro_f1 over two classes equals accuracy. See ``read_answers``
+    for references, predictions and errors.
     """
     rows = read_answers(references, predictions, "fact_score", FIELDS)
     judged = [[_judged(answer, claim) for answer in row for claim in answer.claims] for row in rows]
@@ -118,9 +129,9 @@ def fact_score(verdicts: Sequence[bool]) -> float | None:
 def reply_is_true(reply: str) -> bool:
     """Tell whether a model's reply calls an atomic claim true, as the official script reads it.
 
-    If the lowercased reply contains "true" or "false", that word decides; if it contains both, the one whose first
-    occurrence comes later. Otherwise the reply is True unless, without punctuation, it contains one of the words not,
-    cannot, unknown and information; so an empty reply is True.
+    If the lowercased reply contains "true" or "false", that word decides; if it contains both, the
+    one whose first occurrence comes later. Otherwise the reply is True unless, without punctuation,
+    it contains one of the words not, cannot, unknown and information; so an empty reply is True.
     """
     text = reply.lower()
     true, false = text.find("true"), text.find("false")
@@ -139,11 +150,14 @@ def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
 
     The script breaks down all sentences, and keeps the atomic claims of the first one.
 
-    The authors split with NLTK's ``sent_tokenize``. Raises InputError for a claim longer than ``LONGEST``.
+    The authors split with NLTK's ``sent_tokenize``. Raises InputError for a claim longer than
+    ``LONGEST``.
     """
     _check_length(len(claim))
     paragraph = next((part.strip() for part in claim.split("\n") if part.strip()), "")
-    sentences = _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
+    sentences = (
+        _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
+    )
     return next(iter(_merge_fragments(sentences)), "")
 
 
@@ -155,9 +169,10 @@ def states_facts(sentence: str) -> bool:
 def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> list[str]:
     """Return the distinct atomic claims of a sentence that the authors' script keeps, in order.
 
-    It leaves out claims that end in one of ``INCOMPLETE`` and are part of another one, and claims with a date or number
-    that the sentence does not have. A number that begins one of the sentence is completed. If the remaining claims do
-    not have all dates and numbers of the sentence, nothing is left out.
+    It leaves out claims that end in one of ``INCOMPLETE`` and are part of another one, and claims
+    with a date or number that the sentence does not have. A number that begins one of the sentence
+    is completed. If the remaining claims do not have all dates and numbers of the sentence, nothing
+    is left out.
 
     Raises InputError for a sentence that is longer than ``LONGEST`` with its claims.
     """
@@ -190,8 +205,9 @@ def post_processed(sentence: str, claims: Sequence[str], entities: Entities) -> 
 def entities_of(text: str, spans: Spans) -> list[str]:
     """Return parts of named entities that are numbers or months, and numbers that are in none of these.
 
-    The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if one number is part
-    of another. Here, they have the order of the text. Raises InputError for a text longer than ``LONGEST``.
+    The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if
+    one number is part of another. Here, they have the order of the text. Raises InputError for a
+    text longer than ``LONGEST``.
     """
     _check_length(len(text))
     entities: list[str] = []
@@ -222,7 +238,9 @@ def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
     }
     if skipped := next((reason for reason, holds in reasons.items() if holds), None):
         return JudgedClaim(answer.system, skipped=skipped)
-    return JudgedClaim(answer.system, claim.verdict >= THRESHOLD, claim.fields["correctness"] in CORRECT)
+    return JudgedClaim(
+        answer.system, claim.verdict >= THRESHOLD, claim.fields["correctness"] in CORRECT
+    )
 
 
 def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
@@ -232,11 +250,16 @@ def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
 
 def _check_length(characters: int) -> None:
     if characters > LONGEST:
-        raise InputError(f"a sentence with its atomic claims has {characters:,} characters; allowed: {LONGEST:,}")
+        raise InputError(
+            f"a sentence with its atomic claims has {characters:,} characters; allowed: {LONGEST:,}"
+        )
 
 
 def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
-    """Join sentences that were split between two initials, such as "J. R."; once for each pair of initials."""
+    """Join sentences that were split between two initials, such as "J.
+
+    R."; once for each pair of initials.
+    """
     for pair in initials:
         if any(pair in sentence for sentence in sentences):
             continue

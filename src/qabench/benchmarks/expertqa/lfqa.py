@@ -1,10 +1,12 @@
 """Scores of long-form answers: ROUGE as ExpertQA reports it, and this project's own faithfulness to references.
 
-ROUGE has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al., ExpertQA, NAACL 2024
-(https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository; Lin, ROUGE, 2004.
+ROUGE has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
+ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository;
+Lin, ROUGE, 2004.
 
-Faithfulness is the share of an answer's claims that the reference answer entails. The authors used QAFactEval: its
-package needs torch 1.6, which cannot be installed any more. See ``qabench.models.entailment`` for the labels of claims.
+Faithfulness is the share of an answer's claims that the reference answer entails. The authors used
+QAFactEval: its package needs torch 1.6, which cannot be installed any more. See
+``qabench.models.entailment`` for the labels of claims.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ class LfqaRouge:
     """ROUGE F-measures by type, fractions in [0, 1].
 
     Attributes:
-        rouge: the official score: the median over 1,000 bootstrap samples of the mean over questions.
+        rouge: the official score: the median over 1,000 bootstrap samples of the mean over
+            questions.
         interval: the bounds of the 95% interval, from the same samples.
         mean: the mean over questions, which does not depend on a seed.
         per_question: the F-measures of each question, in the order of the input.
@@ -49,7 +52,11 @@ class LfqaRouge:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the official scores by type, mean, interval and unanswered."""
-        return self.rouge | {"mean": self.mean, "interval": self.interval, "unanswered": self.unanswered}
+        return self.rouge | {
+            "mean": self.mean,
+            "interval": self.interval,
+            "unanswered": self.unanswered,
+        }
 
 
 def lfqa_rouge(
@@ -57,13 +64,14 @@ def lfqa_rouge(
 ) -> LfqaRouge:
     """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
-    The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped means, drawn with
-    NumPy's global random generator: without a seed, its scores change from run to run. The scores here equal those of
-    ``evaluate.load("rouge", seed=seed)`` to the last digit; the means are returned too.
+    The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
+    means, drawn with NumPy's global random generator: without a seed, its scores change from run to
+    run. The scores here equal those of ``evaluate.load("rouge", seed=seed)`` to the last digit; the
+    means are returned too.
 
-    A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score", the reference;
-    "rouge_score_rs", equal and faster (extra ``fast``); or "auto": the fast one if it is installed. ``seed`` is that of
-    the bootstrap, from 0 to 2**32 - 1.
+    A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score",
+    the reference; "rouge_score_rs", equal and faster (extra ``fast``); or "auto": the fast one if
+    it is installed. ``seed`` is that of the bootstrap, from 0 to 2**32 - 1.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
@@ -81,7 +89,10 @@ def lfqa_rouge(
     rows = tuple({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores)
     return LfqaRouge(
         {kind: float(bounds[kind].mid.fmeasure) for kind in LFQA_ROUGE_TYPES},
-        {kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)] for kind in LFQA_ROUGE_TYPES},
+        {
+            kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)]
+            for kind in LFQA_ROUGE_TYPES
+        },
         {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES},
         rows,
         answers.count(None),
@@ -127,8 +138,8 @@ def faithfulness(labels: Sequence[Sequence[str]]) -> dict[str, Any]:
     """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
     Returns:
-        faithfulness: the mean over answers of the share of their claims that are entailed; 0 for an answer without
-            claims, such as an unanswered question.
+        faithfulness: the mean over answers of the share of their claims that are entailed; 0 for an
+            answer without claims, such as an unanswered question.
         micro: the share of all claims that are entailed; None without claims.
         interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
         claims: the number of claims.

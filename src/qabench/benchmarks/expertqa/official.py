@@ -1,7 +1,8 @@
 """The official values of the fields of ExpertQA's signatures; ``qabench.evaluation.signature`` compares with them.
 
-Source: the scripts of the authors' repository; see the formulas' modules. The same declarations apply to the
-metrics (whose signatures do not have a config or an answering system), files of predictions, and runs.
+Source: the scripts of the authors' repository; see the formulas' modules. The same declarations
+apply to the metrics (whose signatures do not have a config or an answering system), files of
+predictions, and runs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def _starts_with(*prefixes: str) -> Callable[[str], bool]:
 def _is_pinned(value: str) -> bool:
     """Tell whether a digest is of a file of the dataset."""
     configs = dataset_table("expertqa").configs.values()
-    return any(value == file_digest("expertqa", path) for config in configs for path in config.files)
+    return any(
+        value == file_digest("expertqa", path) for config in configs for path in config.files
+    )
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
@@ -57,7 +60,11 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
 
     def sentence(value: str) -> str:
         unknown = [config for config in configs if digest_of(config, fields) is None]
-        compare = f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)" if unknown else ""
+        compare = (
+            f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)"
+            if unknown
+            else ""
+        )
         return f"references: not those of all questions of {' or '.join(configs)}{compare}"
 
     return _optional(accepts, sentence)
@@ -72,30 +79,43 @@ _SYSTEM: dict[str, Field] = {
     "method": IRRELEVANT,
     "prompt": _optional(_starts_with("official-"), "prompt: {value}, not the authors'"),
     "protocol": _optional(("official",), "protocol: {value}, not the authors'"),
-    "temperature": _optional(("default", "1", "1.0"), "temperature: {value}; the authors sent none"),
+    "temperature": _optional(
+        ("default", "1", "1.0"), "temperature: {value}; the authors sent none"
+    ),
     "max_tokens": _optional(("2048",)),
-    "seed": IRRELEVANT,  # the authors sampled without one, so every seed gives one of their possible results
+    # the authors sampled without one, so every seed gives one of their possible results
+    "seed": IRRELEVANT,
     "k": _optional(("5",), "{value} passages instead of {official}"),
     "ranker": _optional(("lucene-bm25",), "passages ranked by {value} instead of Lucene's BM25"),
     "corpus": _optional(("sphere",), "corpus: {value}; the authors' is Sphere"),
     "passages": IRRELEVANT,
-    "sentences": _optional(_starts_with("spacy-"), "sentences split by {value} instead of spaCy's sentencizer"),
+    "sentences": _optional(
+        _starts_with("spacy-"), "sentences split by {value} instead of spaCy's sentencizer"
+    ),
     "web": _optional(("google",), "web search: {value} instead of Google"),
     "results": _optional(("10",), "{value} search results instead of {official}"),
-    "pages": _optional(_starts_with("newspaper3k"), "web pages read with {value} instead of newspaper3k"),
-    "chunks": _optional(("1000/200",), "web pages split into {value} characters instead of {official}"),
+    "pages": _optional(
+        _starts_with("newspaper3k"), "web pages read with {value} instead of newspaper3k"
+    ),
+    "chunks": _optional(
+        ("1000/200",), "web pages split into {value} characters instead of {official}"
+    ),
     "page_ranker": _optional(
         ("text-embedding-ada-002",), "passages of web pages ranked by {value} instead of {official}"
     ),
 }
 _ANNOTATED = _DATA | {
     "config": _optional(
-        ANNOTATED_CONFIGS, "config: {value}; the authors score all annotated answers (main or autoais)"
+        ANNOTATED_CONFIGS,
+        "config: {value}; the authors score all annotated answers (main or autoais)",
     ),
     "split": _optional(("train",), "split: {value}, a part of the annotated answers"),
 }
-# Labels and fact scores are parts of predictions, which only state where they come from: they are never official.
-_LABELS = _optional((), f"labels: {{value}}, which is not verified; the authors' are by {LABELER} in float32")
+# Labels and fact scores are parts of predictions, which only state where they come from: they are
+# never official.
+_LABELS = _optional(
+    (), f"labels: {{value}}, which is not verified; the authors' are by {LABELER} in float32"
+)
 _FACT_SCORES = _optional(
     (),
     f"fact scores: {{value}}, which is not verified; the authors' verdicts are by {FACT_JUDGE} with their prompt, and "
@@ -110,7 +130,9 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "references": _references(LFQA_CONFIGS),
         "config": _optional(LFQA_CONFIGS),
         "split": _optional(("test",)),
-        "rouge": Field(_starts_with("rouge-score-"), "ROUGE: {value} instead of the package rouge-score"),
+        "rouge": Field(
+            _starts_with("rouge-score-"), "ROUGE: {value} instead of the package rouge-score"
+        ),
         "stemmer": Field(("none",)),
         "bootstrap": Field(("1000",), "{value} bootstrap samples instead of {official}"),
         # The authors do not set it, so every seed gives one of their possible results.
@@ -137,8 +159,12 @@ DECLARATIONS: Mapping[str, Declaration] = {
     # Not a score of the authors: only the fields of the run can deviate from theirs.
     "expertqa_evidence": _DATA | _SYSTEM | dict.fromkeys(("config", "split"), IRRELEVANT),
     "expertqa_faithfulness": {
-        **dict.fromkeys(("benchmark", "config", "split", "data", "references", "claims"), IRRELEVANT),
-        "labels": Field((), "this score is this project's own, not QAFactEval, which the authors report"),
+        **dict.fromkeys(
+            ("benchmark", "config", "split", "data", "references", "claims"), IRRELEVANT
+        ),
+        "labels": Field(
+            (), "this score is this project's own, not QAFactEval, which the authors report"
+        ),
     },
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED

@@ -1,8 +1,9 @@
 """Passages for ExpertQA's answers: of a corpus, of a search engine's index, or of pages of the web.
 
-Pages are found and ranked as the authors' scripts do (``retrieve_and_read.py`` and ``post_hoc_cite.py`` below
-``modeling/response_collection`` of https://github.com/chaitanyamalaviya/ExpertQA). On purpose, a search API replaces
-their scraping of Google's result page, trafilatura replaces newspaper3k, and pages are fetched only where robots.txt
+Pages are found and ranked as the authors' scripts do (``retrieve_and_read.py`` and
+``post_hoc_cite.py`` below ``modeling/response_collection`` of
+https://github.com/chaitanyamalaviya/ExpertQA). On purpose, a search API replaces their scraping of
+Google's result page, trafilatura replaces newspaper3k, and pages are fetched only where robots.txt
 allows it.
 """
 
@@ -86,21 +87,30 @@ class EnginePassages:
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
-        return {"corpus": self.engine.name, "passages": len(self.engine), "ranker": self.engine.ranker}
+        return {
+            "corpus": self.engine.name,
+            "passages": len(self.engine),
+            "ranker": self.engine.ranker,
+        }
 
 
 @cache
 def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
     """Return the encoder of a ranker; None for "bm25".
 
-    ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense" (by default
-    BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api" (text-embedding-ada-002).
+    ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense"
+    (by default BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api"
+    (text-embedding-ada-002).
     """
     if ranker not in (BM25, DENSE, API):
-        raise InputError(f"unknown ranker {ranker!r}; allowed: -T ranker=bm25, -T ranker=dense, -T ranker=api")
+        raise InputError(
+            f"unknown ranker {ranker!r}; allowed: -T ranker=bm25, -T ranker=dense, -T ranker=api"
+        )
     if ranker == BM25:
         if encoder:
-            raise InputError(f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense")
+            raise InputError(
+                f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense"
+            )
         return None
     from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 
@@ -123,9 +133,10 @@ def load_passages(
 ) -> Passages:
     """Load a corpus with its index; cached by arguments.
 
-    ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id", and "url" or
-    "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages, of which adjacent ones share at
-    most ``overlap`` characters. See ``encoder_of`` for the ranker; vectors are kept in qabench's cache.
+    ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id",
+    and "url" or "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages,
+    of which adjacent ones share at most ``overlap`` characters. See ``encoder_of`` for the ranker;
+    vectors are kept in qabench's cache.
     """
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
@@ -135,8 +146,15 @@ def load_passages(
         id = str(position if row.get("id") is None else row["id"])
         text = row["text"] if isinstance(row["text"], str) else ""
         source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
-        parts = split_page(text, chunk_size, overlap) if chunk_size and len(text) > chunk_size else [text]
-        documents += [Document(f"{id}#{n}" if len(parts) > 1 else id, part, source) for n, part in enumerate(parts)]
+        parts = (
+            split_page(text, chunk_size, overlap)
+            if chunk_size and len(text) > chunk_size
+            else [text]
+        )
+        documents += [
+            Document(f"{id}#{n}" if len(parts) > 1 else id, part, source)
+            for n, part in enumerate(parts)
+        ]
     texts = [document.text for document in documents]
     with Path(corpus).open("rb") as file:
         name = f"{Path(corpus).name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
@@ -148,7 +166,9 @@ def load_passages(
 def check_sizes(chunk_size: int, overlap: int) -> None:
     """Check that texts can be split so. Raises InputError if not."""
     if not 0 <= overlap < chunk_size:
-        raise InputError(f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size")
+        raise InputError(
+            f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size"
+        )
 
 
 @dataclass(frozen=True)
@@ -205,12 +225,17 @@ class WebPassages:
 
 @cache
 def load_web(
-    search: str, ranker: str, encoder: str | None, chunk_size: int = CHUNK_SIZE, overlap: int = OVERLAP
+    search: str,
+    ranker: str,
+    encoder: str | None,
+    chunk_size: int = CHUNK_SIZE,
+    overlap: int = OVERLAP,
 ) -> WebPassages:
     """Return the web as a source of passages; cached by arguments.
 
-    ``search`` is a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``. Pages are split into
-    passages of at most ``chunk_size`` characters; adjacent ones share at most ``overlap``. See also ``encoder_of``.
+    ``search`` is a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``.
+    Pages are split into passages of at most ``chunk_size`` characters; adjacent ones share at most
+    ``overlap``. See also ``encoder_of``.
     """
     check_sizes(chunk_size, overlap)
     return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder), chunk_size, overlap)
@@ -240,8 +265,9 @@ def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
 def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
     """Split a text at spaces into passages of at most ``size`` characters, exactly as the authors' splitter.
 
-    Words are joined until the next one would exceed the size. A passage begins with the last words of the previous one,
-    at most ``overlap`` characters of them. Longer words, and newlines, are never split.
+    Words are joined until the next one would exceed the size. A passage begins with the last words
+    of the previous one, at most ``overlap`` characters of them. Longer words, and newlines, are
+    never split.
 
     Source: ``CharacterTextSplitter(separator=" ")`` of langchain.
     """
@@ -267,7 +293,9 @@ def _checked(page: WebPage) -> WebPage:
 
 def _shown(page: WebPage) -> dict[str, Any]:
     more = {"detail": page.detail, "characters": len(page.text)}
-    return {"url": page.url, "outcome": page.outcome} | {name: value for name, value in more.items() if value}
+    return {"url": page.url, "outcome": page.outcome} | {
+        name: value for name, value in more.items() if value
+    }
 
 
 def _read(path: Path) -> Any:
@@ -282,5 +310,7 @@ def _read(path: Path) -> Any:
             f"the corpus {path} cannot be read: {printable(one_line(error.__cause__ or error), 300)}"
         ) from error
     if "text" not in rows.column_names:
-        raise InputError(f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}")
+        raise InputError(
+            f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}"
+        )
     return rows

@@ -1,7 +1,8 @@
 """ExpertQA's prompts, the authors' and this project's, and how replies to them are read.
 
-The authors' prompts are read at run time from their pinned files. Source: Malaviya et al., ExpertQA, NAACL 2024
-(https://arxiv.org/abs/2309.07852), and https://github.com/chaitanyamalaviya/ExpertQA.
+The authors' prompts are read at run time from their pinned files. Source: Malaviya et al.,
+ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and
+https://github.com/chaitanyamalaviya/ExpertQA.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.loading_scripts import open_path
-from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, PromptSource, check_fields
+from qabench.tasks.prompts import (
+    DATA_NOT_INSTRUCTIONS,
+    OFFICIAL,
+    Prompt,
+    PromptSource,
+    check_fields,
+)
 
 CLOSED = "prompts/qa_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"
@@ -82,20 +89,26 @@ passages, is the statement true or false?
 MARK = re.compile(r"\[(\d{1,4})\]")
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(\S.*)")
 _LIST = re.compile(r"^[ \t]*(?:[-*•][ \t]*)?(?=\[1\])", re.MULTILINE)
-_HEADING = re.compile(r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE)
+_HEADING = re.compile(
+    r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE
+)
 
 
 @cache
 def closed_prompt() -> Prompt:
     """Return the authors' prompt of the system gpt4; its fields are field and question."""
     text = open_path("expertqa", CLOSED).read_text(encoding="utf-8")
-    return _checked(text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question")
+    return _checked(
+        text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question"
+    )
 
 
 @cache
 def web_prompt() -> Prompt:
     """Return the authors' prompt for passages from the web; its fields are context, field and question."""
-    template = _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
+    template = (
+        _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
+    )
     return _checked(template, "context", "field", "question")
 
 
@@ -103,7 +116,9 @@ def web_prompt() -> Prompt:
 def web_question() -> Prompt:
     """Return the question with the expert's field, by which the authors rank passages from the web."""
     fields = {"example.metadata.field": "field", "query_text": "question"}
-    return _checked(_source(READ_WEB).assigned("gpt_query_text", fields=fields), "field", "question")
+    return _checked(
+        _source(READ_WEB).assigned("gpt_query_text", fields=fields), "field", "question"
+    )
 
 
 @cache
@@ -119,7 +134,9 @@ def context(passages: Sequence[str], *, web: bool) -> str:
 
 def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
-    return [f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)]
+    return [
+        f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)
+    ]
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,9 @@ class AtomicPrompt:
     @property
     def label(self) -> str:
         """Return the name and a digest of all parts, for signatures."""
-        return Prompt(OFFICIAL, json.dumps([self.instruction.user, self.fact.user, self.demonstrations])).label
+        return Prompt(
+            OFFICIAL, json.dumps([self.instruction.user, self.fact.user, self.demonstrations])
+        ).label
 
 
 @cache
@@ -141,7 +160,8 @@ def atomic_parts() -> AtomicPrompt:
     """Return the parts of the authors' prompt for atomic facts."""
     source = _source(ATOMIC)
     within = "AtomicFactGenerator.get_init_atomic_facts_from_sentence"
-    # prompt = prompt + "...{}\n".format(...): the last such assignment is the instruction, the second is a fact.
+    # prompt = prompt + "...{}\n".format(...): the last such assignment is the instruction, the
+    # second is a fact.
     instruction = source.assigned("prompt", within, fields={"prompt": "before"}, nth=-1)
     fact = source.assigned("prompt", within, fields={"prompt": "before"}, nth=2)
     demonstrations = json.loads(open_path("expertqa", DEMONSTRATIONS).read_text(encoding="utf-8"))
@@ -190,7 +210,10 @@ def fine_tuning_prompt() -> Prompt:
 
     The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
     """
-    return _checked(_source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"), "question")
+    return _checked(
+        _source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"),
+        "question",
+    )
 
 
 def official_list(reply: str) -> list[str]:
@@ -210,9 +233,13 @@ def read_list(reply: str) -> list[str]:
 def split_answer(reply: str) -> tuple[str, list[str]]:
     """Split a reply into the answer and its sources, which start at the first later line that begins with "[1]".
 
-    A heading such as "References:" before the list belongs to neither. An entry ends where the next entry begins.
+    A heading such as "References:" before the list belongs to neither. An entry ends where the next
+    entry begins.
     """
-    start = next((match.start() for match in _LIST.finditer(reply) if reply[: match.start()].strip()), len(reply))
+    start = next(
+        (match.start() for match in _LIST.finditer(reply) if reply[: match.start()].strip()),
+        len(reply),
+    )
     entries: list[list[str]] = []
     for line in reply[start:].splitlines():
         text = line.strip().lstrip("-*• ")

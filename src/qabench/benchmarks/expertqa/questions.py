@@ -13,9 +13,15 @@ from qabench.data.rows import Row, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
-from qabench.loading_scripts.expertqa.parse import parse_collected, parse_lfqa, parse_question, parser_of
+from qabench.loading_scripts.expertqa.parse import (
+    parse_collected,
+    parse_lfqa,
+    parse_question,
+    parser_of,
+)
 
-# At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the text of a page.
+# At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the
+# text of a page.
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
 
@@ -31,20 +37,24 @@ def is_judged(claims: Sequence[Mapping[str, Any]]) -> bool:
 
 def page_key(url: str) -> str:
     """Return a URL without scheme, "www.", fragment, and slash or punctuation at the end; the host in lower case."""
-    host, slash, path = re.sub(r"^https?://(www\.)?", "", url.partition("#")[0], flags=re.IGNORECASE).partition("/")
+    host, slash, path = re.sub(
+        r"^https?://(www\.)?", "", url.partition("#")[0], flags=re.IGNORECASE
+    ).partition("/")
     return (host.lower() + slash + path).rstrip("/.,;")
 
 
-def load_questions(config: str | None = None, split: str | None = None, file: Path | None = None) -> Questions:
+def load_questions(
+    config: str | None = None, split: str | None = None, file: Path | None = None
+) -> Questions:
     """Return the questions of a config (None: the default one), or of a custom file.
 
-    A row of the dataset is returned with three more columns: field (the expert's field, in the lfqa configs from the
-    same question in the config questions, or None), reference (the reference answer, or None), and evidence_urls (see
-    ``named_urls``). An id is ``example_id`` in the lfqa configs, and elsewhere the first 12 hex digits of the SHA-256
-    of the question's text.
+    A row of the dataset is returned with three more columns: field (the expert's field, in the lfqa
+    configs from the same question in the config questions, or None), reference (the reference
+    answer, or None), and evidence_urls (see ``named_urls``). An id is ``example_id`` in the lfqa
+    configs, and elsewhere the first 12 hex digits of the SHA-256 of the question's text.
 
-    A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in the format of one of
-    the authors' files, used instead of the config's questions.
+    A split of None means "test" if the config has it, else its first split. ``file`` is JSONL in
+    the format of one of the authors' files, used instead of the config's questions.
     """
     if file is not None:
         digest, rows = custom_digest(file), _rows(file, None)
@@ -54,7 +64,9 @@ def load_questions(config: str | None = None, split: str | None = None, file: Pa
     table = dataset_table("expertqa").config(config)
     name = split or ("test" if "test" in table.splits else next(iter(table.splits)))
     if name not in table.splits:
-        raise InputError(f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}")
+        raise InputError(
+            f"expertqa {table.name} has no split {split!r}; allowed: {', '.join(table.splits)}"
+        )
     (path,) = table.splits[name]
     rows = _rows(open_path("expertqa", path), table.name)
     return Questions(table.name, file_digest("expertqa", path), _questions(rows), name)
@@ -73,7 +85,11 @@ def _question(row: dict[str, Any], urls: Sequence[str]) -> Question:
     metadata = row.get("metadata")
     reference = _reference(row)
     field = metadata["field"] if metadata else _fields().get(row["question"])
-    groups = {"field": [metadata["field"]], "question type": metadata["question_type"]} if metadata else {}
+    groups = (
+        {"field": [metadata["field"]], "question type": metadata["question_type"]}
+        if metadata
+        else {}
+    )
     if answers := row.get("answers"):
         groups["system"] = [answer["system"] for answer in answers]
     row |= {"field": field, "reference": reference, "evidence_urls": urls}
@@ -83,12 +99,17 @@ def _question(row: dict[str, Any], urls: Sequence[str]) -> Question:
 def named_urls(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
     """Return the distinct URLs that the annotated claims of all answers to a question name, by the question's id.
 
-    A claim names the URLs of its revised evidence, or else of its evidence, whether or not they support it.
+    A claim names the URLs of its revised evidence, or else of its evidence, whether or not they
+    support it.
     """
     urls: dict[str, dict[str, None]] = {row["id"]: {} for row in rows}
     for row in rows:
         for claim in annotated_claims(row):
-            evidence = (claim["revised_evidence"], claim["evidence"]) if claim["support"] is not None else ()
+            evidence = (
+                (claim["revised_evidence"], claim["evidence"])
+                if claim["support"] is not None
+                else ()
+            )
             candidates = (_URL.findall("\n".join(texts or ())) for texts in evidence)
             urls[row["id"]] |= dict.fromkeys(map(page_key, next(filter(None, candidates), ())))
     return {id: list(of_question) for id, of_question in urls.items()}

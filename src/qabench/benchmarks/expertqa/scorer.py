@@ -1,11 +1,12 @@
 """ExpertQA's scorer: ROUGE, AutoAIS, agreement with experts, fact scores, evidence that was read, faithfulness.
 
-A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both, and optionally
-``pages``, the URLs that were read. A claim is ``{"claim": ..., "evidence": [...], "label": "Y" or "N", "fact_score":
+A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both, and
+optionally ``pages``, the URLs that were read. A claim is ``{"claim": ..., "evidence": [...],
+"label": "Y" or "N", "fact_score":
 0.5}``; label and fact_score are optional.
-Claims are either the annotated claims of the config, in their order, or those of another system's answer. The former
-are scored as in the authors' scripts, with agreement between labels and experts. For the latter, there are no experts'
-labels, so all claims with evidence count.
+Claims are either the annotated claims of the config, in their order, or those of another system's
+answer. The former are scored as in the authors' scripts, with agreement between labels and experts.
+For the latter, there are no experts' labels, so all claims with evidence count.
 
 Columns of ``Outcome.scores``, from which the metrics are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
@@ -55,14 +56,25 @@ from qabench.evaluation.signature import signature
 from qabench.models import entailment
 
 ROUGE, AUTOAIS, FACT_SCORE, FAITHFULNESS = "rouge", "autoais", "fact_score", "faithfulness"
-AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT, EVIDENCE = "autoais_agreement", "fact_score_agreement", "evidence"
+AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT, EVIDENCE = (
+    "autoais_agreement",
+    "fact_score_agreement",
+    "evidence",
+)
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
-CLAIM_FIELDS = {"claim_string": "claim", "evidence": "evidence", "label": "label", "fact_score": "fact_score"}
+CLAIM_FIELDS = {
+    "claim_string": "claim",
+    "evidence": "evidence",
+    "label": "label",
+    "fact_score": "fact_score",
+}
 _TEXTS = (
     'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs with '
     'annotated answers), or predictions need "claims"'
 )
-_ANNOTATED = "predictions need the annotated claims of the config, in their order, with label or fact_score"
+_ANNOTATED = (
+    "predictions need the annotated claims of the config, in their order, with label or fact_score"
+)
 _LABELED = 'predictions need "claims", each with "label" (AutoAIS) or "fact_score" (factuality)'
 NEEDS = {
     ROUGE: _TEXTS,
@@ -87,11 +99,18 @@ def _evidence_columns(named: Sequence[str], read: Sequence[str]) -> tuple[Column
 
 def _claim_columns(text: str, claims: Claims) -> Columns:
     with_evidence = sum(bool(claim["evidence"]) for claim in claims)
-    return {"claims": len(claims), "claims_with_evidence": with_evidence, "abstains": int(abstains(text))}
+    return {
+        "claims": len(claims),
+        "claims_with_evidence": with_evidence,
+        "abstains": int(abstains(text)),
+    }
 
 
 def _autoais_columns(answer: AnswerAutoAIS) -> Columns:
-    columns: Columns = {"claims_counted": len(answer.values), "claims_supported": sum(answer.values)}
+    columns: Columns = {
+        "claims_counted": len(answer.values),
+        "claims_supported": sum(answer.values),
+    }
     if answer.mean is not None:
         columns["autoais_macro"] = answer.mean
     if answer.abstains:
@@ -109,7 +128,8 @@ class ReadItem:
     claims: list[dict[str, Any]] | None = None
     annotated: bool = False
     problem: str | None = None
-    pages: list[str] | None = field(default_factory=list)  # None: the prediction does not say what was read
+    # None: the prediction does not say what was read
+    pages: list[str] | None = field(default_factory=list)
     scores: Columns = field(default_factory=dict)
     detail: dict[str, Any] = field(default_factory=dict)
 
@@ -132,7 +152,11 @@ class ReadItem:
         elif answer is None and self.claims is not None:
             answer = self.text
         claims = [
-            {"text": claim["claim_string"] or "", "evidence": claim["evidence"] or [], "label": claim["label"]}
+            {
+                "text": claim["claim_string"] or "",
+                "evidence": claim["evidence"] or [],
+                "label": claim["label"],
+            }
             for claim in self.claims or ()
         ]
         nothing = "the prediction has neither an answer nor claims" if answer is None else None
@@ -155,9 +179,11 @@ class ExpertqaScorer(Scorer):
 
     Attributes:
         groups: the groups of scores that are computed if the predictions and the config allow it.
-        unlabeled: how a claim that counts but has no label is treated: "N", as in the authors' script, or "exclude".
-        in_run: whether a model's answers are scored while it is asked. Then an answer without claims, such as an
-            agent's, is split into claims, and an unanswered question has a ROUGE of 0 also if no other is answered.
+        unlabeled: how a claim that counts but has no label is treated: "N", as in the authors'
+            script, or "exclude".
+        in_run: whether a model's answers are scored while it is asked. Then an answer without
+            claims, such as an agent's, is split into claims, and an unanswered question has a ROUGE
+            of 0 also if no other is answered.
     """
 
     groups: Sequence[str]
@@ -186,7 +212,9 @@ class ExpertqaScorer(Scorer):
         """Return the signatures of the groups that can be computed."""
         read = self._read(items)
         fields = _ordered(about)
-        labels: dict[str, object] = {"labels": "none" if self.in_run else _authors_of(read, "labels_by")}
+        labels: dict[str, object] = {
+            "labels": "none" if self.in_run else _authors_of(read, "labels_by")
+        }
         facts: dict[str, object] = {"fact_scores": _authors_of(read, "fact_scores_by")}
         counted = "annotated" if any(item.annotated for item in read) else "all with evidence"
         fields_of_group: dict[str, dict[str, object]] = {
@@ -204,7 +232,9 @@ class ExpertqaScorer(Scorer):
             model = entailment.shared_entailment()
             fields_of_group[FAITHFULNESS] = {"labels": model.name, "claims": sentence_splitter()[0]}
         return {
-            group: signature(f"expertqa_{SIGNED_AS.get(group, group)}", **fields, **fields_of_group[group])
+            group: signature(
+                f"expertqa_{SIGNED_AS.get(group, group)}", **fields, **fields_of_group[group]
+            )
             for group in groups
         }
 
@@ -219,7 +249,9 @@ class ExpertqaScorer(Scorer):
         claims = [claim for item in read for claim in item.claims or ()]
         with_fact_scores = any(claim["fact_score"] is not None for claim in claims)
         if any(item.annotated for item in read):
-            groups += [AUTOAIS, AUTOAIS_AGREEMENT] if any(claim["label"] for claim in claims) else []
+            groups += (
+                [AUTOAIS, AUTOAIS_AGREEMENT] if any(claim["label"] for claim in claims) else []
+            )
             groups += [FACT_SCORE_AGREEMENT] if with_fact_scores else []
         elif self.in_run or claims:
             groups.append(AUTOAIS)
@@ -229,7 +261,9 @@ class ExpertqaScorer(Scorer):
         if with_fact_scores:
             groups.append(FACT_SCORE)
         with_pages = any(item.fields.get("pages") is not None for item in read)
-        if with_pages and any(item.pages is not None and item.row["evidence_urls"] for item in read):
+        if with_pages and any(
+            item.pages is not None and item.row["evidence_urls"] for item in read
+        ):
             groups.append(EVIDENCE)
         return [group for group in groups if group in self.groups]
 
@@ -259,26 +293,33 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
         return ReadItem(item.row, item.fields, problem=problem)
     if in_run and answer is not None and claims is None:
         answer, claims = _split(answer)
-    read = claims and [{name: claim.get(key) for name, key in CLAIM_FIELDS.items()} for claim in claims]
+    read = claims and [
+        {name: claim.get(key) for name, key in CLAIM_FIELDS.items()} for claim in claims
+    ]
     return ReadItem(item.row, item.fields, answer, read, pages=pages)
 
 
 def _split(reply: str) -> tuple[str, list[dict[str, Any]]]:
     """Return the answer of a reply, and its claims with the sources that the reply lists."""
     split = split_claims(*split_answer(reply))
-    return split.answer, [{"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims]
+    return split.answer, [
+        {"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims
+    ]
 
 
 def _match_annotated(items: Sequence[ReadItem]) -> None:
     """Check that either all predictions have the annotated claims, or none.
 
-    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the annotated claims.
+    If some have them, a prediction with other claims is wrong: its labels cannot be assigned to the
+    annotated claims.
     """
     with_claims = [item for item in items if item.claims is not None]
     if not any(item.claims and _fits(item.claims, item.row) for item in with_claims):
         return
     for item in with_claims:
-        item.annotated = _fits(item.claims, item.row) if item.claims else not annotated_claims(item.row)
+        item.annotated = (
+            _fits(item.claims, item.row) if item.claims else not annotated_claims(item.row)
+        )
         if not item.annotated:
             item.claims = None
             item.problem = "its claims are not the annotated claims of the question's answer"
@@ -290,7 +331,9 @@ def _fits(claims: Claims, row: Mapping[str, Any]) -> bool:
         return False
     texts = [claim["claim_string"] for claim in claims]
     pairs = zip(texts, judged, strict=True)
-    return all(text is None or text.strip() == claim["claim_string"].strip() for text, claim in pairs)
+    return all(
+        text is None or text.strip() == claim["claim_string"].strip() for text, claim in pairs
+    )
 
 
 def _with_references(items: Sequence[ReadItem]) -> list[ReadItem]:
@@ -299,17 +342,24 @@ def _with_references(items: Sequence[ReadItem]) -> list[ReadItem]:
 
 def _score_rouge(items: Sequence[ReadItem]) -> None:
     scored = _with_references(items)
-    result = lfqa_rouge([item.row["reference"] for item in scored], [item.answer for item in scored])
+    result = lfqa_rouge(
+        [item.row["reference"] for item in scored], [item.answer for item in scored]
+    )
     for item, scores in zip(scored, result.per_question, strict=True):
         item.scores |= scores
 
 
 def _score_faithfulness(items: Sequence[ReadItem]) -> None:
     scored = _with_references(items)
-    answers, references = [item.answer for item in scored], [item.row["reference"] for item in scored]
+    answers, references = (
+        [item.answer for item in scored],
+        [item.row["reference"] for item in scored],
+    )
     labeled = faithfulness_labels(answers, references, entailment.shared_entailment())
     for item, claims in zip(scored, labeled, strict=True):
-        item.scores["faithfulness"] = sum(claim["label"] == "Y" for claim in claims) / max(1, len(claims))
+        item.scores["faithfulness"] = sum(claim["label"] == "Y" for claim in claims) / max(
+            1, len(claims)
+        )
 
 
 def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
@@ -318,7 +368,9 @@ def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
         scores = autoais([item.row for item in scored], labels, on_unlabeled=unlabeled)
         for item, (answer,) in zip(scored, scores.per_question, strict=True):
             text = item.row["answers"][0]["answer_string"]
-            item.scores |= _claim_columns(text, annotated_claims(item.row)) | _autoais_columns(answer)
+            item.scores |= _claim_columns(text, annotated_claims(item.row)) | _autoais_columns(
+                answer
+            )
         return
     with_claims = [item for item in items if item.claims is not None]
     labeled = any(any(item.verdicts("label")) for item in with_claims)
@@ -344,7 +396,9 @@ def _score_autoais_agreement(items: Sequence[ReadItem], unlabeled: str) -> None:
 
 def _score_fact_score_agreement(items: Sequence[ReadItem]) -> None:
     scored, scores = _verdicts(items, "fact_score")
-    _count_agreement(FACT_SCORE_AGREEMENT, scored, factscore_agreement([item.row for item in scored], scores))
+    _count_agreement(
+        FACT_SCORE_AGREEMENT, scored, factscore_agreement([item.row for item in scored], scores)
+    )
 
 
 def _verdicts(items: Sequence[ReadItem], name: str) -> tuple[list[ReadItem], list[list[Any]]]:
@@ -355,12 +409,16 @@ def _verdicts(items: Sequence[ReadItem], name: str) -> tuple[list[ReadItem], lis
 
 def _count_agreement(group: str, items: Sequence[ReadItem], agreement: SystemScores) -> None:
     for item, claims in zip(items, agreement.per_question, strict=True):
-        item.scores |= {f"{group}.{name}": count for name, count in agreement_counts(claims).items()}
+        item.scores |= {
+            f"{group}.{name}": count for name, count in agreement_counts(claims).items()
+        }
 
 
 def _score_fact_scores(items: Sequence[ReadItem]) -> None:
     for item in items:
-        scores = [claim["fact_score"] for claim in item.claims or () if claim["fact_score"] is not None]
+        scores = [
+            claim["fact_score"] for claim in item.claims or () if claim["fact_score"] is not None
+        ]
         if scores:
             item.scores |= {"fact_score_sum": sum(scores), "claims_with_fact_score": len(scores)}
 
@@ -381,7 +439,13 @@ def _authors_of(items: Sequence[ReadItem], name: str) -> str:
 
 def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
     """Count the claims that have evidence, but no label."""
-    claims = [claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()]
+    claims = [
+        claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()
+    ]
     lacking = sum(claim["label"] is None and bool(claim["evidence"]) for claim in claims)
     counted = "they count as N" if treatment == "N" else "they are left out"
-    return [f"claims with evidence and without a label: {lacking} ({counted} where claims count)"] if lacking else []
+    return (
+        [f"claims with evidence and without a label: {lacking} ({counted} where claims count)"]
+        if lacking
+        else []
+    )

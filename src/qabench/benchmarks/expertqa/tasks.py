@@ -51,32 +51,35 @@ def expertqa(
 
     ``qabench expertqa attribute`` labels the claims of exported answers.
 
-    Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the first 12 hex digits of
-    the SHA-256 of its text, so it is the same in all configs.
+    Only the lfqa configs have ids (``example_id``). In the others, the id of a question is the
+    first 12 hex digits of the SHA-256 of its text, so it is the same in all configs.
 
     Args:
-        config: a config of the dataset. "questions" has all questions and no answers. ROUGE is scored for configs with
-            revised answers: main, random, domain, lfqa_random, lfqa_domain, sample and others.
-        method: "closed": from memory, with the model's own sources. "retrieve-read": from the k best passages of a
-            corpus. "post-hoc": as closed, but each claim gets the best passage for it instead of the model's sources.
-            "retrieve-read-web" and "post-hoc-web": the same with passages of web pages.
+        config: a config of the dataset. "questions" has all questions and no answers. ROUGE is
+            scored for configs with revised answers: main, random, domain, lfqa_random, lfqa_domain,
+            sample and others.
+        method: "closed": from memory, with the model's own sources. "retrieve-read": from the k
+            best passages of a corpus. "post-hoc": as closed, but each claim gets the best passage
+            for it instead of the model's sources. "retrieve-read-web" and "post-hoc-web": the same
+            with passages of web pages.
         split: a split of a config that has several: train, validation or test (the default).
         prompt: "official", "qabench" or "auto" (official if the authors' file is available).
-        protocol: "official" (among others, at most 2,048 tokens and the API's default temperature), "qabench"
-            (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
-        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR", "opensearch:URL/INDEX"
-            or "elasticsearch:URL/INDEX"; its documents are not split.
-        corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and optionally "id", and
-            "url" or "title".
-        search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google" (Programmable Search, with
-            CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file that describes a JSON API.
-        ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings API), or "auto"
-            (bm25 for a corpus, dense for the web).
-        encoder: the encoder's name, NAME@REVISION or folder; by default BAAI/bge-small-en-v1.5 for "dense", and
-            text-embedding-ada-002, the authors', for "api".
+        protocol: "official" (among others, at most 2,048 tokens and the API's default temperature),
+            "qabench" (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
+        retriever: a search engine with the passages, instead of a corpus: "lucene:DIR",
+            "opensearch:URL/INDEX" or "elasticsearch:URL/INDEX"; its documents are not split.
+        corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and
+            optionally "id", and "url" or "title".
+        search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google"
+            (Programmable Search, with CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file
+            that describes a JSON API.
+        ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings
+            API), or "auto" (bm25 for a corpus, dense for the web).
+        encoder: the encoder's name, NAME@REVISION or folder; by default BAAI/bge-small-en-v1.5 for
+            "dense", and text-embedding-ada-002, the authors', for "api".
         k: the number of passages that the model is given.
-        chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages, and for a corpus
-            unless the protocol is official.
+        chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages,
+            and for a corpus unless the protocol is official.
         overlap: the number of characters that adjacent passages share.
         fields: only questions of these fields.
         ids: only these questions.
@@ -135,14 +138,25 @@ def _note(
     fields: dict[str, Any] = {"answer": None}
     detail: dict[str, Any] = {"passages": passages}
     if claimed is not None:
-        claims = [{"claim": claim["claim_string"], "evidence": list(claim["evidence"])} for claim in claimed.claims]
+        claims = [
+            {"claim": claim["claim_string"], "evidence": list(claim["evidence"])}
+            for claim in claimed.claims
+        ]
         fields = {"answer": claimed.answer, "claims": claims}
         if claimed.attribution:
             detail["attribution"] = list(claimed.attribution)
-    pages = [page for search in state.metadata.get("web", {}).get("searches", ()) for page in search["pages"]]
+    pages = [
+        page
+        for search in state.metadata.get("web", {}).get("searches", ())
+        for page in search["pages"]
+    ]
     if "web" in state.metadata:
         detail["pages"] = pages
-    urls = [passage["source"] for passage in passages if passage.get("source", "").startswith(("http://", "https://"))]
+    urls = [
+        passage["source"]
+        for passage in passages
+        if passage.get("source", "").startswith(("http://", "https://"))
+    ]
     if how.from_web:
         fields["pages"] = [page["url"] for page in pages if page["outcome"] == READ]
     elif urls:
@@ -163,11 +177,17 @@ def _answer_not_known(state: TaskState, question: str) -> None:
     pages = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no search results"
     state.metadata["unasked"] = True
     count_replies(state)
-    note_problem(state, f"no page could be read ({pages}): the answer is {NOT_KNOWN!r}, and the model was not asked")
+    note_problem(
+        state,
+        f"no page could be read ({pages}): the answer is {NOT_KNOWN!r}, and the model was not asked",
+    )
 
 
 def _note_searches(state: TaskState, result: SearchResult) -> None:
     """Record every search and page in the sample's metadata, which are logged even if it fails, and count outcomes."""
     if result.searches:
         counts = Counter(page["outcome"] for search in result.searches for page in search["pages"])
-        state.metadata["web"] = {"outcomes": dict(counts.most_common()), "searches": list(result.searches)}
+        state.metadata["web"] = {
+            "outcomes": dict(counts.most_common()),
+            "searches": list(result.searches),
+        }

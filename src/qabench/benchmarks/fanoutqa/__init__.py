@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from qabench.loading_scripts.published import PublishedScore
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-_PARTS = {"fscore": ("F", "F-measure"), "precision": ("precision", "Precision"), "recall": ("recall", "Recall")}
+_PARTS = {
+    "fscore": ("F", "F-measure"),
+    "precision": ("precision", "Precision"),
+    "recall": ("recall", "Recall"),
+}
 _average = partial(Metric, mean=mean_in_order)
 _graded = partial(_average, graded=True)
 
@@ -28,7 +32,13 @@ def _rouge(part: str) -> list[Metric]:
     short, name = _PARTS[part]
     about = f"{name} of {{}} between answer and reference."
     return [
-        _average(f"{kind}.{part}", f"{title} {short}", about.format(title), "rouge", main=part == "fscore")
+        _average(
+            f"{kind}.{part}",
+            f"{title} {short}",
+            about.format(title),
+            "rouge",
+            main=part == "fscore",
+        )
         for kind, title in _KINDS.items()
     ]
 
@@ -40,7 +50,12 @@ class FanOutQA(Benchmark):
     title = "FanOutQA"
     settings = (
         Setting("closed-book", "fanoutqa_closed_book", "The question alone."),
-        Setting("open-book", "fanoutqa_open_book", "The model may search Wikipedia.", solver=("qabench/open_book",)),
+        Setting(
+            "open-book",
+            "fanoutqa_open_book",
+            "The model may search Wikipedia.",
+            solver=("qabench/open_book",),
+        ),
         Setting(
             "evidence-provided",
             "fanoutqa_evidence_provided",
@@ -51,8 +66,18 @@ class FanOutQA(Benchmark):
     generation_fields = MappingProxyType({"claude_max_tokens": "max_tokens"})
     part = "category"
     metrics = (
-        _graded("acc.loose", "Loose accuracy", "Mean share of the reference's strings found in the answer.", "acc"),
-        _graded("acc.strict", "Strict accuracy", "Share of answers that contain all strings of the reference.", "acc"),
+        _graded(
+            "acc.loose",
+            "Loose accuracy",
+            "Mean share of the reference's strings found in the answer.",
+            "acc",
+        ),
+        _graded(
+            "acc.strict",
+            "Strict accuracy",
+            "Share of answers that contain all strings of the reference.",
+            "acc",
+        ),
         *_rouge("fscore"),
         _average("bleurt", "BLEURT", "Learned similarity between answer and reference.", "bleurt"),
         _graded(
@@ -98,18 +123,35 @@ class FanOutQA(Benchmark):
             ("auto", "spacy", "simplemma"),
         ),
         Option("only_score_answered", "Average only over the answered questions.", bool, False),
-        Option("ignore_unknown", "With only_score_answered, ignore answers to unknown questions.", bool, False),
-        Option("bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."),
-        Option("judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
+        Option(
+            "ignore_unknown",
+            "With only_score_answered, ignore answers to unknown questions.",
+            bool,
+            False,
+        ),
+        Option(
+            "bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."
+        ),
+        Option(
+            "judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."
+        ),
         Option(
             "judge_base_url",
             "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI.",
             metavar="URL",
         ),
-        Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
-        Option("judge_max_calls", "The maximum number of calls to the judge; 0 only estimates them.", int),
         Option(
-            "judge_prices", "The judge's prices per million prompt and reply tokens, such as 2.5,10.", metavar="IN,OUT"
+            "judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"
+        ),
+        Option(
+            "judge_max_calls",
+            "The maximum number of calls to the judge; 0 only estimates them.",
+            int,
+        ),
+        Option(
+            "judge_prices",
+            "The judge's prices per million prompt and reply tokens, such as 2.5,10.",
+            metavar="IN,OUT",
         ),
         Option(
             "judge",
@@ -117,7 +159,11 @@ class FanOutQA(Benchmark):
             '"parameters": {...}}.',
             metavar="JSON",
         ),
-        Option("evidence_k", "Count only the first pages of each question, this many. Default: all.", int),
+        Option(
+            "evidence_k",
+            "Count only the first pages of each question, this many. Default: all.",
+            int,
+        ),
     )
     needs = (
         Need(
@@ -126,7 +172,11 @@ class FanOutQA(Benchmark):
             packages=("spacy", "en_core_web_sm"),
         ),
         Need("ROUGE"),
-        Need("BLEURT", "pip install 'qabench[bleurt]'", packages=("torch", "transformers", "sentencepiece")),
+        Need(
+            "BLEURT",
+            "pip install 'qabench[bleurt]'",
+            packages=("torch", "transformers", "sentencepiece"),
+        ),
         Need(
             "LLM judge",
             "pip install 'qabench[judge]'; qabench fetch fanoutqa; set the key",
@@ -134,7 +184,11 @@ class FanOutQA(Benchmark):
             files=("fanoutqa/eval/llm.py",),
             variables=("FANOUTQA_OPENAI_API_KEY",),
         ),
-        Need("the questions of dev", "qabench fetch fanoutqa", files=("fanoutqa/data/fanout-final-dev.json",)),
+        Need(
+            "the questions of dev",
+            "qabench fetch fanoutqa",
+            files=("fanoutqa/data/fanout-final-dev.json",),
+        ),
     )
     prediction_fields = ("answer", "pages")
     commands = ("submit",)
@@ -148,7 +202,13 @@ class FanOutQA(Benchmark):
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
-        from qabench.data.predictions import parse_predictions, parse_run, read_bytes, read_predictions, source_name
+        from qabench.data.predictions import (
+            parse_predictions,
+            parse_run,
+            read_bytes,
+            read_predictions,
+            source_name,
+        )
 
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
@@ -167,14 +227,18 @@ class FanOutQA(Benchmark):
         """Return the run's lemmatizer, and its judge with the replies in the cache only."""
         lemmatizer = run.arguments.get("lemmatizer")
         options: dict[str, Any] = {
-            "families": [name for name in ("acc", "rouge", "judge", "evidence") if name in run.signatures]
+            "families": [
+                name for name in ("acc", "rouge", "judge", "evidence") if name in run.signatures
+            ]
         }
         if lemmatizer in ("auto", "spacy", "simplemma"):
             options["lemmatizer"] = lemmatizer
         judge = run.arguments.get("judge") or {}
         if "judge" in options["families"]:
             allowed = ("model", "base_url", "parameters", "llm_cache_key")
-            options["judge"] = {name: judge[name] for name in allowed if name in judge} | {"max_calls": 0}
+            options["judge"] = {name: judge[name] for name in allowed if name in judge} | {
+                "max_calls": 0
+            }
             # A log may not name a file to read.
             options["judge_prompt"] = "qabench" if judge.get("prompt") == "qabench" else "auto"
         return options
@@ -183,7 +247,9 @@ class FanOutQA(Benchmark):
         """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
         from qabench.answers import UNANSWERED
 
-        return self.prediction(record) | {"answer": UNANSWERED if record.answer is None else record.answer}
+        return self.prediction(record) | {
+            "answer": UNANSWERED if record.answer is None else record.answer
+        }
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the scores in the format of the authors' scorer."""
@@ -195,7 +261,9 @@ class FanOutQA(Benchmark):
         """Return the text and the row of each question by its id; the answers must be public."""
         from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
 
-        return {row["id"]: (row["question"], row) for row in with_answers(read_questions(config)).rows}
+        return {
+            row["id"]: (row["question"], row) for row in with_answers(read_questions(config)).rows
+        }
 
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
         """Return the Wikipedia pages that a config's questions need."""
@@ -219,17 +287,25 @@ class FanOutQA(Benchmark):
 
         reproduction = data_checks("fanoutqa", self.statistics)
         try:
-            # A question scores 0 or 1, so the mean times the number of test questions is an integer.
-            scores = [score for score in published("fanoutqa") if score.metric in ("acc.strict", "gpt")]
+            # A question scores 0 or 1, so the mean times the number of test questions is an
+            # integer.
+            scores = [
+                score for score in published("fanoutqa") if score.metric in ("acc.strict", "gpt")
+            ]
         except SourceError as error:
             reproduction.notes.append(f"leaderboard: not computed. {error}")
         else:
             questions = PUBLISHED_QUESTIONS["test"]
-            multiples = sum(abs(score.value * questions - round(score.value * questions)) < 1e-6 for score in scores)
+            multiples = sum(
+                abs(score.value * questions - round(score.value * questions)) < 1e-6
+                for score in scores
+            )
             name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{questions}"
             reproduction.checks.append(Check(name, len(scores), multiples))
         paths = [path.split("/") for path in source_table("fanoutqa")]
-        settings = Counter(path[1] for path in paths if len(path) == 3 and path[1].endswith("-generations"))
+        settings = Counter(
+            path[1] for path in paths if len(path) == 3 and path[1].endswith("-generations")
+        )
         reproduction.notes.append(
             "The scores of the leaderboard are not computed: the reference answers of the test questions are not "
             f"public. The authors publish the answers of {max(settings.values())} systems ({settings.total()} files in "

@@ -1,6 +1,7 @@
 """FanOutQA's loose and strict accuracy: which strings of the reference occur in the answer.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.string`` and ``.scorer``.
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.string``
+and ``.scorer``.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ class QuestionAccuracy:
     """The score of one question.
 
     Attributes:
-        loose: the share of the reference's strings that were found; at most 1, below 0 only for nested references.
-        strict: whether all strings were found.
-        matches, missing: the normalized strings that were found and those that were not, in the reference's order.
+        loose: the share of the reference's strings that were found; at most 1, below 0 only for
+            nested references.
+        strict: whether all strings were found. matches, missing: the normalized strings that were
+            found and those that were not, in the reference's order.
     """
 
     loose: float
@@ -41,39 +43,51 @@ class AccuracyScore:
     per_question: tuple[QuestionAccuracy, ...]
 
 
-def accuracy(references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize) -> AccuracyScore:
+def accuracy(
+    references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize
+) -> AccuracyScore:
     """Compute loose and strict accuracy of answers, aligned with their references.
 
-    A reference's strings are its keys and values (dict), its items (list) or itself; bools count as "yes" and "no".
-    A string is found if its normal form occurs in the answer's normal form between word boundaries. loose is the
-    mean share of strings found, strict the share of questions with all found. Strings missing from nested containers
-    all count against the outer container's own length, so a nested reference can score below zero, as upstream.
+    A reference's strings are its keys and values (dict), its items (list) or itself; bools count as
+    "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
+    word boundaries. loose is the mean share of strings found, strict the share of questions with
+    all found. Strings missing from nested containers all count against the outer container's own
+    length, so a nested reference can score below zero, as upstream.
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.
-        predictions: one answer for each reference; ``UNANSWERED`` scores 0. Anything else is converted by ``str`` as
-            upstream, so a ``null`` in a file is the string "None".
+        predictions: one answer for each reference; ``UNANSWERED`` scores 0. Anything else is
+            converted by ``str`` as upstream, so a ``null`` in a file is the string "None".
         normalize: see ``Normalize``; each distinct string is normalized once.
 
     Raises:
-        InputError: no questions, lists of different lengths, or an empty list or dict as a reference (undefined).
+        InputError: no questions, lists of different lengths, or an empty list or dict as a
+            reference (undefined).
     """
     check_pairs(references, predictions)
     answered = [prediction for prediction in predictions if prediction is not UNANSWERED]
-    forms = normalize([s for reference in references for s in strings_of(reference)] + list(map(str, answered)))
+    forms = normalize(
+        [s for reference in references for s in strings_of(reference)] + list(map(str, answered))
+    )
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         if prediction is not UNANSWERED and _is_undefined(reference):
-            raise InputError(f"reference {i} is or contains an empty list or dict: its accuracy is undefined")
+            raise InputError(
+                f"reference {i} is or contains an empty list or dict: its accuracy is undefined"
+            )
         scores.append(_question(reference, prediction, forms))
     n = len(scores)
     # The built-in sum in order, with integer zeros, equals the official sum to the last digit.
-    return AccuracyScore(sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores))
+    return AccuracyScore(
+        sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores)
+    )
 
 
 def _is_undefined(reference: Any) -> bool:
     """Tell whether a reference is or contains an empty container, by whose length the official scorer divides."""
-    return isinstance(reference, dict | list) and (not reference or any(map(_is_undefined, parts_of(reference))))
+    return isinstance(reference, dict | list) and (
+        not reference or any(map(_is_undefined, parts_of(reference)))
+    )
 
 
 def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> QuestionAccuracy:
@@ -93,8 +107,8 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
 def contains_word(string: str, text: str) -> bool:
     r"""Tell whether ``string`` occurs in ``text`` between word boundaries.
 
-    Equals ``re.search(rf"\b{re.escape(string)}\b", text)``. Compiling a pattern for each of thousands of strings
-    would take longer than all the searches.
+    Equals ``re.search(rf"\b{re.escape(string)}\b", text)``. Compiling a pattern for each of
+    thousands of strings would take longer than all the searches.
     """
     start = text.find(string)
     while start != -1:

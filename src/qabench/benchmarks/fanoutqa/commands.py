@@ -13,37 +13,62 @@ FOLDER = "leaderboard-submissions"
 
 
 def submit(
-    metadata: Annotated[Path, typer.Option(metavar="FILE", help="The system's metadata, a JSON object.")],
-    name: Annotated[str, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")],
+    metadata: Annotated[
+        Path, typer.Option(metavar="FILE", help="The system's metadata, a JSON object.")
+    ],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")
+    ],
     closed_book: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.'),
+        typer.Option(
+            metavar="FILE",
+            help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.',
+        ),
     ] = None,
-    open_book: Annotated[Path | None, typer.Option(metavar="FILE", help="Open-book answers (same formats).")] = None,
+    open_book: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Open-book answers (same formats).")
+    ] = None,
     evidence_provided: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Evidence-provided answers (same formats).")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
+        Path,
+        typer.Option(
+            metavar="DIR", help="The folder to write to, such as a clone of the repository."
+        ),
     ] = Path(FOLDER),
     allow_unofficial: Annotated[
         bool,
-        typer.Option("--allow-unofficial", help="Accept runs that differ from the authors'; noted in the metadata."),
+        typer.Option(
+            "--allow-unofficial",
+            help="Accept runs that differ from the authors'; noted in the metadata.",
+        ),
     ] = False,
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
 
-    A run with prompts, a protocol or parameters that differ from the authors' is rejected without --allow-unofficial.
-    Exit code: 0 written; 1 the test questions are not available, or the files cannot be written; 2 rejected (nothing is
-    written).
+    A run with prompts, a protocol or parameters that differ from the authors' is rejected without
+    --allow-unofficial. Exit code: 0 written; 1 the test questions are not available, or the files
+    cannot be written; 2 rejected (nothing is written).
     """
     from qabench.benchmarks.fanoutqa import submission
     from qabench.cli.output import say, say_on_stderr
     from qabench.runs.log import read_run
 
-    files = {"closedbook": closed_book, "openbook": open_book, "evidenceprovided": evidence_provided}
-    answers = {setting: read_run(path) if path.suffix == ".eval" else path for setting, path in files.items() if path}
-    checked = submission.check(name, metadata, answers, submission.leaderboard_ids(), allow_unofficial)
+    files = {
+        "closedbook": closed_book,
+        "openbook": open_book,
+        "evidenceprovided": evidence_provided,
+    }
+    answers = {
+        setting: read_run(path) if path.suffix == ".eval" else path
+        for setting, path in files.items()
+        if path
+    }
+    checked = submission.check(
+        name, metadata, answers, submission.leaderboard_ids(), allow_unofficial
+    )
     counts: Counter[tuple[str, str]] = Counter()
     for problem in checked.problems:
         counts[problem.file, problem.kind] += 1
@@ -56,7 +81,9 @@ def submit(
             say_on_stderr(f"{file}: and {count - SHOWN} more of this kind: {kind}")
     if errors := sum(problem.error for problem in checked.problems):
         warnings = len(checked.problems) - errors
-        say_on_stderr(f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red")
+        say_on_stderr(
+            f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red"
+        )
         raise typer.Exit(2)
     for path in submission.write(checked, out):
         say(path)

@@ -1,6 +1,7 @@
 """FanOutQA's scores: of answers, for metrics, files and runs alike, and the evaluation of a file of predictions.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.scorer.Scorer.score``.
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116);
+``fanoutqa.eval.scorer.Scorer.score``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.base import Benchmark
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.questions import Questions, read_questions, with_answers
-from qabench.data.predictions import NO_PREDICTION, BadLine, Joined, Prediction, Predictions, join, some
+from qabench.data.predictions import (
+    NO_PREDICTION,
+    BadLine,
+    Joined,
+    Prediction,
+    Predictions,
+    join,
+    some,
+)
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation, Message, Record
 from qabench.evaluation.metric import mean_in_order
@@ -60,8 +69,9 @@ def scorers_of(
 ) -> Scorers:
     """Return the scorers of families of scores, some of ``COLUMNS``.
 
-    See ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and ``judge_for`` (with ``judge`` as
-    its arguments). ``threads`` tells that answers are scored in several threads, one at a time.
+    See ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and ``judge_for``
+    (with ``judge`` as its arguments). ``threads`` tells that answers are scored in several threads,
+    one at a time.
     """
     bleurt = judging = None
     if "bleurt" in families:
@@ -74,7 +84,11 @@ def scorers_of(
         judging = judge_from(judge)
     normalizer = None
     if "acc" in families:
-        normalizer = shared_normalizer(lemmatizer) if threads else Normalizer(lemmatizer, NormalizedTextCache.default())
+        normalizer = (
+            shared_normalizer(lemmatizer)
+            if threads
+            else Normalizer(lemmatizer, NormalizedTextCache.default())
+        )
     return Scorers(normalizer, "rouge" in families, bleurt, judging)
 
 
@@ -83,9 +97,10 @@ class Scores:
     """Scores of each question, by column; see ``COLUMNS``.
 
     Attributes:
-        rows: column -> score, for each question in the order of the input. ``gpt`` is missing if the judge's call
-            failed, ``gpt_readable`` if its reply has no readable verdict.
-        details: for each question, "found" and "missing" (strings), "verdict", "judge" (its reply), "judge_problem".
+        rows: column -> score, for each question in the order of the input. ``gpt`` is missing if
+            the judge's call failed, ``gpt_readable`` if its reply has no readable verdict.
+        details: for each question, "found" and "missing" (strings), "verdict", "judge" (its reply),
+            "judge_problem".
         signatures: family -> everything that its scores depend on.
         judged: the judge's scores and costs; None without a judge.
     """
@@ -111,9 +126,10 @@ def score_answers(
 ) -> Scores:
     """Score answers.
 
-    Only the judge needs the texts of the questions. ``fields`` are the first fields of the signatures: everything that
-    the scores depend on except the scorers. ``progress`` is called for accuracy, and then for the judge. Raises
-    InputError as ``accuracy`` and the judge, or if a BLEURT function returns another number of scores.
+    Only the judge needs the texts of the questions. ``fields`` are the first fields of the
+    signatures: everything that the scores depend on except the scorers. ``progress`` is called for
+    accuracy, and then for the judge. Raises InputError as ``accuracy`` and the judge, or if a
+    BLEURT function returns another number of scores.
     """
     check_pairs(references, predictions)
     scores = Scores([{} for _ in references], [{} for _ in references])
@@ -123,7 +139,9 @@ def score_answers(
         for row, detail, question in zip(scores.rows, scores.details, accuracies, strict=True):
             row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
             detail |= {"found": list(question.matches), "missing": list(question.missing)}
-        scores.signatures["acc"] = signature("fanout_acc", **fields, **scorers.normalizer.signature())
+        scores.signatures["acc"] = signature(
+            "fanout_acc", **fields, **scorers.normalizer.signature()
+        )
     if scorers.rouge:
         from qabench.text.rouge import rouge
 
@@ -132,27 +150,45 @@ def score_answers(
             for column in COLUMNS["rouge"]:
                 kind, part = column.split(".")
                 row[column] = float(getattr(kinds[kind], part))
-        scores.signatures["rouge"] = signature("fanout_rouge", **fields, rouge=rouge_score.backend, stemmer="porter")
+        scores.signatures["rouge"] = signature(
+            "fanout_rouge", **fields, rouge=rouge_score.backend, stemmer="porter"
+        )
     if bleurt := scorers.bleurt:
         # An unanswered question is the empty string, as upstream.
         values = list(bleurt(list(map(text_of, references)), list(map(text_of, predictions))))
         if len(values) != len(references):
-            raise InputError(f"the BLEURT function returned {len(values)} scores for {len(references)} questions")
+            raise InputError(
+                f"the BLEURT function returned {len(values)} scores for {len(references)} questions"
+            )
         for row, value in zip(scores.rows, values, strict=True):
             row["bleurt"] = float(value)
         from qabench.models.bleurt import signed_name
 
-        scores.signatures["bleurt"] = signature("fanout_bleurt", **fields, bleurt=signed_name(bleurt))
+        scores.signatures["bleurt"] = signature(
+            "fanout_bleurt", **fields, bleurt=signed_name(bleurt)
+        )
     if scorers.judge:
         from qabench.benchmarks.fanoutqa.judge import judge_answers
 
-        judged = scores.judged = judge_answers(questions, references, predictions, scorers.judge, progress)
+        judged = scores.judged = judge_answers(
+            questions, references, predictions, scorers.judge, progress
+        )
         if not judged.absent:
-            for row, detail, judgment in zip(scores.rows, scores.details, judged.per_question, strict=True):
+            for row, detail, judgment in zip(
+                scores.rows, scores.details, judged.per_question, strict=True
+            ):
                 row |= {} if judgment.score is None else {"gpt": float(judgment.score)}
-                row |= {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
-                detail |= {"verdict": judgment.verdict, "judge": judgment.reply, "judge_problem": judgment.reason}
-        scores.signatures["judge"] = signature("fanout_judge", **fields, **scorers.judge.signature())
+                row |= (
+                    {} if judgment.readable is None else {"gpt_readable": float(judgment.readable)}
+                )
+                detail |= {
+                    "verdict": judgment.verdict,
+                    "judge": judgment.reply,
+                    "judge_problem": judgment.reason,
+                }
+        scores.signatures["judge"] = signature(
+            "fanout_judge", **fields, **scorers.judge.signature()
+        )
     return scores
 
 
@@ -179,8 +215,9 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Return the mean scores of questions in the shape of the official result.
 
     Returns:
-        {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ...,
-        "rougeL": ...}, "bleurt": float, "gpt": float}, without families that have no scores.
+        {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"},
+        "rouge2": ..., "rougeL": ...}, "bleurt": float, "gpt": float}, without families that have no
+        scores.
     """
     means = {
         name: mean_in_order([row[name] for row in rows if name in row])
@@ -218,22 +255,25 @@ def evaluate(
 ) -> Evaluation:
     """Score the answers of one system, as the official scorer does, and the pages that it read.
 
-    A question without a prediction is unanswered: it scores 0 in accuracy, ROUGE and judge, and is the empty string
-    for BLEURT. A prediction of null is the string "None" for accuracy and the empty string for ROUGE, as upstream.
+    A question without a prediction is unanswered: it scores 0 in accuracy, ROUGE and judge, and is
+    the empty string for BLEURT. A prediction of null is the string "None" for accuracy and the
+    empty string for ROUGE, as upstream.
 
     Args:
         benchmark: the instance for the evaluation.
         config: the config; by default "dev".
-        predictions: objects with "id", and "answer", "pages" or both; the pages are titles, URLs, page ids, or objects
-            with "title", "url" and "pageid".
-        families: some of ``COLUMNS``; by default "acc" and "rouge" of answers, and "evidence" of pages.
+        predictions: objects with "id", and "answer", "pages" or both; the pages are titles, URLs,
+            page ids, or objects with "title", "url" and "pageid".
+        families: some of ``COLUMNS``; by default "acc" and "rouge" of answers, and "evidence" of
+            pages.
         questions: a file of questions in the official format, instead of a config.
         only_score_answered: average only over the answered questions, in the order of the answers.
-        judge: all options of ``judge_for``, as a mapping or in JSON. For the others see ``FanOutQA.options``.
+        judge: all options of ``judge_for``, as a mapping or in JSON. For the others see
+            ``FanOutQA.options``.
 
     Raises:
-        InputError: questions without public answers (which only "evidence" does not need), predictions for other
-            questions, or "evidence" of predictions without pages.
+        InputError: questions without public answers (which only "evidence" does not need),
+            predictions for other questions, or "evidence" of predictions without pages.
         SourceError: the questions are not available. See also ``scorers_of``.
     """
     dataset = read_questions(config, questions)
@@ -243,14 +283,20 @@ def evaluate(
     if "evidence" in families:
         predictions = _with_pages(predictions)
     joined = _joined(dataset, predictions, only_score_answered, ignore_unknown)
-    options: dict[str, Any] = {"model": judge_model, "base_url": judge_base_url, "prompt": judge_prompt}
+    options: dict[str, Any] = {
+        "model": judge_model,
+        "base_url": judge_base_url,
+        "prompt": judge_prompt,
+    }
     options |= {"max_calls": judge_max_calls, "prices": _prices(judge_prices)}
     if judge_base_url:
         from qabench.llm.endpoint import key_for_typed
 
         options["api_key"] = key_for_typed(judge_base_url)
     options |= _judge_options(judge)
-    answers = [UNANSWERED if row is None else row.fields.get("answer", UNANSWERED) for row in joined.rows]
+    answers = [
+        UNANSWERED if row is None else row.fields.get("answer", UNANSWERED) for row in joined.rows
+    ]
     references = [dataset.references[id] if dataset.public else "" for id in joined.ids]
     fields = {
         "benchmark": "fanoutqa",
@@ -264,14 +310,27 @@ def evaluate(
     scores = score_answers(texts, references, answers, scorers, fields, progress)
     if "evidence" in families:
         pages = [row.fields.get("pages") if row else None for row in joined.rows]
-        add_evidence(scores, [dataset.by_id[id]["necessary_evidence"] for id in joined.ids], pages, fields, evidence_k)
+        add_evidence(
+            scores,
+            [dataset.by_id[id]["necessary_evidence"] for id in joined.ids],
+            pages,
+            fields,
+            evidence_k,
+        )
     return benchmark.evaluation(
         predictions,
         dataset.config,
-        [_record(dataset, id, joined.rows[i], references[i], scores, i) for i, id in enumerate(joined.ids)],
+        [
+            _record(dataset, id, joined.rows[i], references[i], scores, i)
+            for i, id in enumerate(joined.ids)
+        ],
         scores.signatures,
         unscored=scores.absent["gpt"] if families == ("judge",) and scores.absent else None,
-        problems=[*joined.problems(), *_answer_problems(joined, answers), *_judge_problems(scores, joined.ids)],
+        problems=[
+            *joined.problems(),
+            *_answer_problems(joined, answers),
+            *_judge_problems(scores, joined.ids),
+        ],
         available=len(dataset.rows),
         notes=scores.judged.notes() if scores.judged else (),
     )
@@ -293,10 +352,14 @@ def _judge_options(judge: str | Mapping[str, Any] | None) -> dict[str, Any]:
     try:
         return dict(json_of(judge) if isinstance(judge, str) else judge or {})
     except (TypeError, ValueError) as error:
-        raise InputError(f"judge is {judge!r:.80}; allowed: a JSON object of the judge's options ({error})") from None
+        raise InputError(
+            f"judge is {judge!r:.80}; allowed: a JSON object of the judge's options ({error})"
+        ) from None
 
 
-def _joined(questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool) -> Joined:
+def _joined(
+    questions: Questions, predictions: Predictions, only_score_answered: bool, ignore_unknown: bool
+) -> Joined:
     joined = join([row["id"] for row in questions.rows], predictions)
     if not only_score_answered:
         return joined
@@ -309,10 +372,19 @@ def _joined(questions: Questions, predictions: Predictions, only_score_answered:
         )
     # The official order is that of the answers; the last digit of a mean depends on it.
     last = {row.id: row for row in predictions.rows if row.id in questions.by_id}
-    return Joined(tuple(last), tuple(last.values()), joined.missing, joined.unknown, joined.repeated, joined.bad_lines)
+    return Joined(
+        tuple(last),
+        tuple(last.values()),
+        joined.missing,
+        joined.unknown,
+        joined.repeated,
+        joined.bad_lines,
+    )
 
 
-def _default_families(benchmark: Benchmark, dataset: Questions, predictions: Predictions) -> list[str]:
+def _default_families(
+    benchmark: Benchmark, dataset: Questions, predictions: Predictions
+) -> list[str]:
     fields = {name for row in predictions.rows for name in row.fields}
     has_evidence = "pages" in fields and all(row["necessary_evidence"] for row in dataset.rows)
     of_answers = benchmark.default_families if "answer" in fields or not has_evidence else ()
@@ -320,11 +392,16 @@ def _default_families(benchmark: Benchmark, dataset: Questions, predictions: Pre
 
 
 def _with_pages(predictions: Predictions) -> Predictions:
-    """Return the predictions; those whose pages cannot be read become bad lines. Raises InputError without pages."""
+    """Return the predictions; those whose pages cannot be read become bad lines.
+
+    Raises InputError without pages.
+    """
     from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages
 
     if not any("pages" in row.fields for row in predictions.rows):
-        raise InputError(f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run')
+        raise InputError(
+            f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run'
+        )
     rows, bad = [], list(predictions.bad_lines)
     for row in predictions.rows:
         pages = row.fields.get("pages")
@@ -338,7 +415,9 @@ def _with_pages(predictions: Predictions) -> Predictions:
     return replace(predictions, rows=tuple(rows), bad_lines=tuple(bad))
 
 
-def _record(questions: Questions, id: str, row: Prediction | None, reference: Any, scores: Scores, i: int) -> Record:
+def _record(
+    questions: Questions, id: str, row: Prediction | None, reference: Any, scores: Scores, i: int
+) -> Record:
     question = questions.by_id[id]
     messages = [Message("user", question["question"])]
     answer = row.fields.get("answer") if row else None
@@ -368,11 +447,19 @@ def _record(questions: Questions, id: str, row: Prediction | None, reference: An
 
 def _answer_problems(joined: Joined, answers: Sequence[Any]) -> list[str]:
     """Count answers that the leaderboard would not accept."""
-    pairs = [(id, answer) for id, answer in zip(joined.ids, answers, strict=True) if answer is not UNANSWERED]
+    pairs = [
+        (id, answer)
+        for id, answer in zip(joined.ids, answers, strict=True)
+        if answer is not UNANSWERED
+    ]
     kinds = {
         "null answers": [id for id, answer in pairs if answer is None],
-        "empty answers": [id for id, answer in pairs if isinstance(answer, str) and not answer.strip()],
-        "answers that are not strings": [id for id, answer in pairs if not isinstance(answer, str | None)],
+        "empty answers": [
+            id for id, answer in pairs if isinstance(answer, str) and not answer.strip()
+        ],
+        "answers that are not strings": [
+            id for id, answer in pairs if not isinstance(answer, str | None)
+        ],
     }
     return [f"{kind}: {len(ids)} ({some(ids)})" for kind, ids in kinds.items() if ids]
 
@@ -384,6 +471,13 @@ def _judge_problems(scores: Scores, ids: Sequence[str]) -> list[str]:
     ids_by_problem: dict[str, list[str]] = {}
     for id, detail, row in zip(ids, scores.details, scores.rows, strict=True):
         if reason := detail.get("judge_problem"):
-            kind = "no readable verdict of the judge" if "gpt" in row else "the call of the judge failed"
+            kind = (
+                "no readable verdict of the judge"
+                if "gpt" in row
+                else "the call of the judge failed"
+            )
             ids_by_problem.setdefault(f"{kind}: {reason}", []).append(id)
-    return [f"{len(affected)} x {problem} ({some(affected)})" for problem, affected in ids_by_problem.items()]
+    return [
+        f"{len(affected)} x {problem} ({some(affected)})"
+        for problem, affected in ids_by_problem.items()
+    ]

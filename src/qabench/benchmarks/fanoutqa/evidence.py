@@ -12,7 +12,13 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
-from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, context_window, counters, how_many_fit, prompt_tokens
+from qabench.benchmarks.fanoutqa.window import (
+    ANSWER_TOKENS,
+    context_window,
+    counters,
+    how_many_fit,
+    prompt_tokens,
+)
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -22,7 +28,8 @@ from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
 
 FRAGMENT_CHARACTERS = 1024
-RETRIEVALS_AT_ONCE = 4  # each holds the pages of a question in memory; more would only wait for the lemmatizer
+# each holds the pages of a question in memory; more would only wait for the lemmatizer
+RETRIEVALS_AT_ONCE = 4
 
 
 @solver
@@ -37,13 +44,15 @@ def evidence_provided(
 ) -> Solver:
     """Fill the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
 
-    The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's tokens, the budget and
-    how tokens were counted, the number of fragments of each page that were left out, and the missing pages. A page that
-    did not exist at the epoch is noted as a problem; if Wikipedia cannot be reached, the sample fails.
+    The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's
+    tokens, the budget and how tokens were counted, the number of fragments of each page that were
+    left out, and the missing pages. A page that did not exist at the epoch is noted as a problem;
+    if Wikipedia cannot be reached, the sample fails.
 
-    The fields of ``prompt`` are documents and question, those of ``document`` are title and content (None for this
-    project's format). With ``official``, the prompt is filled as the authors' runner does: the unchanged list of
-    evidence, with repeated and empty pages, up to the window minus ``ANSWER_TOKENS``. For the others see the task.
+    The fields of ``prompt`` are documents and question, those of ``document`` are title and content
+    (None for this project's format). With ``official``, the prompt is filled as the authors' runner
+    does: the unchanged list of evidence, with repeated and empty pages, up to the window minus
+    ``ANSWER_TOKENS``. For the others see the task.
     """
     normalizer = shared_normalizer(lemmatizer)
     counter_of = counters(tokenizer)
@@ -55,7 +64,9 @@ def evidence_provided(
         question = state.metadata["question"]
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
             pages = state.metadata["necessary_evidence"]
-            ranked, missing = await in_daemon_thread(rank_evidence, question, pages, normalizer, official, wiki)
+            ranked, missing = await in_daemon_thread(
+                rank_evidence, question, pages, normalizer, official, wiki
+            )
 
         def filled(n: int) -> str:
             return fill(prompt, document, question, ranked[:n])
@@ -70,7 +81,10 @@ def evidence_provided(
         for reason in missing:
             note_problem(state, reason)
         if tokens > budget:
-            note_problem(state, f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}")
+            note_problem(
+                state,
+                f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}",
+            )
         state.metadata["evidence"] = {
             "fragments": n,
             "of": len(texts),
@@ -86,7 +100,9 @@ def evidence_provided(
     return solve
 
 
-def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]) -> str:
+def fill(
+    prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]
+) -> str:
     """Return the user message with these fragments, each a title and a text."""
     if document is None:
         documents = "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in fragments)
@@ -95,7 +111,9 @@ def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequ
     return prompt.filled(documents=documents, question=question)
 
 
-def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
+def retrieval_signature(
+    counter: str, normalizer: Normalizer, wiki: str | None = None
+) -> dict[str, str]:
     """Return the fields of a signature for the retrieval."""
     return {
         "tokenizer": counter,
@@ -114,8 +132,8 @@ def rank_evidence(
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Rank the fragments of a question's pages by BM25+, and return why pages are missing. Blocks.
 
-    With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream. Raises WikiError if
-    a page is not in the cache and cannot be requested.
+    With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream.
+    Raises WikiError if a page is not in the cache and cannot be requested.
     """
     source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]
@@ -128,7 +146,11 @@ def rank_evidence(
             missing.append(str(error))
             if official:
                 contents[page.key] = ""
-    chosen = pages if official else list({page.key: page for page in pages if page.key in contents}.values())
+    chosen = (
+        pages
+        if official
+        else list({page.key: page for page in pages if page.key in contents}.values())
+    )
     return rank(question, chosen, lambda page: contents[page.key], normalizer, official), missing
 
 
@@ -141,9 +163,13 @@ def rank(
 ) -> list[tuple[str, str]]:
     """Rank the fragments of pages, each a title and a text, the best for the question first; [] for no pages.
 
-    Equal scores are in the order of the fragments, or with ``official`` in the order of the authors' retriever.
+    Equal scores are in the order of the fragments, or with ``official`` in the order of the
+    authors' retriever.
     """
     if not pages:
         return []
     corpus = Corpus(pages, FRAGMENT_CHARACTERS, normalizer=normalizer, content=content)
-    return [(fragment.title, fragment.content) for fragment in corpus.best(question, official_ties=official)]
+    return [
+        (fragment.title, fragment.content)
+        for fragment in corpus.best(question, official_ties=official)
+    ]

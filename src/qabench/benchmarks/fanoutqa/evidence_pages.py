@@ -1,7 +1,8 @@
 """Recall and precision of the evidence pages that a system read or retrieved.
 
-The paper has no such score: FanOutQA's rows name the pages that are necessary for an answer, and this module compares
-them with the pages of a run that searches. Strings and numbers in, numbers out.
+The paper has no such score: FanOutQA's rows name the pages that are necessary for an answer, and
+this module compares them with the pages of a run that searches. Strings and numbers in, numbers
+out.
 """
 
 from __future__ import annotations
@@ -22,26 +23,33 @@ Keys = frozenset[str | int]
 def page_keys(page: Any) -> Keys:
     """Return what identifies a page: its id, and its title as Wikipedia writes it, also from its URL.
 
-    Two pages are the same if they have a key in common. A title is compared as Wikipedia does: underscores are spaces,
-    and the case of the first letter does not matter. A page that was found through a redirect is the same as the
-    evidence page if either of them has the other's id, title, or the title in its URL.
+    Two pages are the same if they have a key in common. A title is compared as Wikipedia does:
+    underscores are spaces, and the case of the first letter does not matter. A page that was found
+    through a redirect is the same as the evidence page if either of them has the other's id, title,
+    or the title in its URL.
 
     Args:
-        page: an object with some of "pageid", "title" and "url", such as a row of ``necessary_evidence``; or one of
-            them. A string of digits is an id or a title.
+        page: an object with some of "pageid", "title" and "url", such as a row of
+            ``necessary_evidence``; or one of them. A string of digits is an id or a title.
 
     Raises:
         InputError: another type, or nothing that identifies a page.
     """
     keys: set[str | int] = set()
-    parts = [page.get(name) for name in ("pageid", "title", "url")] if isinstance(page, Mapping) else [page]
+    parts = (
+        [page.get(name) for name in ("pageid", "title", "url")]
+        if isinstance(page, Mapping)
+        else [page]
+    )
     for part in parts:
         if isinstance(part, str):
             keys |= _keys_of_text(part)
         elif isinstance(part, int) and not isinstance(part, bool) and part > 0:
             keys.add(part)
     if not keys:
-        raise InputError(f'{page!r:.80} is not a page; allowed: a title, a URL, a page id, or {{"title": ...}}')
+        raise InputError(
+            f'{page!r:.80} is not a page; allowed: a title, a URL, a page id, or {{"title": ...}}'
+        )
     return frozenset(keys)
 
 
@@ -49,7 +57,9 @@ def _keys_of_text(text: str) -> set[str | int]:
     if re.match("https?://", text):
         url = urlsplit(text)
         ids = [int(value) for value in parse_qs(url.query).get("curid", ()) if value.isdecimal()]
-        title = unquote(url.path.partition("/wiki/")[2]) or next(iter(parse_qs(url.query).get("title", ())), "")
+        title = unquote(url.path.partition("/wiki/")[2]) or next(
+            iter(parse_qs(url.query).get("title", ())), ""
+        )
         text = title or ("" if ids else text)
         return {*ids, *_keys_of_title(text)}
     return _keys_of_title(text) | ({int(text)} if text.isdecimal() else set())
@@ -79,11 +89,13 @@ def evidence_scores(
 
     Args:
         references: the necessary pages of each question; see ``page_keys``.
-        predictions: the pages read for each question, in order; None or ``UNANSWERED`` if there was no search.
+        predictions: the pages read for each question, in order; None or ``UNANSWERED`` if there was
+            no search.
         k: only the first k different pages of a question count; None for all.
 
     Raises:
-        InputError: no questions, lists of different lengths, a question without necessary pages, or a wrong ``k``.
+        InputError: no questions, lists of different lengths, a question without necessary pages, or
+            a wrong ``k``.
     """
     check_pairs(references, predictions)
     if k is not None and k < 1:
@@ -92,9 +104,13 @@ def evidence_scores(
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         pages = () if prediction is None or prediction is UNANSWERED else prediction
         if not isinstance(reference, list | tuple) or not reference:
-            raise InputError(f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page")
+            raise InputError(
+                f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page"
+            )
         if not isinstance(pages, list | tuple):
-            raise InputError(f"predictions[{i}] is {pages!r:.80}; allowed: a list of pages, or None")
+            raise InputError(
+                f"predictions[{i}] is {pages!r:.80}; allowed: a list of pages, or None"
+            )
         read = list(distinct_pages(pages).values())[:k]
         scores.append(compare_pages(distinct_pages(reference), read))
     return scores

@@ -1,6 +1,7 @@
 """The FanOutQA judge: a language model that compares answers with references, and the scores of its replies.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.scorer.score_gpt``.
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116);
+``fanoutqa.eval.scorer.score_gpt``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,17 @@ from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.errors import InputError
 from qabench.io.tables import quoted
-from qabench.llm.client import Caller, Plan, Prices, Progress, Usage, caller_for, merged, models_of, run_sync
+from qabench.llm.client import (
+    Caller,
+    Plan,
+    Prices,
+    Progress,
+    Usage,
+    caller_for,
+    merged,
+    models_of,
+    run_sync,
+)
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
 
@@ -40,10 +51,14 @@ class Judgment:
     """The judgment of one answer.
 
     Attributes:
-        verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no readable verdict.
-        score: 1 or 0: the official score of the reply, readable or not; None if the judge gave no reply.
-        readable: 1 or 0: the score of the verdict, 0 for an unanswered question; None if there is no readable verdict.
-        reason: why there is no readable verdict; None if there is one, or if the question is unanswered.
+        verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no
+            readable verdict.
+        score: 1 or 0: the official score of the reply, readable or not; None if the judge gave no
+            reply.
+        readable: 1 or 0: the score of the verdict, 0 for an unanswered question; None if there is
+            no readable verdict.
+        reason: why there is no readable verdict; None if there is one, or if the question is
+            unanswered.
         reply: the judge's text; None if it was not asked or did not reply.
     """
 
@@ -58,18 +73,23 @@ NOT_ANSWERED = Judgment(None, 0, 0)
 
 
 def official_score(reply: str) -> int:
-    """Return 1 if the reply's last character is b, c or e, in either case; else 0. An empty reply scores 0."""
+    """Return 1 if the reply's last character is b, c or e, in either case; else 0.
+
+    An empty reply scores 0.
+    """
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
-def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
+def read_judgment(
+    reply: str, finish_reason: str | None = None, refusal: str | None = None
+) -> Judgment:
     """Read the judgment in a reply.
 
-    The official score depends only on the last character. A verdict is readable if that character is one of the six
-    letters and is not part of a word: officially, "I cannot judge" scores 1.
+    The official score depends only on the last character. A verdict is readable if that character
+    is one of the six letters and is not part of a word: officially, "I cannot judge" scores 1.
 
-    ``finish_reason`` and ``refusal`` are those that the server reports; a truncated reply and a refusal have no
-    readable verdict.
+    ``finish_reason`` and ``refusal`` are those that the server reports; a truncated reply and a
+    refusal have no readable verdict.
     """
     text = reply.strip()
     letter = text[-1:].lower()
@@ -114,19 +134,28 @@ class Judge:
         The judge gets the first 4,000 characters of an answer.
 
         Raises:
-            InputError: no questions, lists of different lengths, or a question that is not a string.
+            InputError: no questions, lists of different lengths, or a question that is not a
+                string.
         """
         check_pairs(references, predictions)
         if isinstance(questions, str) or len(questions) != len(references):
-            raise InputError(f"{len(questions)} questions for {len(references)} references; expected one for each")
+            raise InputError(
+                f"{len(questions)} questions for {len(references)} references; expected one for each"
+            )
         requests = {}
-        for i, (question, reference, prediction) in enumerate(zip(questions, references, predictions, strict=True)):
+        for i, (question, reference, prediction) in enumerate(
+            zip(questions, references, predictions, strict=True)
+        ):
             if is_judged(prediction):
                 if not isinstance(question, str):
                     raise InputError(f"a question is {question!r:.80}; it must be a string")
                 answer = text_of(prediction)[:MAX_ANSWER_CHARACTERS]
-                messages = self.prompt.messages(question=question, reference=text_of(reference), answer=answer)
-                requests[i] = ChatRequest(self.caller.model, messages, self.parameters, namespace=self.llm_cache_key)
+                messages = self.prompt.messages(
+                    question=question, reference=text_of(reference), answer=answer
+                )
+                requests[i] = ChatRequest(
+                    self.caller.model, messages, self.parameters, namespace=self.llm_cache_key
+                )
         return requests
 
 
@@ -144,7 +173,8 @@ class Judged:
 
     Attributes:
         judge: the judge.
-        per_question: the judgments in the order of the input; () if calls are needed and cannot be made.
+        per_question: the judgments in the order of the input; () if calls are needed and cannot be
+            made.
         absent: the reason why the official score could not be computed; None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
@@ -171,26 +201,46 @@ class Judged:
     def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
         """Return the scores, counts, and the items without a verdict, as JSON data.
 
-        The latter are named by ``ids``, or else by their positions. Raises InputError for another number of ids.
+        The latter are named by ``ids``, or else by their positions. Raises InputError for another
+        number of ids.
         """
-        about = {"model": self.judge.caller.model, "prompt": self.judge.prompt.label, "models": list(self.models)}
+        about = {
+            "model": self.judge.caller.model,
+            "prompt": self.judge.prompt.label,
+            "models": list(self.models),
+        }
         if not self.per_question:
             return {"absent": {"gpt": self.absent}} | about
         if ids is not None and len(ids) != len(self.per_question):
-            raise InputError(f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each")
+            raise InputError(
+                f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each"
+            )
         scores: dict[str, Any] = {"absent": {"gpt": self.absent}} if self.absent else {}
-        readable = [judgment.readable for judgment in self.per_question if judgment.readable is not None]
+        readable = [
+            judgment.readable for judgment in self.per_question if judgment.readable is not None
+        ]
         if not self.absent:
             means = {"gpt": self.scores, "gpt_readable": readable}
             scores = {name: sum(values) / len(values) for name, values in means.items() if values}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
-        counts = {"questions": len(self.per_question), "scored": len(self.scores), "readable": len(readable)}
+        counts = {
+            "questions": len(self.per_question),
+            "scored": len(self.scores),
+            "readable": len(readable),
+        }
         counts |= {"unanswered": self.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
-        reasons = [(i, judgment.reason) for i, judgment in enumerate(self.per_question) if judgment.reason is not None]
+        reasons = [
+            (i, judgment.reason)
+            for i, judgment in enumerate(self.per_question)
+            if judgment.reason is not None
+        ]
         parts = {
             "counts": counts,
             "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
-            "unreadable": [({"id": ids[i]} if ids else {"index": i}) | {"reason": reason} for i, reason in reasons],
+            "unreadable": [
+                ({"id": ids[i]} if ids else {"index": i}) | {"reason": reason}
+                for i, reason in reasons
+            ],
         }
         return scores | parts | about | {"usage": self.usage.as_dict()}
 
@@ -202,11 +252,16 @@ class Judged:
     def notes(self) -> list[str]:
         """Return the calls and their tokens and cost, and the same, estimated, of the calls without a reply."""
         lines = []
-        for plan, about, kind in ((self.usage, "", ""), (self.needed, "not made: ", " (estimates)")):
+        for plan, about, kind in (
+            (self.usage, "", ""),
+            (self.needed, "not made: ", " (estimates)"),
+        ):
             if plan.calls or (plan.cached and not kind):
                 cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
                 cached = "" if kind else f" ({plan.cached} replies from the cache)"
-                tokens = f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
+                tokens = (
+                    f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
+                )
                 lines.append(f"judge: {about}{plan.calls:,} calls{cached}, {tokens}{cost}{kind}")
         return lines
 
@@ -226,9 +281,10 @@ def judge_for(
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server; see ``qabench.llm.endpoint.resolve_endpoint``.
         api_key: by default FANOUTQA_OPENAI_API_KEY; never OPENAI_API_KEY.
-        prompt: "official": the authors' prompt, read from their file; "qabench": this project's; "auto": official if
-            the file is available; or a file: TOML (``user``, ``system``), a version of the authors'
-            fanoutqa/eval/llm.py, or the user message as plain text, with the fields {question}, {reference}, {answer}.
+        prompt: "official": the authors' prompt, read from their file; "qabench": this project's;
+            "auto": official if the file is available; or a file: TOML (``user``, ``system``), a
+            version of the authors' fanoutqa/eval/llm.py, or the user message as plain text, with
+            the fields {question}, {reference}, {answer}.
         parameters: added to temperature 0 and seed 31415; None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``, or a
@@ -240,12 +296,17 @@ def judge_for(
     """
     if isinstance(limits.get("prices"), list | tuple) and len(limits["prices"]) == 2:
         limits["prices"] = Prices(*limits["prices"])
-    caller = caller_for(model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits)
+    caller = caller_for(
+        model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits
+    )
     return Judge(caller, judge_prompt(prompt), merged(PARAMETERS, parameters), llm_cache_key)
 
 
 def judge_from(options: Any) -> Judge:
-    """Call ``judge_for`` with a dict of its arguments, or None for no arguments. Raises InputError for another type."""
+    """Call ``judge_for`` with a dict of its arguments, or None for no arguments.
+
+    Raises InputError for another type.
+    """
     if options is not None and not isinstance(options, dict):
         raise InputError(f"judge is {options!r:.80}; allowed: a dict of the judge's options")
     return judge_for(**(options or {}))
@@ -260,12 +321,13 @@ def judge_answers(
 ) -> Judged:
     """Let a model judge answers.
 
-    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works inside a running
-    event loop (notebooks).
+    Unanswered questions score 0 without a call. Cached replies cost nothing and need no key. Works
+    inside a running event loop (notebooks).
 
-    The official score is absent, with the reason, if calls are needed and there is no key, or if every
-    call failed. An answer whose call failed has no score. Raises InputError as ``Judge.requests``, and MissingExtra
-    if calls are needed and the openai package is not installed.
+    The official score is absent, with the reason, if calls are needed and there is no key, or if
+    every call failed. An answer whose call failed has no score. Raises InputError as
+    ``Judge.requests``, and MissingExtra if calls are needed and the openai package is not
+    installed.
     """
     requests = judge.requests(questions, references, predictions)
     asked = list(requests.values())
@@ -287,6 +349,8 @@ def judge_answers(
         absent=f"all {len(outcomes)} calls failed: {outcomes[0].reason}" if failed else None,
         shortened=sum(len(text_of(predictions[i])) > MAX_ANSWER_CHARACTERS for i in requests),
         usage=client.usage(outcomes),
-        needed=client.plan([request for request, outcome in zip(asked, outcomes, strict=True) if not outcome.reply]),
+        needed=client.plan(
+            [request for request, outcome in zip(asked, outcomes, strict=True) if not outcome.reply]
+        ),
         models=tuple(models_of(outcomes)),
     )

@@ -1,7 +1,7 @@
 """The official values of the fields of FanOutQA's signatures.
 
-Official are the scores of the package ``fanoutqa`` (1.1) with the versions of packages that it allows, and the prompts
-and parameters of the paper's experiments.
+Official are the scores of the package ``fanoutqa`` (1.1) with the versions of packages that it
+allows, and the prompts and parameters of the paper's experiments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PROMPTS = {
     "evidence-provided": "official-1562cf34c9bf",
 }
 
-# Digests of the columns answer and question in the dataset's order. The answers of test are not public.
+# Digests of the columns answer and question in the dataset's order. The answers of test are not
+# public.
 REFERENCES = {"6a912635232c": "dev", "91639e6d3916": "dev_nov23"}
 QUESTIONS = {"1ced282b176c": "dev", "5c67b68ac0f2": "dev_nov23"}
 
@@ -64,7 +65,9 @@ def _prompt_sentence(what: str) -> Callable[[str], str]:
 _CONFIGS = ("dev", "dev_nov23", "test", "test_nov23")
 _ZERO = ("0", "0.0")
 _NO_EFFECT = ("top_p", "top_k", "seed")  # at temperature 0
-_SPACY_MODEL = re.compile(rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f]{{12}})({re.escape(BY_NAME)})?")
+_SPACY_MODEL = re.compile(
+    rf"{OFFICIAL_MODEL}-([\d.]+)\+spacy-([\d.]+)\+([0-9a-f]{{12}})({re.escape(BY_NAME)})?"
+)
 
 
 def _is_lemmatizer(value: str) -> bool:
@@ -87,34 +90,55 @@ def _lemmatizer_sentence(value: str) -> str:
     return f"lemmatizer: {value} instead of {OFFICIAL_MODEL} with spaCy 3.7.2 or later"
 
 
-_MODEL = ("reasoning_effort", "reasoning_tokens", "effort", "context_length")  # part of what is evaluated
+# part of what is evaluated
+_MODEL = ("reasoning_effort", "reasoning_tokens", "effort", "context_length")
 
 _COMMON: Declaration = {
     "benchmark": IRRELEVANT,  # the same in all signatures
     "config": Field(_CONFIGS, "config: {value} instead of the benchmark's questions", absent=True),
-    "data": Field(_is_official_data, "data: the questions are not those of the authors' repository", absent=True),
+    "data": Field(
+        _is_official_data,
+        "data: the questions are not those of the authors' repository",
+        absent=True,
+    ),
     # With "data", they follow from the data and the number of questions asked.
-    "references": Field(tuple(REFERENCES), "references: not those of dev or dev_nov23", absent=True, unless="data"),
-    "questions": Field(tuple(QUESTIONS), "questions: not those of dev or dev_nov23", absent=True, unless="data"),
-    "only_score_answered": Field(("no",), "unanswered questions are left out instead of counting 0", absent=True),
+    "references": Field(
+        tuple(REFERENCES), "references: not those of dev or dev_nov23", absent=True, unless="data"
+    ),
+    "questions": Field(
+        tuple(QUESTIONS), "questions: not those of dev or dev_nov23", absent=True, unless="data"
+    ),
+    "only_score_answered": Field(
+        ("no",), "unanswered questions are left out instead of counting 0", absent=True
+    ),
     "setting": IRRELEVANT,  # part of the score's name
     "prompt": Field(tuple(PROMPTS.values()), _prompt_sentence("prompt"), absent=True),
     "protocol": Field(("official",), "protocol: {value}'s own, not the authors'", absent=True),
-    "search": Field(("tools", "text"), "search: {value} instead of tool calls or <search> tags", absent=True),
+    "search": Field(
+        ("tools", "text"), "search: {value} instead of tool calls or <search> tags", absent=True
+    ),
     "tokenizer": Field(
         lambda value: value.endswith(AS_KANI),
         "room in the context window was measured by {value}, not by OpenAI's tokenizer as in the authors' chat library",
         absent=True,
     ),
-    "wikipedia": Field(("dated",), "Wikipedia: {value} instead of the pages at the dataset's epoch", absent=True),
-    "markdownify": Field(
-        _versions(r"([\d.]+)", (0, 11, 6), (0, 12)), "markdownify: {value} instead of 0.11.6", absent=True
+    "wikipedia": Field(
+        ("dated",), "Wikipedia: {value} instead of the pages at the dataset's epoch", absent=True
     ),
-    "retriever": Field(_is_lemmatizer, "retriever: lemmas by {value} instead of en_core_web_sm", absent=True),
+    "markdownify": Field(
+        _versions(r"([\d.]+)", (0, 11, 6), (0, 12)),
+        "markdownify: {value} instead of 0.11.6",
+        absent=True,
+    ),
+    "retriever": Field(
+        _is_lemmatizer, "retriever: lemmas by {value} instead of en_core_web_sm", absent=True
+    ),
     "temperature": Field(_ZERO, "temperature: {value} instead of 0", absent=True),
     "max_tokens": Field((), "max tokens: {value}, where the authors set no limit", absent=True),
     "claude_max_tokens": Field(
-        ("512",), "max tokens: {value} instead of 512, the limit of the authors' engine", absent=True
+        ("512",),
+        "max tokens: {value} instead of 512, the limit of the authors' engine",
+        absent=True,
     ),
     "frequency_penalty": Field(_ZERO, absent=True),
     "presence_penalty": Field(_ZERO, absent=True),
@@ -127,14 +151,17 @@ _COMMON: Declaration = {
 }
 _ACCURACY: Declaration = {
     "normalizer": Field(
-        _versions(r"fanoutqa-1\+ftfy-([\d.]+)", (6, 1, 3), (7, 0, 1)), "normalizer: {value} instead of ftfy 6.1.3 to 7"
+        _versions(r"fanoutqa-1\+ftfy-([\d.]+)", (6, 1, 3), (7, 0, 1)),
+        "normalizer: {value} instead of ftfy 6.1.3 to 7",
     ),
     "lemmatizer": Field(_is_lemmatizer, _lemmatizer_sentence),
 }
 _ROUGE: Declaration = {
     "rouge": Field(
         # rouge-score-rs equals rouge-score to the last bit; a test compares them.
-        lambda value: re.fullmatch(r"rouge-score-0\.1\.\d+|rouge-score-rs-[\d.]+", value) is not None,
+        lambda value: (
+            re.fullmatch(r"rouge-score-0\.1\.\d+|rouge-score-rs-[\d.]+", value) is not None
+        ),
         "ROUGE: {value} instead of rouge-score 0.1.2",
     ),
     "stemmer": Field(("porter",)),
@@ -151,10 +178,12 @@ _BLEURT: Declaration = {
     )
 }
 _JUDGE: Declaration = {
-    # The authors' judge since 2025-02-28, and the one before, which PyPI's fanoutqa 1.1.1 still has. Scores are ranked
-    # among the published results of the same judge.
+    # The authors' judge since 2025-02-28, and the one before, which PyPI's fanoutqa 1.1.1 still
+    # has. Scores are ranked among the published results of the same judge.
     "judge": Field((JUDGE, EARLIER_JUDGE), "judge: {value} instead of {official}"),
-    "judge_endpoint": Field(("https://api.openai.com/v1",), "judge: a model at {value} instead of OpenAI's"),
+    "judge_endpoint": Field(
+        ("https://api.openai.com/v1",), "judge: a model at {value} instead of OpenAI's"
+    ),
     "judge_prompt": Field((JUDGE_PROMPT,), _prompt_sentence("judge prompt")),
     "judge_temperature": Field(_ZERO, "judge temperature: {value} instead of 0"),
     "judge_seed": Field(("31415",), "judge seed: {value} instead of {official}"),
@@ -163,12 +192,16 @@ _JUDGE: Declaration = {
 
 DECLARATIONS: Mapping[str, Declaration] = {
     # The fields that all runs record, scored or not.
-    "fanout_run": {**_COMMON, **{name: replace(_COMMON[name], absent=False) for name in ("prompt", "protocol")}},
+    "fanout_run": {
+        **_COMMON,
+        **{name: replace(_COMMON[name], absent=False) for name in ("prompt", "protocol")},
+    },
     "fanout_acc": {**_COMMON, **_ACCURACY},
     "fanout_rouge": {**_COMMON, **_ROUGE},
     "fanout_bleurt": {**_COMMON, **_BLEURT},
     "fanout_judge": {**_COMMON, **_JUDGE},
-    # Not a score of the authors: only the fields of the run can deviate from theirs. Its references are pages.
+    # Not a score of the authors: only the fields of the run can deviate from theirs. Its references
+    # are pages.
     "fanout_evidence": {
         **_COMMON,
         "references": IRRELEVANT,

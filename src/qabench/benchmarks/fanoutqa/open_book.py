@@ -1,8 +1,8 @@
 """The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text.
 
-The protocol is that of the authors: their tool, its results, and their handling of a full window. Source:
-``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and the chat library that it
-uses, kani 0.7.2.
+The protocol is that of the authors: their tool, its results, and their handling of a full window.
+Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
+the chat library that it uses, kani 0.7.2.
 
 Differences, all of them in what this project cannot or should not send:
 
@@ -39,7 +39,13 @@ from pydantic import ValidationError, validate_call
 
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
-from qabench.benchmarks.fanoutqa.window import TokenCounter, context_window, counters, how_many_fit, prompt_tokens
+from qabench.benchmarks.fanoutqa.window import (
+    TokenCounter,
+    context_window,
+    counters,
+    how_many_fit,
+    prompt_tokens,
+)
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -70,12 +76,13 @@ def open_book(
 ) -> Solver:
     """Let the model search until it answers.
 
-    The sample's metadata["searches"] lists the searches in order: the title and the id of the page (or the query if
-    there is no such page), and the number of fragments shown and of all.
+    The sample's metadata["searches"] lists the searches in order: the title and the id of the page
+    (or the query if there is no such page), and the number of fragments shown and of all.
 
-    With ``official``, the fragments of a page are ranked by ``metadata["query"]``, and the reply has the authors'
-    reserve of tokens; otherwise they are ranked by the question, with a reserve of ``ANSWER_TOKENS``. For the others
-    see the task. Raises InputError for an unknown search, or a wrong ``wiki``.
+    With ``official``, the fragments of a page are ranked by ``metadata["query"]``, and the reply
+    has the authors' reserve of tokens; otherwise they are ranked by the question, with a reserve of
+    ``ANSWER_TOKENS``. For the others see the task. Raises InputError for an unknown search, or a
+    wrong ``wiki``.
     """
     if search not in SEARCHES:
         raise InputError(f"search is {search!r}; allowed: {', '.join(SEARCHES)}")
@@ -93,18 +100,34 @@ def open_book(
         query = state.metadata["query" if official else "question"]
 
         async def attempt(how: str) -> TaskState:
-            prompt = strings.text if how == "text" else strings.tools_gpt_35 if is_gpt_35(model) else strings.tools
+            prompt = (
+                strings.text
+                if how == "text"
+                else strings.tools_gpt_35
+                if is_gpt_35(model)
+                else strings.tools
+            )
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             retrieval = retrieval_signature(counter.name, normalizer, wiki)
             state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
-            tool = Search(query, window // 2, counter, normalizer, state.metadata["searches"].append, source, strings)
+            tool = Search(
+                query,
+                window // 2,
+                counter,
+                normalizer,
+                state.metadata["searches"].append,
+                source,
+                strings,
+            )
             return await converse(state, tool, room, how == "text")
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
             try:
                 return await attempt("tools")
             except Exception as error:
-                replied = any(isinstance(message, ChatMessageAssistant) for message in state.messages)
+                replied = any(
+                    isinstance(message, ChatMessageAssistant) for message in state.messages
+                )
                 if search == "tools" or replied or "tool" not in str(error).lower():
                     raise
                 refusing.add(str(model))
@@ -122,8 +145,8 @@ def is_gpt_35(model: Model) -> bool:
 class Search:
     """The tool ``search`` of one sample.
 
-    The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and ``seen`` is called with
-    the entry of each search; see ``open_book``.
+    The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and
+    ``seen`` is called with the entry of each search; see ``open_book``.
     """
 
     query: str
@@ -141,7 +164,9 @@ class Search:
             return await self.search(query)
 
         string = ToolParam(type="string")
-        parameters = ToolParams(properties={"query": string}, required=["query"], additionalProperties=None)
+        parameters = ToolParams(
+            properties={"query": string}, required=["query"], additionalProperties=None
+        )
         return ToolDef(search, "search", self.strings.tool, parameters, max_output=0)
 
     async def tool_tokens(self) -> int:
@@ -161,9 +186,14 @@ class Search:
             shown = "".join(self.strings.fragment.filled(content=text) for text in result[:n])
             return self.strings.page.filled(title=page.title, fragments=shown)
 
-        n, _ = await how_many_fit(result, self.budget - self.counter.message_tokens, self.counter, render)
-        texts = sum(bool(text.strip()) for text in result[:n])  # a page that did not exist at the epoch has none
-        self.seen({"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)})
+        n, _ = await how_many_fit(
+            result, self.budget - self.counter.message_tokens, self.counter, render
+        )
+        # a page that did not exist at the epoch has none
+        texts = sum(bool(text.strip()) for text in result[:n])
+        self.seen(
+            {"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)}
+        )
         return render(n)
 
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:
@@ -173,7 +203,9 @@ class Search:
         except PageMissing:
             searched = title.strip()[:QUERY_CHARACTERS]
             similar = self.wiki.search(searched, SIMILAR_TITLES) if searched else []
-            return None, self.strings.similar.filled(titles=self._titles([result.title for result in similar]))
+            return None, self.strings.similar.filled(
+                titles=self._titles([result.title for result in similar])
+            )
         if isinstance(page, list):
             return None, self.strings.ambiguous.filled(titles=self._titles(page))
         try:
@@ -190,8 +222,8 @@ class Search:
 async def converse(state: TaskState, search: Search, room: int, in_text: bool) -> TaskState:
     """Alternate replies and searches until a reply does not search; the answer is the last message with text.
 
-    ``room`` is the maximum number of tokens of the messages and the tool's description. Raises QabenchError if there is
-    no answer within ten minutes, or a message is longer than the window.
+    ``room`` is the maximum number of tokens of the messages and the tool's description. Raises
+    QabenchError if there is no answer within ten minutes, or a message is longer than the window.
     """
     room -= 0 if in_text else await search.tool_tokens()
     history = _History(list(state.messages), room, search.counter)
@@ -205,7 +237,8 @@ async def converse(state: TaskState, search: Search, room: int, in_text: bool) -
                 state.output = await ask_model(get_model(), state.messages, state, offered)
                 reply = state.output.message
                 history.messages.append(reply)
-                if not in_text and state.output.usage:  # kani uses the server's count of a reply, if there is one
+                # kani uses the server's count of a reply, if there is one
+                if not in_text and state.output.usage:
                     history.tokens[len(history.messages) - 1] = state.output.usage.output_tokens
                 if in_text:
                     results = await _search_in_text(search, reply)
@@ -217,7 +250,9 @@ async def converse(state: TaskState, search: Search, room: int, in_text: bool) -
                     break
                 history.messages += results
     except TimeoutError:
-        raise QabenchError(f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit") from None
+        raise QabenchError(
+            f"no answer within {SECONDS_PER_QUESTION} seconds, the authors' limit"
+        ) from None
     finally:
         state.messages = history.messages
     texts = [message.text for message in history.messages[1:] if message.text]
@@ -237,23 +272,28 @@ class _History:
     async def newest(self) -> list[ChatMessage]:
         """Return the newest messages that fit; the oldest ones, including the question, are dropped.
 
-        A reply and the results of its calls are kept or dropped together. If those of the last reply do not fit, its
-        oldest calls are dropped with their results, but not the newest one, for which the reply's reserve has room.
+        A reply and the results of its calls are kept or dropped together. If those of the last
+        reply do not fit, its oldest calls are dropped with their results, but not the newest one,
+        for which the reply's reserve has room.
 
         Raises:
-            QabenchError: a message is longer than the window. As in kani, messages older than the first one that does
-                not fit are not looked at.
+            QabenchError: a message is longer than the window. As in kani, messages older than the
+                first one that does not fit are not looked at.
         """
         first, room = len(self.messages), self.room
         while first:
             tokens = await self._tokens(first - 1)
             if tokens > self.room:
-                raise QabenchError(f"a message has {tokens} tokens, but the window has room for {self.room}")
+                raise QabenchError(
+                    f"a message has {tokens} tokens, but the window has room for {self.room}"
+                )
             room -= tokens
             if room < 0:
                 break
             first -= 1
-        starts = [i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)]
+        starts = [
+            i for i, message in enumerate(self.messages) if not isinstance(message, ChatMessageTool)
+        ]
         if whole := [start for start in starts if start >= first]:
             return self.messages[whole[0] :]
         reply, oldest = self.messages[starts[-1]], len(self.messages) - 1
@@ -278,7 +318,9 @@ class _History:
         return self.tokens[position]
 
 
-async def _run_calls(reply: ChatMessageAssistant, tools: Sequence[ToolDef]) -> tuple[list[ChatMessage], bool]:
+async def _run_calls(
+    reply: ChatMessageAssistant, tools: Sequence[ToolDef]
+) -> tuple[list[ChatMessage], bool]:
     """Return the results of a reply's calls, and whether one cannot be run; its result is in kani's words."""
     results: list[ChatMessage] = []
     failed = False
@@ -299,7 +341,8 @@ def _search_arguments(query: str) -> None:
 
 
 _search_arguments.__qualname__ = "search"
-# The version of pydantic that the authors' chat library was used with is a part of the messages' addresses.
+# The version of pydantic that the authors' chat library was used with is a part of the messages'
+# addresses.
 _DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"), "2.6"
 
 

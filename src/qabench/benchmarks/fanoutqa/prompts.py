@@ -1,7 +1,7 @@
 """FanOutQA's prompts: this project's, and those of the authors, read at run time from their pinned source files.
 
-This project's prompts follow the same terms: zero-shot, only the answer, one list item per line, and the date of the
-Wikipedia snapshot. Scores with them are not comparable with published scores.
+This project's prompts follow the same terms: zero-shot, only the answer, one list item per line,
+and the date of the Wikipedia snapshot. Scores with them are not comparable with published scores.
 
 Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (the paper's runs) and
 ``fanoutqa/eval/llm.py`` (the judge).
@@ -28,7 +28,8 @@ from qabench.tasks.prompts import (
 )
 
 CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
-    f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
+    f"reference/paper_benchmarks/run_{name}.py"
+    for name in ("closedbook", "openbook", "wiki_provided")
 )
 JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
@@ -38,7 +39,9 @@ _TERMS = (
     f"Today's date is {DATE}. Give only the answer: no explanation, no introduction. If the answer is a list, write "
     "each item on its own line."
 )
-CLOSED_BOOK = Prompt("qabench", f"Answer the question from your own knowledge. {_TERMS}\n\nQuestion: {{question}}")
+CLOSED_BOOK = Prompt(
+    "qabench", f"Answer the question from your own knowledge. {_TERMS}\n\nQuestion: {{question}}"
+)
 EVIDENCE_PROVIDED = Prompt(
     "qabench",
     "Below are fragments of Wikipedia pages, the most relevant ones first, and then a question. Answer the question "
@@ -81,37 +84,56 @@ when you have checked all of them. The last line of your reply must be the lette
 def closed_book(prompt: str) -> Prompt:
     """Return the closed-book prompt for an argument, see ``chosen_prompt``; its field is question."""
     source = _authors_file(prompt, CLOSED_BOOK_FILE)
-    return Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt")) if source else CLOSED_BOOK
+    return (
+        Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt"))
+        if source
+        else CLOSED_BOOK
+    )
 
 
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
     """Return the evidence-provided prompt for an argument, see ``chosen_prompt``, and the prompt of one fragment.
 
-    The fields are documents and question, and title and content. None means this project's format of a fragment.
+    The fields are documents and question, and title and content. None means this project's format
+    of a fragment.
     """
-    source, function = _authors_file(prompt, EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt"
+    source, function = (
+        _authors_file(prompt, EVIDENCE_PROVIDED_FILE),
+        "WikiProvidedRunner.get_prompt",
+    )
     if source is None:
         return EVIDENCE_PROVIDED, None
-    template = source.assigned("prompt", function, fields={"question_text": "question"}).replace("{}", "{documents}")
-    document = source.assigned("formatted", function, fields={"doc.title": "title", "doc.content": "content"})
+    template = source.assigned("prompt", function, fields={"question_text": "question"}).replace(
+        "{}", "{documents}"
+    )
+    document = source.assigned(
+        "formatted", function, fields={"doc.title": "title", "doc.content": "content"}
+    )
     return Prompt(OFFICIAL, template), Prompt(OFFICIAL, document)
 
 
 def judge_prompt(prompt: str | Path) -> Prompt:
     """Return the judge's prompt for a name as in ``chosen_prompt``, or a file as in ``judge_for``.
 
-    Its fields are question, reference and answer. Raises InputError for neither a name nor a usable file.
+    Its fields are question, reference and answer. Raises InputError for neither a name nor a usable
+    file.
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         source = _authors_file(str(prompt), JUDGE_FILE)
         return _judge_prompt_in(source) if source else JUDGE_PROMPT
     path = Path(prompt)
     if not path.is_file():
-        raise InputError(f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file")
+        raise InputError(
+            f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file"
+        )
     if path.suffix != ".py":
         return check_fields(read_prompt(path), JUDGE_FIELDS)
     version = _judge_prompt_in(PromptSource(path))
-    return version if version.label == OFFICIAL_JUDGE_PROMPT else replace(version, name=f"file:{path.name}")
+    return (
+        version
+        if version.label == OFFICIAL_JUDGE_PROMPT
+        else replace(version, name=f"file:{path.name}")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +194,21 @@ def open_book(prompt: str) -> SearchPrompts:
     if source is None:
         return OPEN_BOOK
     search = "WikipediaKani.search"
-    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
+    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace(
+        "{}", "{fragments}"
+    )
     titles = {"similar_searches": "titles"}
     return SearchPrompts(
         tools=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1)),
-        tools_gpt_35=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0)),
+        tools_gpt_35=Prompt(
+            OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=0)
+        ),
         text=Prompt(OFFICIAL, source.assigned("prompt", "OpenBookRunner.get_prompt")),
         tool=source.docstring(search),
         page=Prompt(OFFICIAL, page),
-        fragment=Prompt(OFFICIAL, source.assigned("formatted", search, fields={"doc.content": "content"})),
+        fragment=Prompt(
+            OFFICIAL, source.assigned("formatted", search, fields={"doc.content": "content"})
+        ),
         similar=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=0)),
         ambiguous=Prompt(OFFICIAL, source.returned(search, fields=titles, nth=1)),
         title=Prompt(OFFICIAL, "<search>{title}</search>"),
@@ -194,6 +222,11 @@ def _authors_file(prompt: str, file: str) -> PromptSource | None:
 
 
 def _judge_prompt_in(source: PromptSource) -> Prompt:
-    """Read the judge's prompt in a version of the authors' ``llm.py``. Raises InputError for another file."""
-    prompt = Prompt(OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system"))
+    """Read the judge's prompt in a version of the authors' ``llm.py``.
+
+    Raises InputError for another file.
+    """
+    prompt = Prompt(
+        OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system")
+    )
     return check_fields(prompt, JUDGE_FIELDS)

@@ -12,7 +12,13 @@ from typing import Any
 from qabench.answers import loads, type_name
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
-from qabench.loading_scripts import LEADERBOARD, custom_digest, dataset_table, file_digest, open_path
+from qabench.loading_scripts import (
+    LEADERBOARD,
+    custom_digest,
+    dataset_table,
+    file_digest,
+    open_path,
+)
 from qabench.loading_scripts.fanoutqa.parse import read_rows
 
 
@@ -42,8 +48,9 @@ class Questions:
     def source_rows(self) -> dict[str, str]:
         """Return each row of the file as Python prints it, by question id: keys in the order of the file.
 
-        The authors' open-book runner ranks the fragments of a page by this text instead of by the question: the titles
-        of the evidence are in it, and for development questions the decomposition with all answers.
+        The authors' open-book runner ranks the fragments of a page by this text instead of by the
+        question: the titles of the evidence are in it, and for development questions the
+        decomposition with all answers.
         """
         return {row.fields["id"]: str(row.fields) for row in read_json_list(self.path)}
 
@@ -63,15 +70,19 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
 
     Args:
         config: by default "dev"; not allowed with a file.
-        file: a JSON list of questions, each with id, question, decomposition, answer and categories.
+        file: a JSON list of questions, each with id, question, decomposition, answer and
+            categories.
 
     Raises:
-        InputError: an unknown config or one without questions, both arguments, or a file that is not in the format.
+        InputError: an unknown config or one without questions, both arguments, or a file that is
+            not in the format.
         SourceError: the data is not available.
     """
     if file is not None:
         if config is not None:
-            raise InputError(f"the config ({config!r}) and a file of questions ({file}) cannot be used together")
+            raise InputError(
+                f"the config ({config!r}) and a file of questions ({file}) cannot be used together"
+            )
         path = Path(file)
         digest = custom_digest(path)
         rows = list(read_rows(path, "dev"))
@@ -88,7 +99,9 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
         raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
     ((split, (name,)),) = chosen.splits.items()
     path = open_path(table.name, name)
-    return _of_config(chosen.name, path, file_digest(table.name, name), split != "test", path.stat().st_mtime_ns)
+    return _of_config(
+        chosen.name, path, file_digest(table.name, name), split != "test", path.stat().st_mtime_ns
+    )
 
 
 @lru_cache(maxsize=1)
@@ -111,7 +124,10 @@ def with_answers(questions: Questions) -> Questions:
 
 def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the groups of a question: its categories and number of evidence pages; its answer's type and its hops."""
-    groups = {"category": list(row["categories"]), "evidence": [f"{len(row['necessary_evidence'])} pages"]}
+    groups = {
+        "category": list(row["categories"]),
+        "evidence": [f"{len(row['necessary_evidence'])} pages"],
+    }
     if "answer" in row:
         n = hops(loads(row["decomposition"]))
         groups |= {"type": [type_name(loads(row["answer"]))], "hops": [f"{n} hop{'s' * (n != 1)}"]}
@@ -121,8 +137,8 @@ def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
 def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
     """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
 
-    A sub-question comes after those that it depends on, and counts as many hops as its own decomposition, or else one.
-    0 for a question without sub-questions.
+    A sub-question comes after those that it depends on, and counts as many hops as its own
+    decomposition, or else one. 0 for a question without sub-questions.
     """
     by_id = {node["id"]: node for node in decomposition}
     ends: dict[str, int] = {}

@@ -1,9 +1,10 @@
 """Submissions to FanOutQA's leaderboard: checks, and the files of the pull request.
 
-The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata have the right keys.
-This module also checks for missing, unknown and repeated ids, empty answers, answers that are truncated for the judge,
-and runs that differ from the authors'. Problems that make the leaderboard's check fail,
-or a score unpredictable, are errors; problems that only lower the score are warnings.
+The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata
+have the right keys. This module also checks for missing, unknown and repeated ids, empty answers,
+answers that are truncated for the judge, and runs that differ from the authors'. Problems that make
+the leaderboard's check fail, or a score unpredictable, are errors; problems that only lower the
+score are warnings.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class Submission:
 
 
 def leaderboard_ids() -> list[str]:
-    """Return the ids of the leaderboard's questions, the test questions. Raises SourceError without their file."""
+    """Return the ids of the leaderboard's questions, the test questions.
+
+    Raises SourceError without their file.
+    """
     return [row["id"] for row in read_questions("test").rows]
 
 
@@ -74,9 +78,10 @@ def check(
 ) -> Submission:
     """Check a user's files, and return them as a submission with all its problems.
 
-    ``metadata`` is a JSON file with the keys of ``KEYS``. ``answers`` has for each submitted setting of ``SETTINGS`` a
-    run or a file of predictions, {"id", "answer"}. With ``allow_unofficial``, differences from the authors' runs are
-    warnings, and listed in the metadata's details.
+    ``metadata`` is a JSON file with the keys of ``KEYS``. ``answers`` has for each submitted
+    setting of ``SETTINGS`` a run or a file of predictions, {"id", "answer"}. With
+    ``allow_unofficial``, differences from the authors' runs are warnings, and listed in the
+    metadata's details.
     """
     if not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(
@@ -84,7 +89,9 @@ def check(
             "a-z, digits, - and _"
         )
     if not answers:
-        raise InputError("a submission needs answers: use at least one of --closed-book, --open-book, ...")
+        raise InputError(
+            "a submission needs answers: use at least one of --closed-book, --open-book, ..."
+        )
     read: dict[str, Predictions] = {}
     problems: list[Problem] = []
     differing: list[str] = []
@@ -97,9 +104,14 @@ def check(
             continue
         problems += _of_answers(read[setting], question_ids)
         for sentence in sentences:
-            problems.append(Problem("not official", file, None, sentence, error=not allow_unofficial))
+            problems.append(
+                Problem("not official", file, None, sentence, error=not allow_unofficial)
+            )
         differing += [f"{setting}: {'; '.join(sentences)}"] if sentences else []
-    files = {f"{setting}_generations": f"{name}.jsonl" if setting in answers else None for setting in SETTINGS}
+    files = {
+        f"{setting}_generations": f"{name}.jsonl" if setting in answers else None
+        for setting in SETTINGS
+    }
     complete, of_metadata = _read_metadata(metadata, files)
     if differing:
         notes = f"Differs from the authors' runs. {'. '.join(differing)}."
@@ -112,9 +124,15 @@ def _read_answers(run: Path | Evaluation, setting: str) -> tuple[Predictions, li
     if isinstance(run, Path):
         return read_predictions(run, ("answer",)), []
     if run.benchmark != "fanoutqa" or run.setting.replace("-", "") != setting:
-        raise InputError(f"{run.path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {setting}")
+        raise InputError(
+            f"{run.path} is a run of {run.benchmark} {run.setting}, not of fanoutqa {setting}"
+        )
     # A failed question has no answer: the leaderboard counts it as unanswered.
-    rows = [{"id": record.id, "answer": record.answer} for record in run.records if record.answer is not None]
+    rows = [
+        {"id": record.id, "answer": record.answer}
+        for record in run.records
+        if record.answer is not None
+    ]
     return replace(read_predictions(rows, ("answer",)), path=run.path), run_deviations(run)
 
 
@@ -143,7 +161,11 @@ def write(submission: Submission, out: Path) -> list[Path]:
     files[out / f"metadata/{submission.name}.json"] = (
         json.dumps(submission.metadata, ensure_ascii=False, indent=2) + "\n"
     )
-    if taken := [str(path) for path, text in files.items() if path.exists() and path.read_bytes() != text.encode()]:
+    if taken := [
+        str(path)
+        for path, text in files.items()
+        if path.exists() and path.read_bytes() != text.encode()
+    ]:
         raise InputError(
             f"another submission has this name: {', '.join(taken)}. Nothing was written; use another --name or --out, "
             "or remove these files first (and keep your metadata in another folder)"
@@ -161,14 +183,17 @@ def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterat
     expected_ids = set(question_ids)
     for row in predictions.rows:
         if row.id in first:
-            message = f"{row.id} was already answered in line {first[row.id]}; remove one of the two"
+            message = (
+                f"{row.id} was already answered in line {first[row.id]}; remove one of the two"
+            )
             yield Problem("repeated id", path, row.line, message)
         elif row.id == DROPPED:
             message = f"{DROPPED} is a question of test_nov23 that was removed later; its answer is not scored"
             yield Problem("dropped question", path, row.line, message, error=False)
         elif row.id not in expected_ids:
             message = (
-                f"{row.id!r:.60} is not the id of a test question; remove the line (is the file for other questions?)"
+                f"{row.id!r:.60} is not the id of a test question; remove the line"
+                " (is the file for other questions?)"
             )
             yield Problem("unknown id", path, row.line, message)
         first.setdefault(row.id, row.line)
@@ -181,11 +206,20 @@ def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterat
 def _of_text(path: str, row: Prediction) -> Iterator[Problem]:
     where, answer = f"the answer to {row.id}", row.fields["answer"]
     if not isinstance(answer, str):
-        got = "null" if answer is None else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
+        got = (
+            "null"
+            if answer is None
+            else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
+        )
         message = f'{where} is {got}; it must be a string, such as "1998" or "" (write each list item on its own line)'
         yield Problem("answer is not a string", path, row.line, message)
     elif re.search("[\ud800-\udfff]", answer + row.id):
-        yield Problem("not Unicode", path, row.line, f"{where} contains a lone surrogate, which is not a character")
+        yield Problem(
+            "not Unicode",
+            path,
+            row.line,
+            f"{where} contains a lone surrogate, which is not a character",
+        )
     elif not answer.strip():
         yield Problem("empty answer", path, row.line, f"{where} is empty and scores 0", error=False)
     elif len(answer) > MAX_ANSWER_CHARACTERS:
@@ -198,7 +232,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_address(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and re.fullmatch(r"https?://[^\s/]++\S*+", value) is not None)
+    return value is None or (
+        isinstance(value, str) and re.fullmatch(r"https?://[^\s/]++\S*+", value) is not None
+    )
 
 
 KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
@@ -217,10 +253,15 @@ KEYS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: value is None or isinstance(value, str),
     ),
 }
-"""The keys of the metadata: what is allowed, and the check of a value. Only ``details`` is optional."""
+"""The keys of the metadata: what is allowed, and the check of a value.
+
+Only ``details`` is optional.
+"""
 
 
-def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[dict[str, Any], list[Problem]]:
+def _read_metadata(
+    path: Path, files: Mapping[str, str | None]
+) -> tuple[dict[str, Any], list[Problem]]:
     """Return the metadata to submit, and their problems; the names of the files of answers are filled in."""
     try:
         metadata = read_json(path)

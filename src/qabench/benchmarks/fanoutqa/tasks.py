@@ -47,20 +47,21 @@ def fanoutqa_closed_book(
     """FanOutQA from memory: the model gets only the question.
 
     Args:
-        config: dev (the default), dev_nov23, test, test_nov23 or sample. The answers to test questions are not public:
-            they are not scored, but can be submitted to the leaderboard (``qabench fanoutqa submit``).
+        config: dev (the default), dev_nov23, test, test_nov23 or sample. The answers to test
+            questions are not public: they are not scored, but can be submitted to the leaderboard
+            (``qabench fanoutqa submit``).
         questions: a file of questions in the official format, instead of a config.
         ids: ids of questions to ask, a list or a string with commas; by default all.
         category: categories of questions to ask, a list or a string with commas; by default all.
         metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
         judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}, the arguments of
-            ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default from FANOUTQA_OPENAI_API_KEY,
-            FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
-        prompt: "official": the authors' prompt, read from their file; "qabench": this project's; "auto": official if
-            the file is available.
-        protocol: "official": the authors' parameters (temperature 0, no token limit); "qabench": temperature 0 and at
-            most 520 tokens; "auto": the same as the prompt.
+            ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default from
+            FANOUTQA_OPENAI_API_KEY, FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
+        prompt: "official": the authors' prompt, read from their file; "qabench": this project's;
+            "auto": official if the file is available.
+        protocol: "official": the authors' parameters (temperature 0, no token limit); "qabench":
+            temperature 0 and at most 520 tokens; "auto": the same as the prompt.
 
     Raises:
         InputError: an unknown config, id, category, metric, prompt or protocol.
@@ -90,28 +91,33 @@ def fanoutqa_open_book(
 ) -> Task:
     """FanOutQA with Wikipedia: the model searches for what it needs, then answers.
 
-    Without ``wiki``, the environment chooses the Wikipedia (live at the dataset's epoch with a cache, a ZIM file, or a
-    Kiwix server): see ``qabench.retrieval.wiki.client``.
+    Without ``wiki``, the environment chooses the Wikipedia (live at the dataset's epoch with a
+    cache, a ZIM file, or a Kiwix server): see ``qabench.retrieval.wiki.client``.
 
     Args:
         config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
-        protocol: "official": the fragments of a page are ranked by the whole question row, as in the authors' runner,
-            and there is no token limit; "qabench": they are ranked by the question, and a reply has at most 520 tokens;
-            "auto": the same as the prompt.
-        search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or "auto": tools, and
-            text for a model whose provider rejects them.
+        protocol: "official": the fragments of a page are ranked by the whole question row, as in
+            the authors' runner, and there is no token limit; "qabench": they are ranked by the
+            question, and a reply has at most 520 tokens; "auto": the same as the prompt.
+        search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or
+            "auto": tools, and text for a model whose provider rejects them.
         context_length: the model's context window in tokens; by default the one that Inspect knows.
-        tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a repository on the
-            Hub; by default the model's tokenizer if it is available, else a documented estimate.
+        tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a
+            repository on the Hub; by default the model's tokenizer if it is available, else a
+            documented estimate.
         wiki: a ZIM file of Wikipedia.
     """
     strings = prompts.open_book(prompt)
     followed = chosen_protocol(protocol, strings.tools.name)
     check_window(context_length)
-    solver = open_book(strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki)
+    solver = open_book(
+        strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki
+    )
     gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
-    user_prompt = strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
+    user_prompt = (
+        strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
+    )
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("open-book", user_prompt, followed, solver, selection, scoring)
 
@@ -135,16 +141,18 @@ def fanoutqa_evidence_provided(
 
     Args:
         config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
-        protocol: "official": the unchanged list of evidence, with repeated pages, and no token limit; "qabench":
-            without repeated pages, and at most 520 tokens; "auto": the same as the prompt.
-        lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
+        protocol: "official": the unchanged list of evidence, with repeated pages, and no token
+            limit; "qabench": without repeated pages, and at most 520 tokens; "auto": the same as
+            the prompt. lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)
     check_window(context_length)
     official = followed == OFFICIAL
-    solver = evidence_provided(user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki)
+    solver = evidence_provided(
+        user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki
+    )
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
     return _task("evidence-provided", user_prompt, followed, [solver, ask()], selection, scoring)
 
@@ -162,7 +170,9 @@ def _task(
     questions = read_questions(config, file)
     ranked_by_row = setting == "open-book" and protocol == OFFICIAL
     queries = questions.source_rows() if ranked_by_row else {}
-    samples = chosen((_sample(row, prompt, queries.get(row["id"])) for row in questions.rows), ids, category)
+    samples = chosen(
+        (_sample(row, prompt, queries.get(row["id"])) for row in questions.rows), ids, category
+    )
     fields = {
         "config": questions.config,
         "data": questions.data_digest,
@@ -170,7 +180,9 @@ def _task(
         "prompt": prompt.label,
         "protocol": protocol,
     }
-    metadata = task_metadata("fanoutqa", questions.config, setting, questions.data_digest, len(questions.rows))
+    metadata = task_metadata(
+        "fanoutqa", questions.config, setting, questions.data_digest, len(questions.rows)
+    )
     metadata["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **fields)}
     references = [loads((item.metadata or {})["answer"]) for item in samples if questions.public]
     answer_scorer = fanoutqa_scorer(*scoring, signed=fields | {"references": digest(references)})
@@ -182,9 +194,12 @@ def _task(
         dataset=MemoryDataset(samples, name=f"qabench/fanoutqa-{questions.config}"),
         solver=solver,
         scorer=answer_scorer if questions.public else None,
-        config=GenerateConfig(temperature=0, max_tokens=None if protocol == OFFICIAL else ANSWER_TOKENS),
+        config=GenerateConfig(
+            temperature=0, max_tokens=None if protocol == OFFICIAL else ANSWER_TOKENS
+        ),
         metadata=metadata,
-        # A failed question is unanswered: the others continue, it scores 0, and a retry asks it again.
+        # A failed question is unanswered: the others continue, it scores 0, and a retry asks it
+        # again.
         fail_on_error=False,
         score_on_error=True,
     )
@@ -214,15 +229,18 @@ def fanoutqa_scorer(
 ) -> Scorer:
     """Score a reply as ``qabench score`` does, with the strings found and missing, and the judge's reply.
 
-    A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an empty answer. If the
-    judge's call fails, or there is no key, the sample has no judge score, and its explanation says why.
+    A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an
+    empty answer. If the judge's call fails, or there is no key, the sample has no judge score, and
+    its explanation says why.
 
-    For the first arguments see ``fanoutqa_closed_book``; ``signed`` are the first fields of the signatures: data,
-    prompt and protocol.
+    For the first arguments see ``fanoutqa_closed_book``; ``signed`` are the first fields of the
+    signatures: data, prompt and protocol.
     """
     families = texts(metrics)
     if not families or set(families) - set(COLUMNS):
-        raise InputError(f"metrics are {metrics!r}; allowed: {', '.join(COLUMNS)}, separated by commas")
+        raise InputError(
+            f"metrics are {metrics!r}; allowed: {', '.join(COLUMNS)}, separated by commas"
+        )
     scorers = scorers_of(families, lemmatizer, judge=judge, threads=True)
     limit = scorers.judge.caller.concurrency if scorers.judge else 16
 
@@ -241,7 +259,10 @@ def fanoutqa_scorer(
             scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, fields)
         if "searches" in state.metadata:
             pages = [entry for entry in state.metadata["searches"] if entry.get("fragments", 1)]
-            pages = [{name: entry[name] for name in ("title", "url", "pageid") if entry.get(name)} for entry in pages]
+            pages = [
+                {name: entry[name] for name in ("title", "url", "pageid") if entry.get(name)}
+                for entry in pages
+            ]
             add_evidence(scores, [state.metadata["necessary_evidence"]], [pages], fields)
         detail = scores.details[0]
         metadata: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
@@ -249,9 +270,14 @@ def fanoutqa_scorer(
             metadata["usage"] = scores.judged.usage.as_dict()
         explanation = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
         if not scores.rows[0]:
-            return Score.unscored(reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata)
-        # Inspect requires the same names in each sample's value; NaN values are left out when logs are read.
-        values = {column: nan for family in scores.signatures for column in COLUMNS[family]} | scores.rows[0]
+            return Score.unscored(
+                reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata
+            )
+        # Inspect requires the same names in each sample's value; NaN values are left out when logs
+        # are read.
+        values = {
+            column: nan for family in scores.signatures for column in COLUMNS[family]
+        } | scores.rows[0]
         return Score(value=values, answer=answer, explanation=explanation, metadata=metadata)
 
     return score
@@ -260,7 +286,8 @@ def fanoutqa_scorer(
 def _generation_fields(model: str) -> dict[str, Any]:
     """Return the generation parameters of the sample's last call, for the signature.
 
-    The limit of tokens of Claude has its own name, because it is the only one that the authors send.
+    The limit of tokens of Claude has its own name, because it is the only one that the authors
+    send.
     """
     options = asked_with()
     if "claude" in model.lower() and "max_tokens" in options:

@@ -35,12 +35,15 @@ KANI_MESSAGE_TOKENS = 7
 def context_window(model: Model, context_length: int | None) -> int:
     """Return the length of a model's context window in tokens, for prompt and reply together.
 
-    ``context_length`` is the user's; None means the one that Inspect knows. Raises InputError if it is unknown.
+    ``context_length`` is the user's; None means the one that Inspect knows. Raises InputError if it
+    is unknown.
     """
     info = get_model_info(model) if context_length is None else None
     length = context_length or (info.context_length if info else None)
     if context_length is not None and context_length < 1:
-        raise InputError(f"context_length is {context_length}; it must be at least 1 (a number of tokens)")
+        raise InputError(
+            f"context_length is {context_length}; it must be at least 1 (a number of tokens)"
+        )
     if not length:
         raise InputError(
             f"the context window of {model} is not known: set it in tokens, such as --context-length 8192 in "
@@ -79,11 +82,12 @@ async def how_many_fit(
 ) -> tuple[int, int]:
     """Return the number of texts, from the first, that fit into a prompt, and the tokens of that prompt.
 
-    Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few steps are needed: each
-    one estimates the position from the tokens per character of the last one.
+    Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few
+    steps are needed: each one estimates the position from the tokens per character of the last one.
 
-    ``budget`` is the maximum number of tokens; ``render`` returns the prompt with the first n texts, and a longer
-    prompt must have more tokens. The result is (0, tokens of the prompt without texts) even if that exceeds the budget.
+    ``budget`` is the maximum number of tokens; ``render`` returns the prompt with the first n
+    texts, and a longer prompt must have more tokens. The result is (0, tokens of the prompt without
+    texts) even if that exceeds the budget.
     """
     ends = list(accumulate((len(text) for text in texts), initial=0))
     fits, too_many, tokens_a_character = 0, len(texts) + 1, 0.25
@@ -117,10 +121,11 @@ class TokenCounter:
 async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCounter:
     """Return the best available way to count a model's tokens.
 
-    In this order: ``tokenizer``, a folder with tokenizer.json, that file, or a repository on the Hub; for an OpenAI
-    model, its tokenizer and what kani adds to a message; the provider's count (the counting services of Anthropic,
-    Google and xAI); the tokenizer with the model's name, if that is a folder or in the Hugging Face cache; Inspect's
-    estimate, which needs OpenAI's vocabulary; ``estimated_tokens``.
+    In this order: ``tokenizer``, a folder with tokenizer.json, that file, or a repository on the
+    Hub; for an OpenAI model, its tokenizer and what kani adds to a message; the provider's count
+    (the counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if
+    that is a folder or in the Hugging Face cache; Inspect's estimate, which needs OpenAI's
+    vocabulary; ``estimated_tokens``.
     """
     if tokenizer:
         try:
@@ -132,10 +137,15 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
                 "or a repository on the Hub (without network access: one in the cache)"
             ) from None
     api = type(model.api)
-    counts_itself = (api.count_tokens, api.count_text_tokens) != (ModelAPI.count_tokens, ModelAPI.count_text_tokens)
+    counts_itself = (api.count_tokens, api.count_text_tokens) != (
+        ModelAPI.count_tokens,
+        ModelAPI.count_text_tokens,
+    )
     if counts_itself and await _works(model):
         if _is_openai(model):
-            return TokenCounter(f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS)
+            return TokenCounter(
+                f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS
+            )
         return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
         with suppress(Exception):
@@ -164,9 +174,10 @@ def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]
 def estimated_tokens(text: str) -> int:
     """Estimate the tokens of a text for an unknown tokenizer; an overestimate, so that prompts are not too long.
 
-    A word counts as one token per five letters. A digit, a punctuation mark, a character of another script, and a run
-    of line breaks count as one token each. Compared with OpenAI's cl100k, this gives 1.2 to 1.3 times the tokens for
-    prose and models' answers, and 1.3 times for tables of numbers, whose digits some tokenizers count one by one.
+    A word counts as one token per five letters. A digit, a punctuation mark, a character of another
+    script, and a run of line breaks count as one token each. Compared with OpenAI's cl100k, this
+    gives 1.2 to 1.3 times the tokens for prose and models' answers, and 1.3 times for tables of
+    numbers, whose digits some tokenizers count one by one.
     """
     return sum(
         -(-len(piece) // _LETTERS_A_TOKEN) if piece[0].isascii() and piece[0].isalpha() else 1
@@ -216,5 +227,6 @@ def _is_openai(model: Model) -> bool:
 
 def _names(model: Model) -> list[str]:
     """Return the model's name, and the name without its first parts, which can be providers and services."""
-    parts = model.api.model_name.partition(":")[0].split("/")  # "org/name:provider" names a provider of the Hub
+    # "org/name:provider" names a provider of the Hub
+    parts = model.api.model_name.partition(":")[0].split("/")
     return ["/".join(parts[i:]) for i in range(max(len(parts) - 1, 1))]

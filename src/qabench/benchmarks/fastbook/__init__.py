@@ -47,7 +47,11 @@ class Fastbook(Benchmark):
             mean=_mean,
         ),
         Metric(
-            "recall@k", "Recall@k", "Share of the answer's components retrieved in the top k.", "retrieval", mean=_mean
+            "recall@k",
+            "Recall@k",
+            "Share of the answer's components retrieved in the top k.",
+            "retrieval",
+            mean=_mean,
         ),
         *(
             Metric(
@@ -119,14 +123,19 @@ class Fastbook(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    def data_tables(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.fastbook.stats import tables
 
         return tables(config, splits)
 
     def read(
-        self, source: str | Path | Sequence[Mapping[str, Any]], corpus: Path | None = None, **options: Any
+        self,
+        source: str | Path | Sequence[Mapping[str, Any]],
+        corpus: Path | None = None,
+        **options: Any,
     ) -> Predictions:
         """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
         from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
@@ -146,7 +155,10 @@ class Fastbook(Benchmark):
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's families of scores and its cutoff."""
-        return {"families": [name for name in self.families if name in run.signatures], "k": run.arguments.get("k", 10)}
+        return {
+            "families": [name for name in self.families if name in run.signatures],
+            "k": run.arguments.get("k", 10),
+        }
 
     def prediction(self, record: Record) -> dict[str, Any]:
         """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""

@@ -19,7 +19,8 @@ from qabench.loading_scripts.fastbook.chunks import TOKEN
 from qabench.text.normalize import repaired
 
 CHUNK_SIZE = 500  # tokens of the author's chunks
-# The longest passage that may be one of them: the author's tokens, of cl100k, are not words and punctuation marks.
+# The longest passage that may be one of them: the author's tokens, of cl100k, are not words and
+# punctuation marks.
 MOST_TOKENS = 1.25 * CHUNK_SIZE
 OPTIONS = ("skip_empty_contexts", "skip_extraneous", "explicit_only")
 
@@ -33,8 +34,9 @@ class AnswerComponentScores:
 
     Attributes:
         cutoffs: the requested values of k.
-        ranks: for each question the first rank (from 1) at which each component that counts was retrieved; None if it
-            is not within the largest cutoff. None for a question without components that count under the options.
+        ranks: for each question the first rank (from 1) at which each component that counts was
+            retrieved; None if it is not within the largest cutoff. None for a question without
+            components that count under the options.
         options: the options that were on; () gives the official scores.
         longest: the number of tokens (words and punctuation marks) of the longest passage.
     """
@@ -54,24 +56,35 @@ class AnswerComponentScores:
         return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
 
     def recall_per_question(self, k: int) -> list[float | None]:
-        """Return the share of the components in the top k; None if skipped. Raises InputError without components."""
-        return [None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)]
+        """Return the share of the components in the top k; None if skipped.
+
+        Raises InputError without components.
+        """
+        return [
+            None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)
+        ]
 
     def mrr(self, k: int) -> float:
         """Return Answer Component MRR@k: the mean of ``mrr_per_question``, a fraction."""
         return _mean(self.mrr_per_question(k))
 
     def recall(self, k: int) -> float:
-        """Return Answer Component Recall@k: the mean of ``recall_per_question``, a fraction. Raises as that does."""
+        """Return Answer Component Recall@k: the mean of ``recall_per_question``, a fraction.
+
+        Raises as that does.
+        """
         return _mean(self.recall_per_question(k))
 
     def as_dict(self, name: str, per_question: bool = False) -> dict[str, Any]:
         """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
 
-        With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the input; None: skipped.
+        With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the
+        input; None: skipped.
         """
         columns: dict[str, list[float | None]] = {
-            f"{name}@{k}": self.mrr_per_question(k) if name == "mrr" else self.recall_per_question(k)
+            f"{name}@{k}": self.mrr_per_question(k)
+            if name == "mrr"
+            else self.recall_per_question(k)
             for k in self.cutoffs
         }
         result: dict[str, Any] = {column: _mean(values) for column, values in columns.items()}
@@ -102,22 +115,26 @@ def answer_component_scores(
 ) -> AnswerComponentScores:
     """Return the ranks at which the components of each question's answer are retrieved.
 
-    A component is retrieved by a passage that contains one of its contexts, after ``ftfy.fix_text`` on both.
-    A component without context is never retrieved. A question without components has MRR 0 and no recall.
+    A component is retrieved by a passage that contains one of its contexts, after ``ftfy.fix_text``
+    on both. A component without context is never retrieved. A question without components has MRR 0
+    and no recall.
 
     Args:
-        references: each question's ``answer_context``: its components, dicts with ``context``, a list of strings, and
-            for the options ``explicit_context`` and ``extraneous_answer``, booleans.
-        predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED`` and an empty list
-            mean that nothing was retrieved.
+        references: each question's ``answer_context``: its components, dicts with ``context``, a
+            list of strings, and for the options ``explicit_context`` and ``extraneous_answer``,
+            booleans.
+        predictions: each question's passages, best first: a list of strings. None, ``UNANSWERED``
+            and an empty list mean that nothing was retrieved.
         k: the cutoff, or several: a list, or a string such as "1,5,10".
-        skip_empty_contexts: unofficial: leave out components without context, which no system can retrieve.
+        skip_empty_contexts: unofficial: leave out components without context, which no system can
+            retrieve.
         skip_extraneous: unofficial: leave out components that go beyond what the question asks.
-        explicit_only: unofficial: leave out components that their contexts only imply. A question without any
-            component left by the options is not in the means, and None in the lists.
+        explicit_only: unofficial: leave out components that their contexts only imply. A question
+            without any component left by the options is not in the means, and None in the lists.
 
     Raises:
-        InputError: no questions, lists of different lengths, k not a positive integer, or an item of another type.
+        InputError: no questions, lists of different lengths, k not a positive integer, or an item
+            of another type.
     """
     check_pairs(references, predictions)
     cutoffs = check_cutoffs(k)
@@ -127,7 +144,9 @@ def answer_component_scores(
     texts: set[str] = set()
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
         components = _components(reference, f"references[{i}]")
-        counted = [component for component in components if _counts(component, options, f"references[{i}]")]
+        counted = [
+            component for component in components if _counts(component, options, f"references[{i}]")
+        ]
         retrieved = _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]
         texts.update(retrieved)
         passages = [repaired(passage) for passage in retrieved]
@@ -141,9 +160,16 @@ def longest_passage(texts: Iterable[str]) -> int:
 
 
 def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Return the distinct cutoffs, ascending. Raises InputError if one is not an integer of at least 1."""
-    parts: Sequence[Any] = k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
-    cutoffs = [int(part) if isinstance(part, str) and part.strip().isdecimal() else part for part in parts]
+    """Return the distinct cutoffs, ascending.
+
+    Raises InputError if one is not an integer of at least 1.
+    """
+    parts: Sequence[Any] = (
+        k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
+    )
+    cutoffs = [
+        int(part) if isinstance(part, str) and part.strip().isdecimal() else part for part in parts
+    ]
     if not cutoffs or not all(type(cutoff) is int and cutoff > 0 for cutoff in cutoffs):
         raise InputError(
             f"k is {k!r:.80}; allowed: an integer of at least 1, or several in a list or separated by commas"
@@ -165,7 +191,9 @@ def _ranks(components: Sequence[Component], passages: list[str]) -> Ranks:
         for context in contexts:
             if context not in first_ranks:
                 text = repaired(context)
-                first_ranks[context] = next((i for i, passage in enumerate(passages, 1) if text in passage), inf)
+                first_ranks[context] = next(
+                    (i for i, passage in enumerate(passages, 1) if text in passage), inf
+                )
         rank = min((first_ranks[context] for context in contexts), default=inf)
         ranks.append(None if rank == inf else int(rank))
     return tuple(ranks)
@@ -188,7 +216,9 @@ def _share(ranks: Ranks, k: int, question: int) -> float:
 def _mean(values: list[float | None]) -> float:
     counted = [value for value in values if value is not None]
     if not counted:
-        raise InputError("the options leave out all components of all questions: the mean is undefined")
+        raise InputError(
+            "the options leave out all components of all questions: the mean is undefined"
+        )
     return mean_of(counted)
 
 
@@ -202,8 +232,11 @@ def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
 
 def _flag(component: Component, name: str, where: str) -> bool:
     value = component.get(name)
-    if not isinstance(value, bool):  # the source's files have the string "false", which is true in Python
-        raise InputError(f"{where}: {name} is {value!r:.60}; allowed: True or False, as in the dataset's rows")
+    # the source's files have the string "false", which is true in Python
+    if not isinstance(value, bool):
+        raise InputError(
+            f"{where}: {name} is {value!r:.60}; allowed: True or False, as in the dataset's rows"
+        )
     return value
 
 
@@ -225,10 +258,16 @@ def _passages(prediction: Any, where: str) -> Sequence[str]:
     if prediction is None or prediction is UNANSWERED:
         return ()
     if not is_strings(prediction):
-        raise InputError(f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None")
+        raise InputError(
+            f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None"
+        )
     return prediction
 
 
 def is_strings(value: Any) -> TypeGuard[Sequence[str]]:
     """Return whether a value is a list of strings."""
-    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(text, str) for text in value)
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and all(isinstance(text, str) for text in value)
+    )

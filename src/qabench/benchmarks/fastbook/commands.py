@@ -14,29 +14,46 @@ METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
 def retrieve(
     method: Annotated[list[str] | None, typer.Option(help=METHODS)] = None,
-    config: Annotated[str, typer.Option(metavar="NAME", help="questions, or sample.")] = "questions",
+    config: Annotated[
+        str, typer.Option(metavar="NAME", help="questions, or sample.")
+    ] = "questions",
     query: Annotated[
-        str | None, typer.Option(help="question or keywords. Default: keywords for fts, else question.")
+        str | None,
+        typer.Option(help="question or keywords. Default: keywords for fts, else question."),
     ] = None,
-    chunk_size: Annotated[int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")] = 500,
+    chunk_size: Annotated[
+        int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")
+    ] = 500,
     overlap: Annotated[
         int | None,
-        typer.Option(help="The maximum number of tokens that chunks share. Default: 64, or a quarter of the size."),
+        typer.Option(
+            help="The maximum number of tokens that chunks share. Default: 64, or a quarter of the size."
+        ),
     ] = None,
     chunker: Annotated[
-        str, typer.Option(help="sentences, or llama-index: the source's chunks; needs llama-index-core.")
+        str,
+        typer.Option(
+            help="sentences, or llama-index: the source's chunks; needs llama-index-core."
+        ),
     ] = "sentences",
-    k: Annotated[int, typer.Option("--k", help="The cutoff: the number of chunks to retrieve.")] = 10,
+    k: Annotated[
+        int, typer.Option("--k", help="The cutoff: the number of chunks to retrieve.")
+    ] = 10,
     run: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method."),
     ] = None,
     qrels: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels."),
     ] = None,
     corpus: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the chunks as JSONL, for `score --corpus`.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the chunks as JSONL, for `score --corpus`."),
     ] = None,
-    dense_model: Annotated[str | None, typer.Option(help="The sentence-transformers model of dense.")] = None,
+    dense_model: Annotated[
+        str | None, typer.Option(help="The sentence-transformers model of dense.")
+    ] = None,
     colbert_model: Annotated[str | None, typer.Option(help="The ColBERT model of colbert.")] = None,
     format: Format = "table",
 ) -> None:
@@ -51,7 +68,10 @@ def retrieve(
     from qabench.io.files import write_text
 
     names = list(dict.fromkeys(method or ["bm25"]))
-    chosen = [parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL) for name in names]
+    chosen = [
+        parse_method(name, query, dense_model or DENSE_MODEL, colbert_model or COLBERT_MODEL)
+        for name in names
+    ]
     study = load_study(config, chunk_size, overlap, chunker)
     outcomes = [run_method(study, parsed, k) for parsed in chosen]
     if run:

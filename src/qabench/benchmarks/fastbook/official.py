@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
 
-REFERENCES = "6d23feba4ae3"  # the column answer_context of all questions, digested in the dataset's order
+# the column answer_context of all questions, digested in the dataset's order
+REFERENCES = "6d23feba4ae3"
 
 
 def _is_official_data(value: str) -> bool:
@@ -19,12 +20,19 @@ _SIZE = "500"  # tokens of the author's chunks
 _CHUNKS = "{name}: {value} instead of {official}, which the published results have"
 _SCORING: Declaration = {
     "k": Field(("10",), "k: {value} instead of 10, the cutoff of the published results"),
-    "repair": Field(lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"),
+    "repair": Field(
+        lambda value: value.startswith("ftfy-6."), "text repair: {value} instead of ftfy 6"
+    ),
     "options": Field(("official",), "options: {value}, which official scores do not have"),
-    "longest": Field((_SIZE,), "a passage has {value} tokens; the published results have chunks of {official}"),
+    "longest": Field(
+        (_SIZE,), "a passage has {value} tokens; the published results have chunks of {official}"
+    ),
 }
 _METRIC: Declaration = {
-    "references": Field((REFERENCES,), "references: not the answer components of all questions in the dataset's order"),
+    "references": Field(
+        (REFERENCES,),
+        "references: not the answer components of all questions in the dataset's order",
+    ),
     **_SCORING,
 }
 # A run knows how the chapters were split; of a file, only the longest passage is known.
@@ -35,8 +43,25 @@ _CHUNKING: Declaration = {
 # The other fields of a retrieval system do not make its scores unofficial.
 _SYSTEM = ("chunker", "corpus", "method", "query", "model")
 _GENERATION = (
-    *("temperature", "max_tokens", "top_p", "top_k", "seed", "frequency_penalty", "presence_penalty", "stop_seqs"),
-    *("system_message", "logit_bias", "best_of", "reasoning_effort", "reasoning_tokens", "effort", "extra_body"),
+    *(
+        "temperature",
+        "max_tokens",
+        "top_p",
+        "top_k",
+        "seed",
+        "frequency_penalty",
+        "presence_penalty",
+        "stop_seqs",
+    ),
+    *(
+        "system_message",
+        "logit_bias",
+        "best_of",
+        "reasoning_effort",
+        "reasoning_tokens",
+        "effort",
+        "extra_body",
+    ),
 )
 _ANSWERS = (
     "config",
@@ -56,11 +81,14 @@ DECLARATIONS: Mapping[str, Declaration] = {
     "answer_component_recall": _METRIC,
     "fastbook_retrieval": {
         "config": Field(("questions",), "config: {value}, not the benchmark's questions"),
-        "data": Field(_is_official_data, "data: the questions are not those of the benchmark's repository"),
+        "data": Field(
+            _is_official_data, "data: the questions are not those of the benchmark's repository"
+        ),
         **_SCORING,
         **_CHUNKING,
         **dict.fromkeys(_SYSTEM, IRRELEVANT),
     },
-    # ROUGE of answers is not a score of the benchmark's authors: its metrics are declared unofficial.
+    # ROUGE of answers is not a score of the benchmark's authors: its metrics are declared
+    # unofficial.
     "fastbook_rouge": dict.fromkeys(_ANSWERS, IRRELEVANT),
 }

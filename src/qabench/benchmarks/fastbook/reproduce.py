@@ -19,9 +19,13 @@ SYSTEMS: dict[str, tuple[str, str | None]] = {
     "full-text search (SQLite FTS5)": ("fts", None),
     "single vector (BAAI/bge-small-en-v1.5)": ("dense", "BAAI/bge-small-en-v1.5"),
     "ColBERT (colbert-ir/colbertv2.0)": ("colbert", "colbert-ir/colbertv2.0"),
-    "ColBERT (answerdotai/answerai-colbert-small-v1)": ("colbert", "answerdotai/answerai-colbert-small-v1"),
+    "ColBERT (answerdotai/answerai-colbert-small-v1)": (
+        "colbert",
+        "answerdotai/answerai-colbert-small-v1",
+    ),
 }
-# The author ran the models on a GPU, the ColBERT models in RAGatouille, where near ties can have another order.
+# The author ran the models on a GPU, the ColBERT models in RAGatouille, where near ties can have
+# another order.
 TOLERANCE = 0.01
 OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sentence-transformers"
 
@@ -33,18 +37,26 @@ def reproduce() -> Reproduction:
     try:
         study = load_study(chunker="llama-index")
     except QabenchError as error:
-        checks.extend(check for system in SYSTEMS for check in _checks(system, {}, f"not computed: {error}"))
+        checks.extend(
+            check for system in SYSTEMS for check in _checks(system, {}, f"not computed: {error}")
+        )
         return reproduction
-    checks.append(Check("chunks of 500 tokens by llama-index", CHUNKS, sum(map(len, study.corpus.values()))))
+    checks.append(
+        Check("chunks of 500 tokens by llama-index", CHUNKS, sum(map(len, study.corpus.values())))
+    )
     for system, (method, model) in SYSTEMS.items():
         try:
             if model and not _is_local(model):
                 raise QabenchError(f"needs the model {model}: hf download {model}")
-            scores = run(study, parse_method(method, **({f"{method}_model": model} if model else {})), k=10).scores
+            scores = run(
+                study, parse_method(method, **({f"{method}_model": model} if model else {})), k=10
+            ).scores
         except QabenchError as error:
             checks.extend(_checks(system, {}, f"not computed: {error}"))
         else:
-            checks.extend(_checks(system, {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}, ""))
+            checks.extend(
+                _checks(system, {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}, "")
+            )
     return reproduction
 
 

@@ -1,11 +1,13 @@
 """Chunks of chapters, queries, and the retrieval methods that rank the chunks of each query's own chapter.
 
-The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of OpenAI's cl100k, Punkt
-sentences, 64 tokens of overlap); ``cut_as_source`` does the same. The dataset's own chunks do not need llama-index.
+The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of
+OpenAI's cl100k, Punkt sentences, 64 tokens of overlap); ``cut_as_source`` does the same. The
+dataset's own chunks do not need llama-index.
 
-Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction). Both run on
-sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and of Stanford's ColBERT. (PyLate
-pins releases of transformers that need huggingface-hub < 2, which qabench cannot use.)
+Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction).
+Both run on sentence-transformers, whose ``MultiVectorEncoder`` reads the checkpoints of PyLate and
+of Stanford's ColBERT. (PyLate pins releases of transformers that need huggingface-hub < 2, which
+qabench cannot use.)
 """
 
 from __future__ import annotations
@@ -36,8 +38,11 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
     try:
         from llama_index.core.node_parser import SentenceSplitter
     except ImportError:
-        raise MissingExtra("the source's chunks need llama-index: pip install llama-index-core") from None
-    half = max(1, len(text) // 2)  # as in the source: if the length is odd, the last character is a third part
+        raise MissingExtra(
+            "the source's chunks need llama-index: pip install llama-index-core"
+        ) from None
+    # as in the source: if the length is odd, the last character is a third part
+    half = max(1, len(text) // 2)
     parts = [text[i : i + half] for i in range(0, len(text), half)]
     splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
     return [chunk for part in parts for chunk in splitter.split_text(part)]
@@ -57,7 +62,9 @@ class Query:
     text: str
 
 
-def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str) -> list[Query]:
+def make_queries(
+    questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str
+) -> list[Query]:
     """Return one query of a kind ("question" or "keywords") per question, without quotes around it, as in the source.
 
     Raises:
@@ -65,17 +72,21 @@ def make_queries(questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, 
     """
     if kind not in KINDS:
         raise InputError(f"unknown query {kind!r}; allowed: {', '.join(KINDS)}")
-    texts = keywords if kind == "keywords" else {row["id"]: row["question_text"] for row in questions}
+    texts = (
+        keywords if kind == "keywords" else {row["id"]: row["question_text"] for row in questions}
+    )
     if missing := [row["id"] for row in questions if row["id"] not in texts]:
-        raise InputError(f"the questions {', '.join(missing)} have no keywords; use --query question")
+        raise InputError(
+            f"the questions {', '.join(missing)} have no keywords; use --query question"
+        )
     return [Query(row["id"], row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
 
 
 def match_expression(text: str) -> str:
     """Return the FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
 
-    Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query of three words, not
-    of two keywords.
+    Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query
+    of three words, not of two keywords.
     """
     words = [word.strip(",") for word in text.replace('"', "").split()]
     return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
@@ -87,9 +98,10 @@ SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? OR
 def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
     """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
-    One table contains the chunks of all chapters, as in the source: document frequencies are those of the whole book,
-    and the column with the chapter's number is searched, too. Scores are the negated ``rank``, so higher is better;
-    ties are broken by ascending position. A query without a known word has no results.
+    One table contains the chunks of all chapters, as in the source: document frequencies are those
+    of the whole book, and the column with the chapter's number is searched, too. Scores are the
+    negated ``rank``, so higher is better; ties are broken by ascending position. A query without a
+    known word has no results.
 
     Raises:
         QabenchError: this Python's SQLite does not have FTS5.
@@ -106,55 +118,76 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
         for chapter, chunks in corpus.items():
             starts[chapter] = total
             rows = ((total + i, str(chapter), text) for i, text in enumerate(chunks))
-            connection.executemany("INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows)
+            connection.executemany(
+                "INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows
+            )
             total += len(chunks)
         hits = []
         for query in queries:
             expression = match_expression(query.text)
-            matches = connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall() if expression else []
-            hits.append(Hits([rowid - starts[query.chapter] for rowid, _ in matches], [-rank for _, rank in matches]))
+            matches = (
+                connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
+                if expression
+                else []
+            )
+            hits.append(
+                Hits(
+                    [rowid - starts[query.chapter] for rowid, _ in matches],
+                    [-rank for _, rank in matches],
+                )
+            )
         return hits
 
 
 DENSE_MODEL = "BAAI/bge-small-en-v1.5"
 COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
-# The vector of a text differs between batches in the last digits, but equal chunks must tie: scores are rounded.
+# The vector of a text differs between batches in the last digits, but equal chunks must tie: scores
+# are rounded.
 DECIMALS = 5
 
 Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
-def rank_dense(corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL) -> list[Hits]:
+def rank_dense(
+    corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL
+) -> list[Hits]:
     """Rank each query's chapter by cosine similarity of single vectors; the best k chunks per query.
 
-    The model is one of sentence-transformers: its name on the Hub, or a folder. Raises MissingExtra without that
-    package, and QabenchError if the model cannot be loaded.
+    The model is one of sentence-transformers: its name on the Hub, or a folder. Raises MissingExtra
+    without that package, and QabenchError if the model cannot be loaded.
     """
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
-        raise MissingExtra(f"dense retrieval needs {error.name}: pip install 'qabench[dense]'") from None
+        raise MissingExtra(
+            f"dense retrieval needs {error.name}: pip install 'qabench[dense]'"
+        ) from None
     encoder = locate(model).sentence_encoder(SentenceTransformer)
 
     def scores(*texts: Sequence[str]) -> Any:
         queries, chunks = (
-            encoder.encode(list(part), normalize_embeddings=True, show_progress_bar=False) for part in texts
+            encoder.encode(list(part), normalize_embeddings=True, show_progress_bar=False)
+            for part in texts
         )
         return queries @ chunks.T
 
     return _by_chapter(corpus, queries, k, scores)
 
 
-def rank_colbert(corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL) -> list[Hits]:
+def rank_colbert(
+    corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL
+) -> list[Hits]:
     """Rank each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
 
-    Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of sentence-transformers, PyLate
-    or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
+    Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of
+    sentence-transformers, PyLate or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """
     try:
         from sentence_transformers import MultiVectorEncoder
     except ImportError:
-        raise MissingExtra("ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'") from None
+        raise MissingExtra(
+            "ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'"
+        ) from None
     encoder = locate(model).sentence_encoder(MultiVectorEncoder)
 
     def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
@@ -171,7 +204,9 @@ def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores
         asked = [i for i, query in enumerate(queries) if query.chapter == chapter]
         if not asked:
             continue
-        table = np.asarray(scores([queries[i].text for i in asked], chunks), dtype=np.float32).round(DECIMALS)
+        table = np.asarray(
+            scores([queries[i].text for i in asked], chunks), dtype=np.float32
+        ).round(DECIMALS)
         for i, row in zip(asked, table, strict=True):
             best = np.argsort(-row, kind="stable")[:k]  # stable: ties by ascending position
             hits[i] = Hits(best.tolist(), row[best].tolist())
@@ -212,9 +247,15 @@ class Method:
 
 
 def parse_method(
-    name: str, query: str | None = None, dense_model: str = DENSE_MODEL, colbert_model: str = COLBERT_MODEL
+    name: str,
+    query: str | None = None,
+    dense_model: str = DENSE_MODEL,
+    colbert_model: str = COLBERT_MODEL,
 ) -> Method:
-    """Return a method by its name. By default, fts gets the keywords, as in the source, and the others the question."""
+    """Return a method by its name.
+
+    By default, fts gets the keywords, as in the source, and the others the question.
+    """
     if name not in METHODS:
         raise unknown_name("unknown method", name, METHODS)
     models = {"dense": dense_model, "colbert": colbert_model}

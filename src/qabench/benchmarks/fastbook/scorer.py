@@ -31,14 +31,16 @@ Columns = dict[str, float]
 class FastbookScorer(Scorer):
     """Scores the passages retrieved for a question, and the answer of a model.
 
-    A prediction has ``passages``, the texts retrieved from the question's chapter, best first, and for ROUGE
-    ``answer``. For the report, it can also have the ids of the passages, ``documents``, and their ``scores``. A
-    question without a prediction scores 0, like one for which nothing was retrieved.
+    A prediction has ``passages``, the texts retrieved from the question's chapter, best first, and
+    for ROUGE ``answer``. For the report, it can also have the ids of the passages, ``documents``,
+    and their ``scores``. A question without a prediction scores 0, like one for which nothing was
+    retrieved.
 
     Attributes:
         groups: "retrieval", "rouge", or both.
         k: the cutoffs: an integer, several integers, or a string such as "1,5,10".
-        longest: the number of tokens of the longest passage of a run, whose questions are scored one by one.
+        longest: the number of tokens of the longest passage of a run, whose questions are scored
+            one by one.
     """
 
     groups: Sequence[str]
@@ -51,20 +53,30 @@ class FastbookScorer(Scorer):
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the scores of each question at every cutoff. ``progress`` is not used."""
         problems = [_unusable(item.fields or {}) for item in items]
-        predictions = [{} if problem else item.fields or {} for item, problem in zip(items, problems, strict=True)]
+        predictions = [
+            {} if problem else item.fields or {}
+            for item, problem in zip(items, problems, strict=True)
+        ]
         columns: list[Columns] = [{} for _ in items]
         details: list[dict[str, Any]] = [{} for _ in items]
         if "retrieval" in self.groups:
             references = [item.row["answer_context"] for item in items]
-            scores = answer_component_scores(references, [each.get("passages") for each in predictions], self.k)
+            scores = answer_component_scores(
+                references, [each.get("passages") for each in predictions], self.k
+            )
             columns = retrieval_columns(scores)
             parts = zip(items, predictions, scores.ranks, strict=True)
-            details = [_detail(item.row, fields, ranks or (), max(scores.cutoffs)) for item, fields, ranks in parts]
+            details = [
+                _detail(item.row, fields, ranks or (), max(scores.cutoffs))
+                for item, fields, ranks in parts
+            ]
         if "rouge" in self.groups:
             texts = [item.row["gold_standard_answer"] for item in items]
             measures = rouge(texts, [each.get("answer") or "" for each in predictions]).per_question
             for column, by_kind in zip(columns, measures, strict=True):
-                column |= {f"{kind}.fscore": float(measure.fscore) for kind, measure in by_kind.items()}
+                column |= {
+                    f"{kind}.fscore": float(measure.fscore) for kind, measure in by_kind.items()
+                }
         return [
             Outcome(
                 scores=column,
@@ -74,23 +86,41 @@ class FastbookScorer(Scorer):
                 answer=fields.get("answer"),
                 usable=problem is None,
             )
-            for fields, problem, column, detail in zip(predictions, problems, columns, details, strict=True)
+            for fields, problem, column, detail in zip(
+                predictions, problems, columns, details, strict=True
+            )
         ]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
-        """Return the signatures. The signature of retrieval does not have the fields of the model that answers."""
+        """Return the signatures.
+
+        The signature of retrieval does not have the fields of the model that answers.
+        """
         asked = {name: value for name, value in about.items() if name != "benchmark"}
         lines = {}
         if "retrieval" in self.groups:
             system = {name: asked[name] for name in SYSTEM if name in asked}
             cutoffs = check_cutoffs(self.k)
-            usable = [item.fields["passages"] for item in items if item.fields and item.fields.get("passages")]
-            texts = {text for passages in usable if is_strings(passages) for text in passages[: max(cutoffs)]}
-            scoring = AnswerComponentScores(cutoffs, (), (), max(self.longest, longest_passage(texts)))
+            usable = [
+                item.fields["passages"]
+                for item in items
+                if item.fields and item.fields.get("passages")
+            ]
+            texts = {
+                text
+                for passages in usable
+                if is_strings(passages)
+                for text in passages[: max(cutoffs)]
+            }
+            scoring = AnswerComponentScores(
+                cutoffs, (), (), max(self.longest, longest_passage(texts))
+            )
             fields = system | {"model": asked.get("retriever_model")} | scoring.signature()
             lines["retrieval"] = signature("fastbook_retrieval", **fields)
         if "rouge" in self.groups:
-            lines["rouge"] = signature("fastbook_rouge", **asked, rouge=backend_version(), stemmer="porter")
+            lines["rouge"] = signature(
+                "fastbook_rouge", **asked, rouge=backend_version(), stemmer="porter"
+            )
         return lines
 
     def _status(self, fields: Mapping[str, Any]) -> str:
@@ -102,7 +132,9 @@ def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
     """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
     columns: list[Columns] = [{} for _ in scores.ranks]
     for k in scores.cutoffs:
-        values = zip(columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True)
+        values = zip(
+            columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True
+        )
         for column, mrr, recall in values:
             column |= {f"mrr@{k}": mrr or 0.0, f"recall@{k}": recall or 0.0}
     return columns
@@ -117,14 +149,24 @@ def _unusable(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _detail(row: Mapping[str, Any], fields: Mapping[str, Any], ranks: Sequence[int | None], k: int) -> dict[str, Any]:
+def _detail(
+    row: Mapping[str, Any], fields: Mapping[str, Any], ranks: Sequence[int | None], k: int
+) -> dict[str, Any]:
     """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     texts = fields.get("passages") or []
     ids = fields.get("documents") or [str(rank) for rank in range(1, len(texts) + 1)]
-    columns = {"id": ids, "text": texts} | ({"score": fields["scores"]} if "scores" in fields else {})
-    passages = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    columns = {"id": ids, "text": texts} | (
+        {"score": fields["scores"]} if "scores" in fields else {}
+    )
+    passages = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     components = [
-        {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
+        {
+            "text": "; ".join(part["answer_component"]),
+            "contexts": list(part["context"]),
+            "rank": rank,
+        }
         for part, rank in zip(row["answer_context"], ranks, strict=True)
     ]
     return {"passages": passages[:k], "components": components, "k": k}
@@ -140,14 +182,27 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             continue
         ids = [record.id for record in records]
         depth = min(record.detail["k"] for record in records)
-        ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
+        ranks = tuple(
+            tuple(part["rank"] for part in record.detail["components"]) for record in records
+        )
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
         for k in scores.cutoffs:
-            for name, values in (("MRR@k", scores.mrr_per_question(k)), ("Recall@k", scores.recall_per_question(k))):
+            for name, values in (
+                ("MRR@k", scores.mrr_per_question(k)),
+                ("Recall@k", scores.recall_per_question(k)),
+            ):
                 interval = bootstrap_mean([value or 0.0 for value in values], clusters=ids)
                 rows.append(SectionRow(label, name, k, interval, len(ids)))
-        beyond = [rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question]
+        beyond = [
+            rank is None or rank > depth
+            for ranks_of_question in ranks
+            for rank in ranks_of_question
+        ]
         notes.append(
             f"{label}: {sum(beyond):,} of {len(beyond):,} answer components are not in the first {depth} passages."
         )
-    return [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, " ".join(notes), "k")] if rows else []
+    return (
+        [ExtraSection("MRR@k and Recall@k by k", "questions", rows, CURVE, " ".join(notes), "k")]
+        if rows
+        else []
+    )

@@ -13,7 +13,10 @@ from importlib.metadata import version
 from typing import Any
 
 from qabench.benchmarks.fastbook import BENCHMARK
-from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
+from qabench.benchmarks.fastbook.answer_components import (
+    AnswerComponentScores,
+    answer_component_scores,
+)
 from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
 from qabench.benchmarks.fastbook.scorer import retrieval_columns
 from qabench.errors import InputError
@@ -28,7 +31,10 @@ from qabench.stats import Interval, bootstrap_mean
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
-CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {"sentences": cut, "llama-index": cut_as_source}
+CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
+    "sentences": cut,
+    "llama-index": cut_as_source,
+}
 ALL = "all"
 
 
@@ -83,7 +89,10 @@ class Retrieval:
     def intervals(self) -> dict[str, dict[str, Interval]]:
         """A 95% interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
         return {
-            group: {name: bootstrap_mean([values[i] for i in positions]) for name, values in self.columns.items()}
+            group: {
+                name: bootstrap_mean([values[i] for i in positions])
+                for name, values in self.columns.items()
+            }
             for group, positions in self.study.groups.items()
         }
 
@@ -93,12 +102,17 @@ class Retrieval:
         return {
             "method": self.method.name,
             "query": self.method.query,
-            "scores": {f"mrr@{self.k}": self.scores.mrr(self.k), f"recall@{self.k}": self.scores.recall(self.k)},
+            "scores": {
+                f"mrr@{self.k}": self.scores.mrr(self.k),
+                f"recall@{self.k}": self.scores.recall(self.k),
+            },
             "intervals": {
-                group: {name: asdict(interval) for name, interval in by.items()} for group, by in self.intervals.items()
+                group: {name: asdict(interval) for name, interval in by.items()}
+                for group, by in self.intervals.items()
             },
             "per_question": [
-                {"id": row["id"], **dict(zip(self.columns, values, strict=True))} for row, *values in rows
+                {"id": row["id"], **dict(zip(self.columns, values, strict=True))}
+                for row, *values in rows
             ],
             "signature": self.signature,
         }
@@ -119,7 +133,10 @@ class Retrieval:
 
 
 def load_study(
-    config: str = "questions", chunk_size: int = 500, overlap: int | None = None, chunker: str = "sentences"
+    config: str = "questions",
+    chunk_size: int = 500,
+    overlap: int | None = None,
+    chunker: str = "sentences",
 ) -> Study:
     """Return a config's questions, and its chapters split into chunks; see the task ``fastbook_rag``.
 
@@ -135,18 +152,25 @@ def load_study(
     configs = map(dataset_table("fastbook").config, CONFIGS[config])
     (notebooks,), (keyword_files,) = (config.splits.values() for config in configs)
     chapters = (read_chapter(open_path("fastbook", name)) for name in notebooks)
-    corpus = {row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters}
+    corpus = {
+        row["chapter"]: CHUNKERS[chunker](row["text"], chunk_size, overlap) for row in chapters
+    }
     keywords = [row for name in keyword_files for row in read_keywords(open_path("fastbook", name))]
     about = {
         "config": config,
         "data": questions.data,
         "corpus": digest([file_digest("fastbook", name) for name in (*notebooks, *keyword_files)]),
-        "chunker": CHUNKER if chunker == "sentences" else f"llama-index-core-{version('llama-index-core')}",
+        "chunker": CHUNKER
+        if chunker == "sentences"
+        else f"llama-index-core-{version('llama-index-core')}",
         "chunk_size": chunk_size,
         "overlap": overlap,
     }
     return Study(
-        [question.row for question in questions.rows], corpus, {row["id"]: row["keywords"] for row in keywords}, about
+        [question.row for question in questions.rows],
+        corpus,
+        {row["id"]: row["keywords"] for row in keywords},
+        about,
     )
 
 
@@ -165,14 +189,24 @@ def run(study: Study, method: Method, k: int = 10) -> Retrieval:
         for row, ranking in zip(study.questions, hits, strict=True)
     ]
     scores = answer_component_scores(study.references, passages, k)
-    fields = {**study.about, "method": method.name, "query": method.query, "model": method.model, **scores.signature()}
+    fields = {
+        **study.about,
+        "method": method.name,
+        "query": method.query,
+        "model": method.model,
+        **scores.signature(),
+    }
     return Retrieval(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
 
 
 def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
     """Return a TREC run; see ``run_lines``."""
     return "".join(
-        run_lines(row["id"], [(doc_id(row["chapter"], position), score) for position, score in ranking], tag)
+        run_lines(
+            row["id"],
+            [(doc_id(row["chapter"], position), score) for position, score in ranking],
+            tag,
+        )
         for row, ranking in zip(questions, hits, strict=True)
     )
 

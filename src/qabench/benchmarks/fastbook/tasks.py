@@ -51,13 +51,16 @@ def fastbook_rag(
 ) -> Task:
     """fastbook: answer a question from the k best passages of its chapter.
 
-    Retrieval is scored as in ``qabench fastbook retrieve``, by Answer Component MRR@k and Recall@k. The benchmark does
-    not score answers: ROUGE against its reference answers is an addition of this project.
+    Retrieval is scored as in ``qabench fastbook retrieve``, by Answer Component MRR@k and Recall@k.
+    The benchmark does not score answers: ROUGE against its reference answers is an addition of this
+    project.
 
     Args:
         config: "questions" or "sample".
-        method: "bm25", "fts", "dense" or "colbert". Passages are retrieved when the task is created.
-        query: "question" or "keywords"; by default keywords for fts and the question for the other methods.
+        method: "bm25", "fts", "dense" or "colbert". Passages are retrieved when the task is
+            created.
+        query: "question" or "keywords"; by default keywords for fts and the question for the other
+            methods.
         k: the number of passages in the prompt.
         chunk_size: the maximum number of tokens of a passage.
         overlap: the maximum number of tokens that passages share; None for the source's choice.

@@ -31,13 +31,18 @@ def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Pr
     Raises InputError also for documents that are not in the corpus.
     """
     run = parse_run(data, name, "documents")
-    if missing := sorted({docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}):
+    if missing := sorted(
+        {docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}
+    ):
         raise InputError(
             f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
             "searched"
         )
     rows = [
-        replace(row, fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]})
+        replace(
+            row,
+            fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]},
+        )
         for row in run.rows
     ]
     return replace(run, rows=tuple(rows))

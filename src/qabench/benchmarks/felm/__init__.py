@@ -35,10 +35,16 @@ _UNDEFINED = {
     "balanced_accuracy": "no {unit} are wrong, or all are",
 }
 _SHOWN = {
-    "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
+    "f1": (
+        "F1 (errors)",
+        "Harmonic mean of precision and recall; the positive class is the error.",
+    ),
     "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
     "recall": ("Recall (errors)", "Share of the wrong {unit} that were judged wrong."),
-    "balanced_accuracy": ("Balanced accuracy", "Mean of the recall of factual {unit} and of wrong {unit}."),
+    "balanced_accuracy": (
+        "Balanced accuracy",
+        "Mean of the recall of factual {unit} and of wrong {unit}.",
+    ),
 }
 
 
@@ -50,7 +56,9 @@ def _judged_right(tp: float, tn: float, fp: float, fn: float) -> float:
     return (tp + tn) / _size(tp, tn, fp, fn)
 
 
-def _metrics(prefix: str, before: str, unit: str, family: str = "felm", official: bool = True) -> list[Metric]:
+def _metrics(
+    prefix: str, before: str, unit: str, family: str = "felm", official: bool = True
+) -> list[Metric]:
     return [
         Metric(
             prefix + name,
@@ -99,14 +107,21 @@ class Felm(Benchmark):
             default="answer",
             choices=("answer", "vicuna"),
         ),
-        Option("evaluator", "The model that wrote the replies. Only Vicuna's are officially read as vicuna."),
+        Option(
+            "evaluator",
+            "The model that wrote the replies. Only Vicuna's are officially read as vicuna.",
+        ),
     )
     families = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
     default_families = ("felm",)
     groupings = {"domain": "domain", "error type": "type of error"}
     needs = (
         Need("F1 and balanced accuracy of predictions"),
-        Need("the responses, and the prompts of runs", "qabench fetch felm", files=("eval/all.jsonl", "eval/eval.py")),
+        Need(
+            "the responses, and the prompts of runs",
+            "qabench fetch felm",
+            files=("eval/all.jsonl", "eval/eval.py"),
+        ),
     )
 
     def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
@@ -116,7 +131,10 @@ class Felm(Benchmark):
         return read_rows(path, config)
 
     def question(self, row: Mapping[str, Any]) -> Question:
-        """Return a response. A reply judges the row's ``segmented_response``; the reference states the labels."""
+        """Return a response.
+
+        A reply judges the row's ``segmented_response``; the reference states the labels.
+        """
         from qabench.benchmarks.felm.scores import as_reply
 
         types = sorted({kind for kind in row["type"] if kind})
@@ -147,7 +165,9 @@ class Felm(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+    def data_tables(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.felm.stats import tables
 
@@ -155,7 +175,10 @@ class Felm(Benchmark):
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the evaluator, and the format in which its replies are read."""
-        vicuna = run.arguments.get("reply_format") == "vicuna" and run.arguments.get("method") != "cot-cons"
+        vicuna = (
+            run.arguments.get("reply_format") == "vicuna"
+            and run.arguments.get("method") != "cot-cons"
+        )
         return {"reply_format": "vicuna" if vicuna else "answer", "evaluator": run.model}
 
     def prediction(self, record: Record) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""FELM's scores as functions of counts: numbers or NumPy arrays. See ``qabench.benchmarks.felm.scores``."""
+"""FELM's scores as functions of counts: numbers or NumPy arrays.
+
+See ``qabench.benchmarks.felm.scores``.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ def recall(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
 
 
 def f1(tp: Any, tn: Any, fp: Any, fn: Any) -> Any:
-    """Return the harmonic mean of precision and recall. 0 if both are 0, where the official script divides by zero."""
+    """Return the harmonic mean of precision and recall.
+
+    0 if both are 0, where the official script divides by zero.
+    """
     import numpy as np  # imported on use: a benchmark's class must be cheap to import
 
     p, r = precision(tp, tn, fp, fn), recall(tp, tn, fp, fn)

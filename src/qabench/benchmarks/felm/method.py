@@ -2,8 +2,8 @@
 
 The prompts are the authors', qabench's, or a user's template.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` and
-``eval/prompt`` of hkust-nlp/felm.
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741);
+``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations
@@ -43,9 +43,11 @@ from qabench.tasks.prompts import (
 
 CONS_TEMPERATURE = 0.9
 NUM_CONS = 5
-CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}  # of the call for a response's claims
+# of the call for a response's claims
+CLAIMS_PARAMETERS: Mapping[str, Any] = {"temperature": 0, "max_tokens": 2000}
 NO_REFERENCES = "(none)"  # in a user's template, if there are no references
-CLAIM_DOMAINS = ("wk", "science", "writing_rec")  # the domains with prompts for claims and with references
+# the domains with prompts for claims and with references
+CLAIM_DOMAINS = ("wk", "science", "writing_rec")
 METHODS = ("raw", "cot", "cot-cons", "link", "content")
 SYSTEM = "You are a helpful assistant."
 REFERENCES = {"link": "links", "content": "texts"}
@@ -92,7 +94,11 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
     domain = "wk" if domain == "writing_rec" else domain
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
-        name = f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}" if domain in CLAIM_DOMAINS else kind
+        name = (
+            f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}"
+            if domain in CLAIM_DOMAINS
+            else kind
+        )
         return f"segment/{short}/{name}.txt"
     names = {"raw": domain, "cot": f"{domain}_cot", EXTRACTION: f"extract_{short}"}
     return f"claim/{short}/claim_{names.get(kind, f'{short}_{kind}')}.txt"
@@ -101,14 +107,17 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
 def numbered(texts: Sequence[str]) -> str:
     """Return one line per text, numbered from 1; each is shown from its first ASCII letter on, if any."""
     starts = [(text, _FIRST_LETTER.search(text)) for text in texts]
-    return "\n".join(f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1))
+    return "\n".join(
+        f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1)
+    )
 
 
 @dataclass(frozen=True)
 class FelmPrompts:
     """The prompts of one method: for verdicts by (domain, kind), for the claims (if claims are judged) by domain.
 
-    Kinds are "raw", "cot", "link", "content". The name is "official", "qabench", or the user's file.
+    Kinds are "raw", "cot", "link", "content". The name is "official", "qabench", or the user's
+    file.
     """
 
     name: str
@@ -132,12 +141,12 @@ class FelmMethod:
     """How a model is prompted, and how its replies are read; see the task ``felm`` for the arguments.
 
     Attributes:
-        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see ``read_prompt``) for
-            all domains, with the fields {question}, {segments} (segments or claims, numbered) and, for link and
-            content, {references}.
-        official_quirks: whether link and content prompts show no references (the authors' script has the strings for
-            it, but compares the method with wrong names, and so never shows any), and the authors' prompt for Vicuna
-            is plain text with two more lines at the end.
+        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see
+            ``read_prompt``) for all domains, with the fields {question}, {segments} (segments or
+            claims, numbered) and, for link and content, {references}.
+        official_quirks: whether link and content prompts show no references (the authors' script
+            has the strings for it, but compares the method with wrong names, and so never shows
+            any), and the authors' prompt for Vicuna is plain text with two more lines at the end.
 
     Raises:
         InputError: an unknown method, or another argument that cannot be used.
@@ -169,7 +178,10 @@ class FelmMethod:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Return the official generation parameters. The authors' script decodes Vicuna greedily in every method."""
+        """Return the official generation parameters.
+
+        The authors' script decodes Vicuna greedily in every method.
+        """
         sampled = self.method == "cot-cons" and self.reply_format != "vicuna"
         return {"temperature": CONS_TEMPERATURE if sampled else 0, "max_tokens": 100}
 
@@ -201,7 +213,8 @@ class FelmMethod:
     def generated_with(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the generation options of a call as fields of a signature.
 
-        The temperature of cot-cons has another name if its official value is different, which it is not for Vicuna.
+        The temperature of cot-cons has another name if its official value is different, which it is
+        not for Vicuna.
         """
         names = {"temperature": "sampling_temperature"} if self.parameters["temperature"] else {}
         return {names.get(name, name): value for name, value in options.items()}
@@ -215,7 +228,9 @@ class FelmMethod:
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
-    def messages(self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None) -> Messages:
+    def messages(
+        self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None
+    ) -> Messages:
         """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
@@ -223,7 +238,9 @@ class FelmMethod:
         prompts = self.prompts.verdicts if claims is None else self.prompts.claim_verdicts
         return prompts[row["domain"], kind].messages(
             question=row["prompt"],
-            segments=numbered(row["segmented_response"] if claims is None else [claim.text for claim in claims]),
+            segments=numbered(
+                row["segmented_response"] if claims is None else [claim.text for claim in claims]
+            ),
             references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
         )
 
@@ -252,15 +269,23 @@ class FelmMethod:
             return self._prompts(QABENCH, self._own_prompt)
         path = Path(str(self.prompt))
         if not path.is_file():
-            raise InputError(f"the prompt is {str(self.prompt)!r}; allowed: official, qabench, auto, or a file")
+            raise InputError(
+                f"the prompt is {str(self.prompt)!r}; allowed: official, qabench, auto, or a file"
+            )
         fields = {"question", "segments"} | ({"references"} if self.method in REFERENCES else set())
         template = check_fields(read_prompt(path), fields)
         template = replace(template, system=template.system or SYSTEM)
-        return self._prompts(template.name, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template)
+        return self._prompts(
+            template.name, lambda domain, kind, unit: EXTRACT if kind == EXTRACTION else template
+        )
 
     def _prompts(self, name: str, prompt_for: PromptFor) -> FelmPrompts:
         """Return the prompts for all domains, so that the label of a method is the same in all configs."""
-        keys = [(domain, kind) for domain in DOMAINS for kind in {self._kind(domain, shown) for shown in (True, False)}]
+        keys = [
+            (domain, kind)
+            for domain in DOMAINS
+            for kind in {self._kind(domain, shown) for shown in (True, False)}
+        ]
         claim_keys = [key for key in keys if self.claims and key[0] in CLAIM_DOMAINS]
         return FelmPrompts(
             name,
@@ -274,13 +299,19 @@ class FelmMethod:
         if kind == EXTRACTION:
             return EXTRACT
         error = ERRORS.get(domain, "a factual error")
-        how = f"was cut into numbered {unit}" if unit == SEGMENTS else "was broken down into numbered claims"
+        how = (
+            f"was cut into numbered {unit}"
+            if unit == SEGMENTS
+            else "was broken down into numbered claims"
+        )
         parts = [
             f"An answer to a question {how}. Find those that contain {error}.\n\n{MATERIAL}",
             f"<{unit}>\n{{segments}}\n</{unit}>\n\n",
         ]
         if not self.official_quirks and kind in REFERENCES:
-            parts.append(f"<references>\n{{references}}\n</references>\n\nUse the references ({REFERENCES[kind]}). ")
+            parts.append(
+                f"<references>\n{{references}}\n</references>\n\nUse the references ({REFERENCES[kind]}). "
+            )
         parts.append(CAUTION)
         if kind == "cot":
             parts.append(
@@ -297,14 +328,22 @@ class FelmMethod:
 
     def _official_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
         """Return the authors' prompt: the text of a file, then question and segments in the format of their script."""
-        text = open_path("felm", f"eval/prompt/{prompt_file(domain, kind, unit)}").read_text(encoding="utf-8")
+        text = open_path("felm", f"eval/prompt/{prompt_file(domain, kind, unit)}").read_text(
+            encoding="utf-8"
+        )
         for_vicuna = self.official_quirks and self.reply_format == "vicuna"
-        (question, segments, links, documents), end, system = _strings(open_path("felm", SCRIPT), for_vicuna)
+        (question, segments, links, documents), end, system = _strings(
+            open_path("felm", SCRIPT), for_vicuna
+        )
         if unit == CLAIMS and kind != EXTRACTION:  # the script asks only about segments
             segments = segments.replace("Segments", "Claims")
-        references = {"link": links, "content": documents}.get(kind) if not self.official_quirks else None
+        references = (
+            {"link": links, "content": documents}.get(kind) if not self.official_quirks else None
+        )
         tail = f"{references}{{references}}\n" if references else ""
-        return Prompt(OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system)
+        return Prompt(
+            OFFICIAL, f"{text}\n{question}{{question}}{segments}{{segments}}\n{tail}{end}", system
+        )
 
 
 @cache
@@ -337,9 +376,12 @@ def judged(
 
     A reply without text counts as "all segments are correct". See ``read_replies`` for ``claims``.
     """
-    readings = read_replies([reply.text for reply in replies], len(row["labels"]), reply_format, claims)
+    readings = read_replies(
+        [reply.text for reply in replies], len(row["labels"]), reply_format, claims
+    )
     reasons = [
-        reply.reason or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {quoted(reply.text, 80)}"
+        reply.reason
+        or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {quoted(reply.text, 80)}"
         for reply, reading in zip(replies, readings, strict=True)
         if reading.readable is None
     ]

@@ -1,6 +1,7 @@
 """The official value of every field of FELM's signatures; see ``qabench.evaluation.signature``.
 
-Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published scores.
+Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published
+scores.
 """
 
 from __future__ import annotations
@@ -25,15 +26,35 @@ LABELS = {  # the digest of the labels of each config in the dataset's order, as
 DATA = "0dec248e1960"  # eval/all.jsonl
 # See FelmPrompts.label; of raw, cot and cot-cons, link, content.
 PROMPTS = (
-    *("official-df8b848cb829", "official-be83ad69b42c", "official-c89a1b0a8d68", "official-e9ee9b75fa2b"),
+    *(
+        "official-df8b848cb829",
+        "official-be83ad69b42c",
+        "official-c89a1b0a8d68",
+        "official-e9ee9b75fa2b",
+    ),
     *("official-2adb9bb5d092", "official-c60367569484"),  # link and content with references shown
     # For Vicuna.
-    *("official-eeb8ece632d1", "official-de3a464df032", "official-a93e6c52ac51", "official-dcc0860a834a"),
+    *(
+        "official-eeb8ece632d1",
+        "official-de3a464df032",
+        "official-a93e6c52ac51",
+        "official-dcc0860a834a",
+    ),
     # By claims.
-    *("official-441901c67ebd", "official-d5f6245e0b48", "official-2beacdd5f6c9", "official-b5c9211b4dfc"),
+    *(
+        "official-441901c67ebd",
+        "official-d5f6245e0b48",
+        "official-2beacdd5f6c9",
+        "official-b5c9211b4dfc",
+    ),
     *("official-61260d0d90f3", "official-5dda9bc74fe4"),  # link and content with references shown
     # By claims, for Vicuna.
-    *("official-ac01c4ce44f5", "official-f59d9177f58a", "official-320d2d5dbabb", "official-ef9d6910530d"),
+    *(
+        "official-ac01c4ce44f5",
+        "official-f59d9177f58a",
+        "official-320d2d5dbabb",
+        "official-ef9d6910530d",
+    ),
 )
 NOT_NAMED = "not named"
 README = "the table of the authors' README differs from the data file that their script scores"
@@ -65,8 +86,8 @@ def signatures(fields: Mapping[str, object]) -> dict[str, str]:
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:
     """Return the field ``system``: an evaluator whose replies the authors' script reads in another format, or None.
 
-    The script reads ids anywhere in a reply, and ALL_CORRECT with a backslash, only for Vicuna. ``sampled`` replies
-    (cot-cons) are read after "Answer: " for every model.
+    The script reads ids anywhere in a reply, and ALL_CORRECT with a backslash, only for Vicuna.
+    ``sampled`` replies (cot-cons) are read after "Answer: " for every model.
     """
     if sampled or reply_format not in REPLY_FORMATS:
         return None
@@ -87,7 +108,8 @@ def _never(says: str) -> Field:
     return Field((), says, absent=True)
 
 
-# Fields of the generation may be absent, because it is unknown for replies and verdicts from a file.
+# Fields of the generation may be absent, because it is unknown for replies and verdicts from a
+# file.
 DECLARATIONS: Mapping[str, Declaration] = {
     SCORE: {
         "unparsed": Field(
@@ -100,7 +122,9 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "config": Field(tuple(LABELS), "config: {value} is not data of the authors", absent=True),
         "data": Field((DATA,), "data: {value} is not the authors' file", absent=True),
         "references": Field(
-            tuple(LABELS.values()), "references: not the labels of a whole config in the dataset's order", absent=True
+            tuple(LABELS.values()),
+            "references: not the labels of a whole config in the dataset's order",
+            absent=True,
         ),
         "domains": IRRELEVANT,  # only for scores by domain
         # How the model was prompted.
@@ -110,19 +134,28 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "by": Field(("segments",), "{value} are judged instead of segments", absent=True),
         # The authors do not say how many samples they took.
         "samples": Field(
-            lambda value: value != "1", "samples: {value}; the method takes the majority of several", absent=True
+            lambda value: value != "1",
+            "samples: {value}; the method takes the majority of several",
+            absent=True,
         ),
         # At temperature 0 it has no effect.
         "seed": Field(
-            (), "the seed {value} was sent with all samples; the authors send none", absent=True, unless="temperature"
+            (),
+            "the seed {value} was sent with all samples; the authors send none",
+            absent=True,
+            unless="temperature",
         ),
         "sampled_domains": Field(
-            ("science",), "cot-cons in {value}: the authors' script has a prompt for it only in science", absent=True
+            ("science",),
+            "cot-cons in {value}: the authors' script has a prompt for it only in science",
+            absent=True,
         ),
         "prompt": Field(PROMPTS, "prompt: {value} instead of the authors'", absent=True),
         "shown": _never("{value} are shown; the authors' script never shows any"),
         "suffix": _never("the prompt lacks the authors' last lines for Vicuna"),
-        "interface": Field(("completion",), "Vicuna was prompted in a chat, not by plain completion", absent=True),
+        "interface": Field(
+            ("completion",), "Vicuna was prompted in a chat, not by plain completion", absent=True
+        ),
         "temperature": Field(("0", "0.0"), "temperature: {value} instead of 0", absent=True),
         "sampling_temperature": Field(("0.9",), absent=True),
         "max_tokens": Field(("100",), absent=True),
@@ -132,8 +165,13 @@ DECLARATIONS: Mapping[str, Declaration] = {
 
 
 def reproduce() -> Reproduction:
-    """Compare the statistics of the data. The scores of evaluators need their replies, which are not public."""
-    differences = {f"all: Segments by domain: {name}": (n, README) for name, n in README_DIFFERENCES.items()}
+    """Compare the statistics of the data.
+
+    The scores of evaluators need their replies, which are not public.
+    """
+    differences = {
+        f"all: Segments by domain: {name}": (n, README) for name, n in README_DIFFERENCES.items()
+    }
     reproduction = data_checks("felm", tables, differences)
     systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
     reproduction.notes.append(

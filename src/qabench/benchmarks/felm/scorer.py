@@ -7,7 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qabench.benchmarks.felm.official import misread, signatures
-from qabench.benchmarks.felm.scores import FelmClaim, ResponseScore, as_reply, check_format, response_score
+from qabench.benchmarks.felm.scores import (
+    FelmClaim,
+    ResponseScore,
+    as_reply,
+    check_format,
+    response_score,
+)
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.evaluation import ExtraSection, SectionRow
@@ -24,10 +30,11 @@ NOTE = (
 class FelmScorer(Scorer):
     """Reads replies, and counts the segments that they judge.
 
-    A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's reply, or a list of
-    replies, whose majority counts. With ``claims`` ({"segment", "text"}), the reply is about these claims.
-    (``answer`` is another name for ``reply``.) A response without a usable prediction counts as "all segments are
-    correct", like an unreadable reply. Solvers also store the ``reasons`` of replies without a verdict.
+    A prediction has ``labels`` (True = factual, one per segment), or ``reply``: an evaluator's
+    reply, or a list of replies, whose majority counts. With ``claims`` ({"segment", "text"}), the
+    reply is about these claims. (``answer`` is another name for ``reply``.) A response without a
+    usable prediction counts as "all segments are correct", like an unreadable reply. Solvers also
+    store the ``reasons`` of replies without a verdict.
 
     Attributes:
         reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
@@ -41,7 +48,10 @@ class FelmScorer(Scorer):
         check_format(self.reply_format)
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return the counts of each response; see ``ResponseScore.columns``. ``progress`` is not used."""
+        """Return the counts of each response; see ``ResponseScore.columns``.
+
+        ``progress`` is not used.
+        """
         return [self._outcome(item.row, item.fields or {}) for item in items]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
@@ -49,15 +59,23 @@ class FelmScorer(Scorer):
         asked = dict(about)
         data = {name: asked.pop(name) for name in ("benchmark", "config", "data") if name in asked}
         model = asked.pop("model", None)
-        replies = [_reply(item.fields) for item in items if item.fields and "labels" not in item.fields]
+        replies = [
+            _reply(item.fields) for item in items if item.fields and "labels" not in item.fields
+        ]
         all_sampled = all(isinstance(reply, list) for reply in replies)
         read_as = "answer" if all_sampled else self.reply_format
         evaluator = self.evaluator if model is None else str(model)
-        system = {"evaluator": evaluator, "system": misread(read_as, evaluator, sampled=all_sampled)}
+        system = {
+            "evaluator": evaluator,
+            "system": misread(read_as, evaluator, sampled=all_sampled),
+        }
         if asked:
             return signatures(data | system | asked)
         by_claims = any(item.fields.get("claims") for item in items if item.fields)
-        read = {"by": "claims" if by_claims else None, "replies": read_as if replies else "verdicts"}
+        read = {
+            "by": "claims" if by_claims else None,
+            "replies": read_as if replies else "verdicts",
+        }
         return signatures(data | read | system)
 
     def _outcome(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
@@ -80,7 +98,9 @@ class FelmScorer(Scorer):
             detail=_detail(row, score, [] if _are_verdicts(value) else replies, reasons, claims),
             problem=problem,
             status=status,
-            answer=None if status == MISSING else _scored_reply(score, texts, self.reply_format, bool(claims)),
+            answer=None
+            if status == MISSING
+            else _scored_reply(score, texts, self.reply_format, bool(claims)),
             texts=texts,
             usable=unusable is None,
         )
@@ -106,7 +126,9 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     if "labels" in fields and not _are_verdicts(fields["labels"]):
         raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
     if "labels" not in fields and _are_verdicts(reply):
-        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
+        raise InputError(
+            f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null"
+        )
     return fields.get("labels", reply)
 
 
@@ -122,10 +144,16 @@ def _problem(status: str, score: ResponseScore, n_replies: int) -> str | None:
     lacking = score.unparsed + score.unanswered
     if not lacking:
         return None
-    return "the reply has no verdict" if n_replies == 1 else f"{lacking} of {n_replies} replies have no verdict"
+    return (
+        "the reply has no verdict"
+        if n_replies == 1
+        else f"{lacking} of {n_replies} replies have no verdict"
+    )
 
 
-def _scored_reply(score: ResponseScore, replies: Sequence[str], reply_format: str, by_claims: bool) -> str:
+def _scored_reply(
+    score: ResponseScore, replies: Sequence[str], reply_format: str, by_claims: bool
+) -> str:
     """Return a reply in the format "answer" that gives the same official score, for display and for exports."""
     if len(replies) == 1 and reply_format == "answer" and not by_claims:
         return replies[0]
@@ -152,8 +180,14 @@ def _detail(
         "type": row["type"] or nothing,
         "comment": row["comment"],
     }
-    segments = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    details: dict[str, Any] = {"segments": segments, "replies": list(replies), "reasons": list(reasons)}
+    segments = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+    details: dict[str, Any] = {
+        "segments": segments,
+        "replies": list(replies),
+        "reasons": list(reasons),
+    }
     return details if claims is None else details | {"claims": [asdict(claim) for claim in claims]}
 
 
@@ -166,8 +200,14 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             for segment in record.detail.get("segments", ()):
                 if not segment["label"]:
                     kind = (segment["type"] or "type not given").replace("_", " ")
-                    hits_by_kind.setdefault(kind, []).append((record.id, float(segment["verdict"] is False)))
+                    hits_by_kind.setdefault(kind, []).append(
+                        (record.id, float(segment["verdict"] is False))
+                    )
         for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
             recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
             rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
-    return [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
+    return (
+        [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")]
+        if rows
+        else []
+    )

@@ -1,12 +1,12 @@
 """FELM's reply protocol, and scores of how well an evaluator finds the segments of a response that contain errors.
 
-The positive class of precision, recall and F1 is the error. The counts have the official script's names: ``tp`` are
-factual segments judged factual, ``tn`` errors that were found, ``fp`` errors judged factual, ``fn`` factual segments
-judged wrong. The formulas take counts or NumPy arrays of counts. A score whose denominator is 0 is undefined: NaN for
-arrays, None in ``Confusion.scores``.
+The positive class of precision, recall and F1 is the error. The counts have the official script's
+names: ``tp`` are factual segments judged factual, ``tn`` errors that were found, ``fp`` errors
+judged factual, ``fn`` factual segments judged wrong. The formulas take counts or NumPy arrays of
+counts. A score whose denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741); ``eval/eval.py`` of
-hkust-nlp/felm.
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741);
+``eval/eval.py`` of hkust-nlp/felm.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
 REPLY_FORMATS = tuple(OFFICIAL_MARKS)
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
-LONGEST_ID = 9  # digits; no response has that many segments, and Python refuses integers of thousands of digits
+# digits; no response has that many segments, and Python refuses integers of thousands of digits
+LONGEST_ID = 9
 
 Verdicts = tuple[bool, ...]
 """One verdict per segment, True = factual."""
@@ -39,7 +40,8 @@ class Reading:
     """The verdicts of one reply.
 
     Attributes:
-        official: as the official script reads the reply. A reply without a verdict means "all segments are correct".
+        official: as the official script reads the reply. A reply without a verdict means "all
+            segments are correct".
         readable: as qabench reads the reply; None if it states no verdict.
         missing: whether there is no reply.
     """
@@ -60,20 +62,24 @@ class FelmClaim:
 def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer") -> Reading:
     r"""Return the verdicts of an evaluator's reply.
 
-    In the format "answer", the integers after the first "Answer: " are the ids (from 1) of the segments with errors,
-    unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may be anywhere in the reply.
+    In the format "answer", the integers after the first "Answer: " are the ids (from 1) of the
+    segments with errors, unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may
+    be anywhere in the reply.
 
-    The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct; an id 0 means the
-    last segment; and in the format "vicuna" only ``ALL\_CORRECT`` (with the backslash) is recognized. The readable one
-    ignores an id 0, accepts ALL_CORRECT with or without the backslash in the format "vicuna", and is None if the reply
-    contains neither an id nor ALL_CORRECT. Both ignore ids above ``n_segments``.
+    The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct;
+    an id 0 means the last segment; and in the format "vicuna" only ``ALL\_CORRECT`` (with the
+    backslash) is recognized. The readable one ignores an id 0, accepts ALL_CORRECT with or without
+    the backslash in the format "vicuna", and is None if the reply contains neither an id nor
+    ALL_CORRECT. Both ignore ids above ``n_segments``.
     """
     all_correct = (True,) * n_segments
     if reply is None:
         return Reading(all_correct, None, missing=True)
     text = reply if reply_format == "vicuna" else reply.partition(ANSWER)[2]
     numbers = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
-    ids = {int(number) for number in numbers if len(number) <= LONGEST_ID and int(number) <= n_segments}
+    ids = {
+        int(number) for number in numbers if len(number) <= LONGEST_ID and int(number) <= n_segments
+    }
     official = readable = None
     if OFFICIAL_MARKS[reply_format] in reply:
         official = readable = all_correct
@@ -87,7 +93,9 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
 def check_format(reply_format: str) -> None:
     """Raise InputError for an unknown format of replies."""
     if reply_format not in REPLY_FORMATS:
-        raise InputError(f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}")
+        raise InputError(
+            f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}"
+        )
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
@@ -110,8 +118,8 @@ def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
 def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
     """Return the claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
 
-    Claims under the heading of an unknown segment are ignored. Without headings, all claims belong to the segment if
-    there is only one.
+    Claims under the heading of an unknown segment are ignored. Without headings, all claims belong
+    to the segment if there is only one.
     """
     segment = 1 if n_segments == 1 else 0
     claims = []
@@ -127,7 +135,10 @@ def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) 
     """Return the verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
 
     def judged(verdicts: Verdicts) -> Verdicts:
-        return _verdicts((claim.segment for claim, true in zip(claims, verdicts, strict=True) if not true), n_segments)
+        return _verdicts(
+            (claim.segment for claim, true in zip(claims, verdicts, strict=True) if not true),
+            n_segments,
+        )
 
     readable = None if reading.readable is None else judged(reading.readable)
     return Reading(judged(reading.official), readable, reading.missing)
@@ -146,7 +157,12 @@ class Confusion:
     def of(cls, verdicts: Iterable[bool], labels: Iterable[bool]) -> Confusion:
         """Return the counts of aligned verdicts and labels, True = factual."""
         pairs = list(zip(verdicts, labels, strict=True))
-        return cls(*(pairs.count(cell) for cell in ((True, True), (False, False), (True, False), (False, True))))
+        return cls(
+            *(
+                pairs.count(cell)
+                for cell in ((True, True), (False, False), (True, False), (False, True))
+            )
+        )
 
     @classmethod
     def total(cls, parts: Iterable[Confusion]) -> Confusion:
@@ -174,7 +190,8 @@ class ResponseScore:
 
     Attributes:
         labels: one per segment, True = factual.
-        verdicts: the official ones: replies that state no verdict count as "all segments are correct".
+        verdicts: the official ones: replies that state no verdict count as "all segments are
+            correct".
         readable: the verdicts of the readable replies only; None if no reply is readable.
         unparsed: the number of replies that state no verdict.
         unanswered: the number of missing replies.
@@ -207,7 +224,12 @@ class ResponseScore:
         The columns of READABLE are absent if no reply is readable.
         """
         counts = {"": self.segments, RESPONSES: self.response, READABLE: self.readable_segments}
-        return {prefix + name: float(n) for prefix, part in counts.items() if part for name, n in asdict(part).items()}
+        return {
+            prefix + name: float(n)
+            for prefix, part in counts.items()
+            if part
+            for name, n in asdict(part).items()
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
@@ -247,14 +269,16 @@ def felm_scores(
 
     Args:
         references: for each response its labels, True = factual, one per segment and at least one.
-        predictions: for each response a list of verdicts, True = factual, one per segment; or an evaluator's reply (a
-            string, see ``read_reply``); or a list of replies, whose ``majority`` counts (cot-cons). None is a missing
-            reply.
+        predictions: for each response a list of verdicts, True = factual, one per segment; or an
+            evaluator's reply (a string, see ``read_reply``); or a list of replies, whose
+            ``majority`` counts (cot-cons). None is a missing reply.
         domains: the domain of each response, for scores by domain.
-        reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the official script.
+        reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
+            official script.
 
     Raises:
-        InputError: no responses, lists of different lengths, an item of another type, an unknown option.
+        InputError: no responses, lists of different lengths, an item of another type, an unknown
+            option.
     """
     check_pairs(references, predictions)
     check_format(reply_format)
@@ -272,20 +296,28 @@ def felm_scores(
         return FelmScore(tuple(scores), None)
     names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
     if len(names) != len(scores) or not _all_of(names, str):
-        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {len(scores)} strings, one per response")
+        raise InputError(
+            f"domains is {domains!r:.80}; allowed: a list of {len(scores)} strings, one per response"
+        )
     return FelmScore(tuple(scores), names)
 
 
 def response_score(
-    labels: Sequence[bool], prediction: Any, reply_format: str = "answer", claims: Sequence[FelmClaim] | None = None
+    labels: Sequence[bool],
+    prediction: Any,
+    reply_format: str = "answer",
+    claims: Sequence[FelmClaim] | None = None,
 ) -> ResponseScore:
     """Return the score of one response; see ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
 
-    Raises InputError if the prediction is of another type, or does not have one verdict per segment.
+    Raises InputError if the prediction is of another type, or does not have one verdict per
+    segment.
     """
     if not claims and _all_of(prediction, bool):
         if len(prediction) != len(labels):
-            raise InputError(f"{len(prediction)} verdicts for {len(labels)} segments; give one verdict per segment")
+            raise InputError(
+                f"{len(prediction)} verdicts for {len(labels)} segments; give one verdict per segment"
+            )
         return ResponseScore(tuple(labels), tuple(prediction), tuple(prediction))
     replies = [prediction]
     if isinstance(prediction, list | tuple):
@@ -300,12 +332,18 @@ def response_score(
 
 
 def read_replies(
-    replies: Sequence[str | None], n_segments: int, reply_format: str, claims: Sequence[FelmClaim] | None = None
+    replies: Sequence[str | None],
+    n_segments: int,
+    reply_format: str,
+    claims: Sequence[FelmClaim] | None = None,
 ) -> list[Reading]:
     """Return the verdicts on segments of each reply; ``claims``: what the replies judge, None for the segments."""
     if claims is None:
         return [read_reply(reply, n_segments, reply_format) for reply in replies]
-    return [on_segments(read_reply(reply, len(claims), reply_format), claims, n_segments) for reply in replies]
+    return [
+        on_segments(read_reply(reply, len(claims), reply_format), claims, n_segments)
+        for reply in replies
+    ]
 
 
 def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:

@@ -13,7 +13,14 @@ from inspect_ai.util import collect
 
 from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
 from qabench.benchmarks.felm import BENCHMARK
-from qabench.benchmarks.felm.method import CLAIMS_PARAMETERS, NUM_CONS, FelmMethod, Messages, claims_in, judged
+from qabench.benchmarks.felm.method import (
+    CLAIMS_PARAMETERS,
+    NUM_CONS,
+    FelmMethod,
+    Messages,
+    claims_in,
+    judged,
+)
 from qabench.benchmarks.felm.scores import FelmClaim
 from qabench.evaluation.scoring import Question
 from qabench.llm.client import Answered
@@ -43,31 +50,37 @@ def felm(
 ) -> Task:
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
 
-    The official parameters are temperature 0 (0.9 for cot-cons, except for Vicuna) and at most 100 tokens per reply;
-    generation options override them.
+    The official parameters are temperature 0 (0.9 for cot-cons, except for Vicuna) and at most 100
+    tokens per reply; generation options override them.
 
     Args:
         config: "all", a domain, or "sample".
-        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at temperature 0.9, where each
-            segment's verdict is the most frequent one (the first of equally frequent ones); "link" and "content", raw
-            with the links or the texts of the references. Without references, as in math and reasoning, the last two
-            are the same as raw.
-        claims: judge claims, which the model is first asked for, in the domains wk, science and writing_rec. A segment
-            is wrong if one of its claims is. The other domains have no such prompts and are judged by segments.
+        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at
+            temperature 0.9, where each segment's verdict is the most frequent one (the first of
+            equally frequent ones); "link" and "content", raw with the links or the texts of the
+            references. Without references, as in math and reasoning, the last two are the same as
+            raw.
+        claims: judge claims, which the model is first asked for, in the domains wk, science and
+            writing_rec. A segment is wrong if one of its claims is. The other domains have no such
+            prompts and are judged by segments.
         prompt: "official", "qabench", "auto" (official if available) or a file; see ``FelmMethod``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
         reply_format: "answer", or "vicuna" for ids anywhere in a reply (not for cot-cons).
-        official_quirks: reproduce quirks of the authors' script: references are never shown, and Vicuna's prompt (with
-            ``reply_format="vicuna"``) is plain text with two more lines at its end.
+        official_quirks: reproduce quirks of the authors' script: references are never shown, and
+            Vicuna's prompt (with ``reply_format="vicuna"``) is plain text with two more lines at
+            its end.
 
     Raises:
         InputError: an unknown option, domain or index.
         SourceError: the data is not available.
     """
     questions = BENCHMARK.load(config)
-    selected = [_without_references(question, REFERENCES.get(method)) for question in select(questions, ids, domains)]
+    selected = [
+        _without_references(question, REFERENCES.get(method))
+        for question in select(questions, ids, domains)
+    ]
     asked_domains = {question.row["domain"] for question in selected}
     options: dict[str, Any] = {
         "method": method,
@@ -98,7 +111,8 @@ def find_errors(**options: Any) -> Solver:
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         row, model = state.metadata["row"], get_model()
         signed = asking.fields()
-        if asking.reply_format == "vicuna":  # the authors use a plain completion, without a chat template
+        # the authors use a plain completion, without a chat template
+        if asking.reply_format == "vicuna":
             signed["interface"] = "completion" if "completions/" in str(model) else "chat"
         note_prediction(state, {"reply": None, "reasons": [NO_REPLY]}, signed)
         state.messages = []
@@ -109,10 +123,16 @@ def find_errors(**options: Any) -> Solver:
             if samples == 1:
                 outputs: list[ModelOutput] = [await ask_model(model, messages, state, **generation)]
             else:
-                outputs = await collect(*(ask_model(model, messages, state, sample=n) for n in range(samples)))
+                outputs = await collect(
+                    *(ask_model(model, messages, state, sample=n) for n in range(samples))
+                )
             replies = [answered(output) for output in outputs]
             # The log shows one as the sample's output: the first with a text.
-            with_text = (output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None)
+            with_text = (
+                output
+                for output, reply in zip(outputs, replies, strict=True)
+                if reply.text is not None
+            )
             state.output = next(with_text, outputs[0])
             state.messages += [choice.message for choice in state.output.choices[:1]]
             return replies
@@ -123,15 +143,20 @@ def find_errors(**options: Any) -> Solver:
             (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
             by_claims = {"claims": [asdict(claim) for claim in claims]}
-            note_prediction(state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed)
+            note_prediction(
+                state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed
+            )
             if reason is not None:
                 note_problem(state, reason)
                 return state
         replies = await ask(asking.messages(row, claims), asking.samples)
-        # The parameters of a call are known only after the call: a user's options override the task's.
+        # The parameters of a call are known only after the call: a user's options override the
+        # task's.
         signed |= asking.generated_with(asked_with())
         reasons = judged(row, replies, asking.read_as, claims)[1]
-        reply = [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
+        reply = (
+            [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
+        )
         note_prediction(state, {"reply": reply, "reasons": reasons, **by_claims}, signed)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
             for reason in reasons:

@@ -20,14 +20,19 @@ from qabench.text.normalize import shared_normalizer
 class FanOutQATask(QabenchTask):
     """The questions of a config, each asked alone.
 
-    ``fanoutqa_prompt`` in the metadata is "auto", "official" or "qabench"; see the task ``fanoutqa_closed_book``.
+    ``fanoutqa_prompt`` in the metadata is "auto", "official" or "qabench"; see the task
+    ``fanoutqa_closed_book``.
     """
 
     DECLARATIONS = DECLARATIONS
 
     def signatures(self) -> dict[str, str]:
         """Return the signatures of accuracy and ROUGE."""
-        fields = self.data_fields() | {"prompt": self.asking.label, "protocol": "qabench"} | self.generation_fields()
+        fields = (
+            self.data_fields()
+            | {"prompt": self.asking.label, "protocol": "qabench"}
+            | self.generation_fields()
+        )
         return _scores(self.eval_docs[0], "", fields).signatures
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
@@ -52,13 +57,19 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str | None]) -> di
     """
     answer = results[0]
     scores = _scores(doc, UNANSWERED if answer is None else answer, {}).rows[0]
-    shown = {name: value for name, value in scores.items() if name.startswith("acc.") or name.endswith(".fscore")}
+    shown = {
+        name: value
+        for name, value in scores.items()
+        if name.startswith("acc.") or name.endswith(".fscore")
+    }
     return shown | {"empty": int(not (answer or "").strip())}
 
 
 def _scores(doc: Mapping[str, Any], prediction: Any, fields: Mapping[str, Any]) -> Scores:
     scorers = _scorers(os.environ.get(MODEL_VARIABLE))
-    return score_answers([doc.get("question", "")], [loads(doc["answer"])], [prediction], scorers, fields)
+    return score_answers(
+        [doc.get("question", "")], [loads(doc["answer"])], [prediction], scorers, fields
+    )
 
 
 @functools.cache
