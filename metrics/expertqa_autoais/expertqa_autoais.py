@@ -27,8 +27,9 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         per_question: also return the scores of each answer.
     Returns:
         macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None
-        if no claim counts. answers, abstaining_answers, claims, claims_without_evidence,
-        counted_claims, unlabeled: counts.
+        if no claim counts.
+        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled:
+            counts.
         by_system: the same for each system, which is what the official script prints.
         per_question: with per_question=True, for each row a list of {"system", "autoais",
             "counted_claims", "abstains"}, one per answer.
@@ -39,8 +40,14 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_autoais")
         >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
-        >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
-        >>> result = metric.compute(predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2)
+        >>> answer = {
+        ...     "system": "bing_chat",
+        ...     "answer_string": "An answer [1].",
+        ...     "claims": [claim, claim],
+        ... }
+        >>> result = metric.compute(
+        ...     predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2
+        ... )
         >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
         (0.75, 4)
     """

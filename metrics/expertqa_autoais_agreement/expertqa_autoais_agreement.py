@@ -25,9 +25,9 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
             "exclude". A claim without evidence is always N.
         per_question: also return the two verdicts on each claim.
     Returns:
-        accuracy: float in [0, 1]; None if no claim counts. complete, not_complete: {"precision",
-            "recall", "f1", "support"} of each class; None if undefined (the official script prints
-            0).
+        accuracy: float in [0, 1]; None if no claim counts.
+        complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if
+            undefined (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason.
         tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.

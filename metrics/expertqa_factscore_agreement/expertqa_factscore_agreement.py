@@ -25,9 +25,9 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         per_question: also return the two verdicts on each claim.
     Returns:
         accuracy: float in [0, 1]; None if no claim counts.
-        micro_f1: the same number, as the official script prints it. correct, not_correct:
-            {"precision", "recall", "f1", "support"} of each class; None if undefined (the official
-            script prints 0).
+        micro_f1: the same number, as the official script prints it.
+        correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if
+            undefined (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason: claims of abstaining answers,
             claims without correctness, claims without a fact score, and void claims (such as

@@ -47,7 +47,9 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_faithfulness")
-        >>> result = metric.compute(predictions=["Water boils. Ice melts."], references=["Water boils, and ice melts."])
+        >>> result = metric.compute(
+        ...     predictions=["Water boils. Ice melts."], references=["Water boils, and ice melts."]
+        ... )
         >>> result["claims"], 0 <= result["faithfulness"] <= 1
         (2, True)
     """

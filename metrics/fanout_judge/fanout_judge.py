@@ -61,7 +61,9 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_judge")
-        >>> result = metric.compute(predictions=[None], references=["Paris"], questions=["What is France's capital?"])
+        >>> result = metric.compute(
+        ...     predictions=[None], references=["Paris"], questions=["What is France's capital?"]
+        ... )
         >>> result["gpt"], result["counts"]["unanswered"], result["usage"]["calls"]
         (0.0, 1, 0)
     """

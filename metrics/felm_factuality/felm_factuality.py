@@ -39,8 +39,8 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         responses: the same eight for whole responses; a response is factual if all its segments
             are.
         readable: the same eight for the segments of responses with a readable reply, and left_out,
-            the number of other responses. These scores are not official. unparsed, unanswered: the
-            number of replies that state no verdict, and of missing ones.
+            the number of other responses. These scores are not official.
+        unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
         by_domain: with domains, all of these but unparsed and unanswered by domain.
         per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed",
             "unanswered", "tp", "tn", "fp", "fn"} in the order of the input; readable is None if no
@@ -56,7 +56,12 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         ...     references=[[True, False], [True, True, False], [True]],
         ...     domains=["math", "wk", "wk"],
         ... )
-        >>> result["f1"], result["balanced_accuracy"], result["responses"]["f1"], result["by_domain"]["math"]["f1"]
+        >>> (
+        ...     result["f1"],
+        ...     result["balanced_accuracy"],
+        ...     result["responses"]["f1"],
+        ...     result["by_domain"]["math"]["f1"],
+        ... )
         (0.5, 0.625, 1.0, 1.0)
     """
 

@@ -24,8 +24,9 @@ class QuestionAccuracy:
     Attributes:
         loose: the share of the reference's strings that were found; at most 1, below 0 only for
             nested references.
-        strict: whether all strings were found. matches, missing: the normalized strings that were
-            found and those that were not, in the reference's order.
+        strict: whether all strings were found.
+        matches, missing: the normalized strings that were found and those that were not, in the
+            reference's order.
     """
 
     loose: float

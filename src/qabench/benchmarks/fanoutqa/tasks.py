@@ -143,7 +143,8 @@ def fanoutqa_evidence_provided(
         config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token
             limit; "qabench": without repeated pages, and at most 520 tokens; "auto": the same as
-            the prompt. lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
+            the prompt.
+        lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
         wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
