@@ -9,6 +9,7 @@ module finds the folders, reads the two tables, and does not import ``datasets``
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -165,8 +166,6 @@ def file_digest(name: str, path: str) -> str:
 
 def custom_digest(path: Path) -> str:
     """Return the digest of a custom file of questions. Raises InputError if it cannot be read."""
-    import hashlib
-
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     except OSError as error:

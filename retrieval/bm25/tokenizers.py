@@ -13,6 +13,7 @@ import numpy as np
 
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.search import Array
+from qabench.text import Normalizer
 
 Tokenizer = Callable[[str], Sequence[str]]
 
@@ -133,7 +134,6 @@ class FanOutQAWords:
     """
 
     def __init__(self, lemmatizer: Any = "auto") -> None:
-        from qabench.text import Normalizer
 
         self._normalizer = lemmatizer if hasattr(lemmatizer, "batch") else Normalizer(lemmatizer)
         self._lemmatizer = lemmatizer

@@ -5,6 +5,7 @@ Each message says what is wrong and where, what is allowed, and how to fix it.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 
@@ -18,8 +19,6 @@ class InputError(QabenchError, ValueError):
 
 def unknown_name(what: str, name: object, allowed: Iterable[str]) -> InputError:
     """Return the error for an unknown name: what it is, the nearest valid name, and all valid ones."""
-    import difflib
-
     names = list(allowed)
     nearest = difflib.get_close_matches(str(name), names, 1)
     suggestion = f" (did you mean {nearest[0]!r}?)" if nearest else ""

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.loading_scripts import custom_folders, dataset_table
+from qabench.metrics import metric_folder, metric_names
 
 if TYPE_CHECKING:
     from datasets import (
@@ -71,8 +73,6 @@ def builder(
     It prepares ``only_splits`` (None for all); ``kwargs`` are passed to
     ``datasets.DatasetBuilder``.
     """
-    from qabench.loading_scripts import custom_folders, dataset_table
-
     table = dataset_table(name)
     config_name = table.config(config).name
     from qabench.loading_scripts.builder import BenchmarkBuilder, cache_hash, rows_builder
@@ -252,8 +252,6 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
         QabenchError: HF_HOME cannot be written.
     """
     import evaluate
-
-    from qabench.metrics import metric_folder, metric_names
 
     metric = name.removeprefix("qabench/")
     if metric not in metric_names():

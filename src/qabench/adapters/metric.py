@@ -17,7 +17,13 @@ from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
 from qabench.answers import UNANSWERED, check_pairs, dumps, loads
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError
+from qabench.evaluation import Record
+from qabench.evaluation.evaluation import values_of
+from qabench.evaluation.scoring import Item
+from qabench.evaluation.signature import deviations, digest, signature
+from qabench.loading_scripts import citation
 
 FORMATS = ("auto", "json", "python")
 REFERENCES_FORMAT = """\
@@ -64,11 +70,6 @@ class MetricModule:
         **options: Any,
     ) -> dict[str, Any]:
         """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
-        from qabench.benchmarks import benchmark
-        from qabench.evaluation import Record
-        from qabench.evaluation.evaluation import values_of
-        from qabench.evaluation.scoring import Item
-
         check_pairs(references, predictions)
         scored = benchmark(self.BENCHMARK)
         scorer = scored.scorer((self.GROUP,), **options)
@@ -101,8 +102,6 @@ class MetricModule:
         import datasets
         import evaluate
 
-        from qabench.loading_scripts import citation
-
         text = datasets.Value("string")
         return evaluate.MetricInfo(
             description=self.DESCRIPTION,
@@ -134,9 +133,6 @@ class MetricModule:
             signature: one line, see ``signature()``. deviations: what distinguishes the scores from
                 the official ones, in sentences; an empty list if they are official.
         """
-        from qabench.benchmarks import benchmark
-        from qabench.evaluation.signature import deviations, digest, signature
-
         # the module's name, also where evaluate loads a copy of it
         score = type(self).__module__.rpartition(".")[2]
         scored = list(references)

@@ -11,10 +11,25 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from qabench.data.predictions import read_predictions
+from qabench.data.rows import read_json_lines
+from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
+from qabench.evaluation import Evaluation
+from qabench.evaluation.evaluation import PREDICTIONS
 from qabench.evaluation.metric import CUTOFF, Metric, present
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
+from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
 from qabench.io.tables import Displayed, Table
+from qabench.loading_scripts import (
+    LEADERBOARD,
+    custom_digest,
+    dataset_table,
+    file_digest,
+    folder_of,
+    open_path,
+    source_table,
+)
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -99,9 +114,6 @@ class Need:
 
     def missing(self, benchmark: str) -> list[str]:
         """Return the packages, files and variables that are missing on this machine."""
-        from qabench.data.sources import available
-        from qabench.loading_scripts import source_table
-
         packages = [name for name in self.packages if find_spec(name) is None]
         files = [path for path in self.files if not available(source_table(benchmark)[path])]
         return packages + files + [name for name in self.variables if not os.environ.get(name)]
@@ -177,7 +189,6 @@ class Benchmark(Displayed, ABC):
                 f"{type(self).__module__}.official"
             ).DECLARATIONS
             return declarations
-        from qabench.evaluation.signature import IRRELEVANT, Field
 
         loaded = self.load(None)
         common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
@@ -194,8 +205,6 @@ class Benchmark(Displayed, ABC):
 
         By default, the file is JSON Lines or a JSON list, and each object is a row.
         """
-        from qabench.data.rows import read_json_lines
-
         return (row.fields for row in read_json_lines(path))
 
     def question(self, row: Mapping[str, Any]) -> Question:
@@ -209,14 +218,6 @@ class Benchmark(Displayed, ABC):
             InputError: the config or the file cannot be read.
             SourceError: the data is not available.
         """
-        from qabench.loading_scripts import (
-            LEADERBOARD,
-            custom_digest,
-            dataset_table,
-            file_digest,
-            open_path,
-        )
-
         selected = dataset_table(self.name).config(config)
         if selected.name == LEADERBOARD:
             raise InputError(
@@ -259,8 +260,6 @@ class Benchmark(Displayed, ABC):
         Raises:
             InputError: the file cannot be read, or has no predictions.
         """
-        from qabench.data.predictions import read_predictions
-
         return read_predictions(source, self.prediction_fields, self.id_fields)
 
     def prediction(self, record: Record) -> dict[str, Any]:
@@ -304,8 +303,6 @@ class Benchmark(Displayed, ABC):
 
     def leaderboards(self) -> Mapping[str, Sequence[str]]:
         """Return the scores of leaderboards by config: by default the authors' main scores on the default config."""
-        from qabench.loading_scripts import dataset_table
-
         names = [metric.name for metric in self.metrics if metric.official and metric.main]
         return {dataset_table(self.name).default: names}
 
@@ -321,7 +318,6 @@ class Benchmark(Displayed, ABC):
         For the config ``leaderboard`` it is the table of the published main scores, else
         ``data_tables``.
         """
-        from qabench.loading_scripts import LEADERBOARD
         from qabench.loading_scripts.published import published_table
 
         if config == LEADERBOARD:
@@ -336,8 +332,6 @@ class Benchmark(Displayed, ABC):
         self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
     ) -> list[Table]:
         """Return the tables for the rows of a config's splits; by default, the number of rows."""
-        from qabench.loading_scripts import folder_of
-
         if (folder_of(self.name) / "stats.py").is_file():
             module = f"qabench.loading_scripts.{self.name}.stats"
             tables: list[Table] = import_module(module).tables(config, splits)
@@ -369,10 +363,6 @@ class Benchmark(Displayed, ABC):
 
         By default, ``records`` has all questions of the config.
         """
-        from qabench.evaluation import Evaluation
-        from qabench.evaluation.evaluation import PREDICTIONS
-        from qabench.evaluation.signature import asked_field, with_fields
-
         questions = asked_field(record.id for record in records)
         signatures = {
             family: with_fields(line, asked=questions) for family, line in signatures.items()

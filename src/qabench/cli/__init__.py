@@ -17,6 +17,7 @@ import typer
 
 from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
+from qabench.evaluation.signature import version
 from qabench.io.tables import write_line
 
 DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
@@ -90,8 +91,6 @@ app = typer.Typer(
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from qabench.evaluation.signature import version
-
         write_line(f"qabench {version()}")
         raise typer.Exit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -22,8 +23,13 @@ from qabench.cli.options import (
     complete_benchmarks,
 )
 from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
+from qabench.data import sources
+from qabench.data.sources import available
 from qabench.errors import InputError
 from qabench.io.tables import Table
+from qabench.loading import load_dataset
+from qabench.loading_scripts import benchmark_names, dataset_table, source_table
+from qabench.metrics import metric_folder, metric_names
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Check
@@ -47,9 +53,6 @@ def list_all(
     if name:
         print_tables(benchmark_of(name).tables(), "json" if as_json else "table")
         return
-    from qabench.data.sources import available
-    from qabench.loading_scripts import benchmark_names, dataset_table, source_table
-    from qabench.metrics import metric_names
 
     rows = []
     for name in benchmark_names():
@@ -86,10 +89,6 @@ def list_all(
 
 def _summary_of_metric(name: str) -> str:
     """Return the first sentence of the docstring of a metric's module, without importing it."""
-    import ast
-
-    from qabench.metrics import metric_folder
-
     text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
     return (
         (text or "")
@@ -124,8 +123,6 @@ def fetch(
     Exit code: 0 all files are intact; 1 a file is missing or damaged, or a download failed; 2 wrong
     usage.
     """
-    from qabench.data import sources
-
     files = _source_files(benchmarks or [], config or [])
     if check:
         results = sources.check(files, directory=mirror)
@@ -152,7 +149,6 @@ def fetch(
 
 
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
-    from qabench.loading_scripts import benchmark_names, dataset_table, source_table
 
     names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or benchmark_names())]
     if not configs:
@@ -204,9 +200,6 @@ def _print_files(results: list[FileResult]) -> None:
 
 def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table") -> None:
     """Print a dataset's statistics, next to the published ones if there are any."""
-    from qabench.loading import load_dataset
-    from qabench.loading_scripts import dataset_table
-
     dataset = dataset_table(benchmark)
     name = dataset.config(config).name
     tables = benchmark_of(dataset.name).statistics(name, load_dataset(dataset.name, name))
@@ -299,8 +292,6 @@ def register(
     Prepares the configs of the benchmarks, and all metrics, in the caches of datasets and evaluate.
     """
     from qabench.hub.register import register_dataset, register_metric
-    from qabench.loading_scripts import benchmark_names, dataset_table
-    from qabench.metrics import metric_names
 
     if not (benchmarks or everything):
         raise InputError(

@@ -30,6 +30,8 @@ from qabench.evaluation.tables import (
     undefined_sentences,
     unscored,
 )
+from qabench.io.files import write_json
+from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
     from qabench.runs.sources import Found
@@ -39,8 +41,6 @@ LISTED_PROBLEMS = 5  # per evaluation; the others are counted
 
 def scored(files: Sequence[str | Path], *arguments: Any, **options: Any) -> Found:
     """Return ``qabench.runs.sources.read_evaluations`` of these arguments, with progress and plain warnings."""
-    from qabench.runs.sources import read_evaluations
-
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         return read_evaluations(files, *arguments, progress=progress, **options)
 
@@ -55,8 +55,6 @@ def show(
     verbose: bool = False,
 ) -> list[dict[str, Any]]:
     """Print, write and track evaluations as the options of a command say, and return their reports."""
-    from qabench.io.files import write_json
-
     evaluations = sources.evaluations
     reports = [report(evaluation, by) for evaluation in evaluations]
     document = reports[0] if len(reports) == 1 else {"evaluations": reports}

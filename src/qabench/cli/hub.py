@@ -17,7 +17,8 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def build(
     """
     import datasets
 
-    from qabench.errors import unknown_name
     from qabench.hub.build import build as build_all
     from qabench.hub.leaderboards import FRAMEWORKS
 
@@ -335,7 +335,6 @@ def _say_where_shown(files: Files) -> None:
 
 def _write_entries(files: Files, folder: Path) -> list[str]:
     from qabench.hub.results import to_yaml
-    from qabench.io.files import write_text
 
     texts = {}
     for path, entries in ((folder / name, entries) for name, entries in files.items()):

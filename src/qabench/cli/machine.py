@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.citations import bibtex
 from qabench.cli.options import Format, JsonOnly
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError
+from qabench.io.environment import ENVIRONMENT, environment, folder_size
+from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.tables import Table, write_document, write_line
 
 cache_app = typer.Typer(
@@ -25,8 +30,6 @@ def path(
     ],
 ) -> None:
     """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
-    from importlib.resources import files
-
     if name != "lm-eval":
         raise InputError(f"unknown folder {name!r}; allowed: lm-eval")
     write_line(files("qabench.benchmarks"))
@@ -39,16 +42,12 @@ def cite(
     ] = None,
 ) -> None:
     """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
-    from qabench.citations import bibtex
-
     write_document(bibtex(names or ()))
 
 
 @cache_app.command("list")
 def list_caches(format: Format = "table") -> None:
     """Show the path and size of each cache; for model replies, by model."""
-    from qabench.io.environment import folder_size
-    from qabench.io.files import cache_dir, run_replies_dir
     from qabench.llm.cache import replies_path, stored_replies
 
     replies = stored_replies()
@@ -97,8 +96,6 @@ def _cache_paths() -> list[Path]:
     from huggingface_hub.constants import HF_HOME
     from platformdirs import user_cache_path
 
-    from qabench.io.files import cache_dir
-
     own = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
     registered = sorted(
         (Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob(
@@ -118,9 +115,6 @@ def env(as_json: JsonOnly = False) -> None:
 
     Keys are never shown.
     """
-    from qabench.benchmarks import benchmark, benchmark_names
-    from qabench.io.environment import ENVIRONMENT, environment
-
     official = [
         {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
         for name in benchmark_names()

@@ -12,6 +12,7 @@ import typer
 from qabench.cli.output import say
 from qabench.errors import InputError
 from qabench.io.files import write_text
+from qabench.loading_scripts import benchmark_names
 
 EXAMPLE = "rivers"
 NAME = re.compile("[a-z][a-z0-9_]*")
@@ -33,8 +34,6 @@ def new(
     Every command takes it with QABENCH_PATH=DIR, or after `pip install DIR`. Exit code: 0 it was
     written; 2 the name is not a Python name, or files exist.
     """
-    from qabench.loading_scripts import benchmark_names
-
     if not NAME.fullmatch(name):
         raise InputError(
             f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"

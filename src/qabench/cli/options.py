@@ -12,6 +12,7 @@ import typer
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.errors import InputError
+from qabench.loading_scripts import dataset_table
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
 
@@ -52,7 +53,6 @@ def _task_options(benchmark: Benchmark) -> list[str]:
 
 
 def _configs(benchmark: Benchmark) -> list[str]:
-    from qabench.loading_scripts import dataset_table
 
     return list(dataset_table(benchmark.name).configs)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from qabench.cli.evaluations import print_evaluations, print_notes, report
 from qabench.cli.options import Format
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables
+from qabench.loading_scripts import FOLDER
+from qabench.runs.sources import evaluate_predictions
 
 BENCHMARK = "fanoutqa"
 NEXT = {
@@ -15,10 +18,7 @@ NEXT = {
 
 def quickstart(format: Format = "table") -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
-    from qabench.cli.evaluations import print_evaluations, print_notes, report
     from qabench.evaluation.comparison import compare
-    from qabench.loading_scripts import FOLDER
-    from qabench.runs.sources import evaluate_predictions
 
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():

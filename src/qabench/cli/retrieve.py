@@ -15,7 +15,9 @@ from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format, JsonOnly
 from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
 from qabench.errors import InputError, QabenchError
+from qabench.io.files import check_writable, write_text
 from qabench.io.tables import Table, one_line, write_document, write_line
+from qabench.loading import load_dataset
 
 if TYPE_CHECKING:
     from qabench.retrieval import BM25Index
@@ -128,8 +130,6 @@ def retrieve(
 
     Rows without text are skipped. Documents that share no term with a query are not returned.
     """
-    from qabench.io.files import check_writable, write_text
-
     if output:
         check_writable(output)
     options = _bm25_options(method, k1, b, delta, epsilon)
@@ -275,8 +275,6 @@ def _collected(documents: Documents) -> tuple[list[str], list[str]]:
 def _dataset(source: str, config: str | None, split: str | None) -> Any:
     """Return a dataset's split, as a ``datasets.Dataset``."""
     import datasets
-
-    from qabench.loading import load_dataset
 
     datasets.disable_progress_bars()
     is_benchmark = source.removeprefix("qabench/") in benchmark_names()

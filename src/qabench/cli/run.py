@@ -14,6 +14,7 @@ import typer
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.benchmarks import benchmark_names
+from qabench.cli.evaluations import show
 from qabench.cli.options import (
     AllMetrics,
     ConfigName,
@@ -36,7 +37,10 @@ from qabench.cli.output import (
     warn,
 )
 from qabench.errors import InputError, MissingExtra
+from qabench.io.files import check_writable
+from qabench.io.limits import yaml_of
 from qabench.io.tables import Table, write_line
+from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
     from huggingface_hub import JobInfo
@@ -288,8 +292,6 @@ def run(
     it again. Exit code: 0 scored, 1 the model does not respond or no question was answered, 2 wrong
     usage, 130 and 143 interrupted.
     """
-    from qabench.io.files import check_writable
-
     price = prices(price_in, price_out)
     if price and not dry_run:
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
@@ -588,9 +590,6 @@ def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
 
     Exit with 1 if no question was answered.
     """
-    from qabench.cli.evaluations import show
-    from qabench.runs.sources import read_evaluations
-
     sources = read_evaluations(logs)
     reports = show(sources, **showing)
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
@@ -639,8 +638,6 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
 
 def parse_pairs(option: str, arguments: Sequence[str] | None) -> dict[str, Any]:
     """Return NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
-    from qabench.io.limits import yaml_of
-
     values = {}
     for text in arguments or ():
         name, equals, value = text.partition("=")

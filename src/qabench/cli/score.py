@@ -14,6 +14,7 @@ import typer
 
 from qabench.benchmarks import Benchmark, Option, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.evaluations import is_official, print_notes, scored, show
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
     AllMetrics,
@@ -45,7 +46,10 @@ from qabench.cli.output import (
     warn,
 )
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
+from qabench.io.environment import offline_variable
+from qabench.io.files import check_writable, write_json, write_text
 from qabench.io.tables import Table, bounds_text, write_document
+from qabench.runs.sources import is_log, read_evaluations
 
 if TYPE_CHECKING:
     from qabench.benchmarks.published import Entry
@@ -135,10 +139,6 @@ def _score(
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
     listed; the other predictions are scored. With several files, the table has one row per file.
     """
-    from qabench.cli.evaluations import is_official, scored, show
-    from qabench.io.files import check_writable, write_text
-    from qabench.runs.sources import is_log
-
     scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
     families = scorer.checked_families(metrics)
@@ -221,8 +221,6 @@ def _compare(
     are compared by each score that all of them have, on the questions that both systems of a pair
     have.
     """
-    from qabench.cli.evaluations import print_notes
-    from qabench.io.files import check_writable, write_json
     from qabench.runs.comparing import compare as compare_systems
     from qabench.runs.comparing import compare_logs
 
@@ -298,8 +296,6 @@ def leaderboard(
     they need the network.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
-    from qabench.cli.evaluations import scored
-    from qabench.io.files import write_json
 
     scorer = benchmark_of(benchmark)
     evaluations = (
@@ -362,8 +358,6 @@ def _metrics(
 
 def _on_hub(dataset: str) -> tuple[list[Entry], str]:
     """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
-    from qabench.io.environment import offline_variable
-
     if variable := offline_variable():
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
@@ -463,9 +457,7 @@ def export(
     ] = None,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
-    from qabench.io.files import check_writable, write_text
     from qabench.runs import export as runs_export
-    from qabench.runs.sources import read_evaluations
 
     if format not in SUFFIXES:
         raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
@@ -528,9 +520,6 @@ def report(
 
     The page is one self-contained file that you can send by mail or put on any server.
     """
-    from qabench.cli.evaluations import scored
-    from qabench.io.files import check_writable
-
     if output.suffix.lower() in (".html", ".htm"):
         raise InputError(
             f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"

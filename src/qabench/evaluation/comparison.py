@@ -15,6 +15,7 @@ import numpy as np
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation, Score, columns_of, scores_of
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.tables import plot_intervals, undefined_note, value_cells
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
     CONFIDENCE,
@@ -122,8 +123,6 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        from qabench.evaluation.tables import undefined_note, value_cells
-
         rows: list[list[Any]] = []
         for label, score in self.systems.items():
             rows.append(
@@ -176,8 +175,6 @@ class Comparison(Displayed):
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        from qabench.evaluation.tables import plot_intervals
-
         differences = {
             f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs
         }

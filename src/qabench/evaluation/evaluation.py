@@ -15,6 +15,15 @@ from typing import TYPE_CHECKING, Any
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, present
 from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
+from qabench.evaluation.tables import (
+    as_dict,
+    deviations_by_sentence,
+    plot_scores,
+    score_table,
+    undefined_note,
+    undefined_sentences,
+    unscored,
+)
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -329,8 +338,6 @@ class Evaluation(Displayed):
         """
         scores = self.scores()
         if name not in scores:
-            from qabench.evaluation.tables import unscored
-
             undefined = self.undefined()
             if name in undefined:
                 raise InputError(f"{name} is undefined: {undefined[name]}")
@@ -425,8 +432,6 @@ class Evaluation(Displayed):
 
     def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
         """Return the evaluation as JSON data; see ``qabench.evaluation.tables.as_dict``."""
-        from qabench.evaluation.tables import as_dict
-
         return as_dict(self, by)
 
     def to_pandas(self) -> Any:
@@ -463,19 +468,10 @@ class Evaluation(Displayed):
             InputError: a metric or grouping that the evaluation does not have.
             MissingExtra: matplotlib is not installed.
         """
-        from qabench.evaluation.tables import plot_scores
-
         return plot_scores(self, metrics, by, axes)
 
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
-        from qabench.evaluation.tables import (
-            deviations_by_sentence,
-            score_table,
-            undefined_note,
-            undefined_sentences,
-        )
-
         table = score_table(self)
         for sentence, names in deviations_by_sentence(self).items():
             table.notes.append(f"not official ({', '.join(names)}): {sentence}")

@@ -19,6 +19,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+from filelock import FileLock
+
 from qabench.data.predictions import some
 from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.signature import version
@@ -209,8 +212,6 @@ def copy_files(source: Path, target: Path) -> None:
 
 def _shards(part: Any, folder: Path, split: str) -> Iterable[Path]:
     """Write a split as Parquet files with about equal numbers of rows, of ``MAX_SHARD_BYTES`` in Arrow format."""
-    import pyarrow.parquet as pq
-
     folder.mkdir(parents=True, exist_ok=True)
     size = part.info.splits[split].num_bytes or 0
     count = min(max(1, math.ceil(size / MAX_SHARD_BYTES)), max(1, len(part)))
@@ -282,8 +283,6 @@ def replacing(folder: Path) -> Iterator[Path]:
     ``folder`` is complete or absent at all times: the next build removes what a killed build left.
     Only one build runs at a time; others wait.
     """
-    from filelock import FileLock
-
     new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,9 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+from huggingface_hub import DatasetCard, DatasetCardData, metadata_load
+
 from qabench.errors import InputError
 from qabench.evaluation.signature import version
 from qabench.hub.leaderboards import eval_file
@@ -53,8 +56,6 @@ LICENSES = {
 
 def license_of(name: str) -> License:
     """Return the license of a benchmark's data according to its card."""
-    from huggingface_hub import metadata_load
-
     folder = folder_of(name)
     identifier = (metadata_load(folder / "README.md") or {}).get("license")
     if identifier and name in custom_folders() and identifier not in LICENSES:
@@ -109,7 +110,6 @@ def card_text(
             "sha256".
     """
     from datasets.info import DatasetInfosDict
-    from huggingface_hub import DatasetCard, DatasetCardData
 
     card = DatasetCard((folder_of(table.name) / "README.md").read_text(encoding="utf-8"))
     default = table.default if table.default in infos else next(iter(infos), None)
@@ -163,8 +163,6 @@ def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> st
     (``inspect eval hf/OWNER/NAME``); the allowed scorers are a fixed list, so a benchmark that none
     of them can score has no such file.
     """
-    import yaml
-
     tasks = eval_file(table.name, framework)
     if tasks is None or not all(task["config"] in built for task in tasks["tasks"]):
         return None

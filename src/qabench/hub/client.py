@@ -7,8 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from httpx2 import Client, ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
+from huggingface_hub import get_session, get_token, set_client_factory
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
+from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
+
 from qabench.errors import InputError, QabenchError
 from qabench.io.tables import keep_secret, printable
+from qabench.io.transport import ENDLESS, Limits, Transport, client_options
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -36,8 +42,6 @@ class HubError(QabenchError):
 @contextmanager
 def hub_errors(api: HfApi) -> Iterator[None]:
     """Turn every error of the Hub, or of the connection to it, into a HubError with advice."""
-    from huggingface_hub import get_token
-
     keep_secret(get_token() or "")
     try:
         yield
@@ -57,10 +61,6 @@ def bounded_answers() -> Iterator[None]:
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job
     takes any time.
     """
-    from httpx2 import Client
-    from huggingface_hub import get_session, set_client_factory
-
-    from qabench.io.transport import ENDLESS, Limits, Transport, client_options
 
     def mark_output(request: Any) -> None:
         if re.fullmatch("/api/jobs/.+/logs", request.url.path):
@@ -85,9 +85,6 @@ def bounded_answers() -> Iterator[None]:
 
 def check_name(what: str, repo_id: str, example: str) -> None:
     """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
-
     try:
         validate_repo_id(repo_id)
         if repo_id.count("/") != 1:
@@ -101,8 +98,6 @@ def check_name(what: str, repo_id: str, example: str) -> None:
 
 def require_token(api: HfApi) -> None:
     """Raise a QabenchError if there is no token for the Hub."""
-    from huggingface_hub import get_token
-
     if get_token() is None:
         raise QabenchError(
             f"no token for {api.endpoint}: create one with write access (in the settings of your account, under Access "
@@ -112,9 +107,6 @@ def require_token(api: HfApi) -> None:
 
 def _explained(error: Exception, endpoint: str) -> HubError:
     """Return the HubError with advice for an exception of huggingface_hub."""
-    from httpx2 import ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
-
     for cause in _causes(error):  # a failed upload is a RuntimeError without the reason
         if isinstance(cause, OfflineModeIsEnabled):
             return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it")

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+from huggingface_hub import HfApi
+from huggingface_hub.errors import EntryNotFoundError
+
 from qabench.benchmarks import benchmark
 from qabench.errors import QabenchError
 from qabench.hub.client import bounded_answers, hub_errors
@@ -52,8 +56,6 @@ def tasks_of(name: str) -> list[LeaderboardTask]:
 
 def eval_file(name: str, framework: str) -> dict[str, Any] | None:
     """Return the content of a dataset's ``eval.yaml``; None for "inspect-ai" if Inspect AI has no scorer for it."""
-    import yaml
-
     if framework == "inspect-ai":
         path = FOLDER / name / FILE
         return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -70,9 +72,6 @@ def shown_tasks(dataset: str) -> set[str]:
         HubError: the Hub cannot be reached, or has no such dataset.
         QabenchError: the file is not valid.
     """
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import EntryNotFoundError
-
     api = HfApi()
     with bounded_answers(), hub_errors(api):
         try:

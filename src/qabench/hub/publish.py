@@ -17,6 +17,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoCard
+from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.hf_api import RepoFile
+from huggingface_hub.utils.sha import git_hash
+
 from qabench.citations import metric_class
 from qabench.data.predictions import some
 from qabench.errors import QabenchError
@@ -97,8 +102,6 @@ def publish(
             the Hub has them.
         progress: called with the number of repositories processed, and of all repositories.
     """
-    from huggingface_hub import HfApi
-
     chosen = [dataset_table(name).name for name in names] or benchmark_names()
     datasets = chosen if what != "metrics" else []
     spaces = (
@@ -179,9 +182,6 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
     Raises QabenchError if the repository is not qabench's, is public despite ``private``, would
     lose configs, or if the tag has other content.
     """
-    from huggingface_hub.errors import RepositoryNotFoundError
-    from huggingface_hub.hf_api import RepoFile
-
     repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
         try:
@@ -230,8 +230,6 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     The client sends no file that the Hub already has, and makes no commit without changes. Others'
     files are kept. The commit is rejected if someone else commits at the same time.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
     repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
         sdk = "gradio" if staged.kind == "space" else None
@@ -278,8 +276,6 @@ def _remote_manifest(api: HfApi, staged: Repository) -> dict[str, Any] | None:
 
 def _same_content(path: Path, file: RepoFile | None) -> bool:
     """Return whether a local file equals the Hub's, by the digest on the Hub: SHA-256 for LFS, else git's."""
-    from huggingface_hub.utils.sha import git_hash
-
     if file is None:
         return False
     data = path.read_bytes()
@@ -296,7 +292,6 @@ def _tagged_commit(api: HfApi, staged: Repository) -> str | None:
 
 
 def _check_card(api: HfApi, staged: Repository) -> None:
-    from huggingface_hub import RepoCard
 
     with hub_errors(api):
         try:

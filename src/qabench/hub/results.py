@@ -15,6 +15,16 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+from huggingface_hub import (
+    CommitOperationAdd,
+    EvalResultEntry,
+    HfApi,
+    eval_result_entries_to_yaml,
+    parse_eval_result_entries,
+)
+from huggingface_hub.errors import EntryNotFoundError
+
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation import ANSWERED
@@ -22,6 +32,7 @@ from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
+from qabench.runs.sources import is_log, read_evaluations
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResultEntry, HfApi
@@ -76,8 +87,6 @@ class About:
 
 def read_reports(path: Path) -> list[Report]:
     """Return the evaluations of a file or of a folder of logs, without runs that another one resumed."""
-    from qabench.runs.sources import is_log, read_evaluations
-
     if path.is_dir() or is_log(path):
         read = read_evaluations([path])
         for note in read.notes:
@@ -132,8 +141,6 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
 
     Raises InputError if a score is unofficial and this is not allowed, or is not a finite number.
     """
-    from huggingface_hub import EvalResultEntry
-
     names, setting, path = chosen(report, metrics), setting_of(report, about), report.get("path")
     dataset = about.dataset or f"qabench/{report['benchmark']}"
     check_name("the dataset", dataset, f"qabench/{report['benchmark']}")
@@ -190,9 +197,6 @@ def to_yaml(
     new: Sequence[EvalResultEntry], old: bytes = b"", name: object = "the file of results"
 ) -> str:
     """Return the content of a file: the entries of ``old``, replaced if in ``new``, then the other new ones."""
-    import yaml
-    from huggingface_hub import eval_result_entries_to_yaml, parse_eval_result_entries
-
     try:
         rows = yaml_of(old.decode()) or []
         parse_eval_result_entries(rows)
@@ -216,8 +220,6 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     Returns:
         The URL of the pull request; None if the repository already has these results.
     """
-    from huggingface_hub import CommitOperationAdd, HfApi
-
     check_name("the model", model, "ORG/NAME")
     api = HfApi()
     require_token(api)
@@ -267,8 +269,6 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
 
 def _content(api: HfApi, model: str, path: str, revision: str | None) -> bytes:
     """Return the content of a file of the repository; nothing if it does not exist."""
-    from huggingface_hub.errors import EntryNotFoundError
-
     try:
         return Path(api.hf_hub_download(model, path, revision=revision)).read_bytes()
     except EntryNotFoundError:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from qabench import metrics
 from qabench.data.predictions import Prediction, Predictions, join, read_bytes, some
 from qabench.errors import InputError, MissingExtra, QabenchError
@@ -59,7 +61,6 @@ def page(metric: str) -> Any:
         raise MissingExtra(
             "the page of a metric needs gradio: pip install 'qabench[space]'"
         ) from None
-    import yaml
 
     folder = Path(metrics.__file__).parent / metric
     _, front, card = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)

@@ -15,6 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+from huggingface_hub import constants, metadata_load
+
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
@@ -156,7 +158,6 @@ def check_requirements(folder: Path, wheel: Path | None = None) -> None:
 
 
 def _url(namespace: str, name: str) -> str:
-    from huggingface_hub import constants
 
     return f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main"
 
@@ -193,7 +194,6 @@ def check_space(name: str, folder: Path) -> str:
 
 
 def _check_metadata(folder: Path, read: Callable[[Any], object]) -> None:
-    from huggingface_hub import metadata_load
 
     try:
         read(metadata_load(folder / "README.md") or {})

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.io.checkout import commit_of
+from qabench.io.files import cache_dir
 from qabench.io.tables import redacted
 
 HIDDEN = "(set, not shown)"
@@ -197,8 +198,6 @@ PACKAGES = (
 
 def environment() -> dict[str, Any]:
     """Return JSON data for a bug report: versions, models, folders with sizes, and the variables set."""
-    from qabench.io.files import cache_dir
-
     return {
         "qabench": package_version("qabench"),
         "python": sys.version.split()[0],

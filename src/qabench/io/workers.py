@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -86,7 +87,6 @@ def killed_with_parent() -> Callable[[], None] | None:
     """Return a ``preexec_fn`` of ``subprocess`` that lets Linux kill the child when this thread ends; else None."""
     if sys.platform != "linux":
         return None
-    import ctypes
 
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 

@@ -26,6 +26,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import FileLock, Timeout
+
 from qabench.errors import InputError, MissingExtra
 from qabench.io.http_error import MOST_SHOWN, HttpError, retry_after
 from qabench.io.tables import printable, quoted
@@ -441,8 +443,6 @@ async def _turn(path: Path, model: str) -> AsyncIterator[None]:
 
     All threads and tasks of a process share its turn.
     """
-    from filelock import FileLock, Timeout
-
     lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users in this process
     for attempt in itertools.count(1):
         try:

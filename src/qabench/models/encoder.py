@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from qabench.errors import MissingExtra, QabenchError
+from qabench.llm.client import reason_of
+from qabench.llm.endpoint import resolve_endpoint
+from qabench.models.loader import locate
 
 MODEL = "BAAI/bge-small-en-v1.5"
 API_MODEL = "text-embedding-ada-002"
@@ -30,7 +35,6 @@ class SentenceEncoder:
             raise MissingExtra(
                 f"dense retrieval needs {error.name}: pip install 'qabench[dense]'"
             ) from None
-        from qabench.models.loader import locate
 
         name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
         source = locate(name, revision or None)
@@ -67,7 +71,6 @@ class ApiEncoder:
             raise MissingExtra(
                 "an embeddings API needs openai: pip install 'qabench[judge]'"
             ) from None
-        from qabench.llm.endpoint import resolve_endpoint
 
         endpoint = resolve_endpoint(base_url)
         if endpoint.why_unusable:
@@ -77,8 +80,6 @@ class ApiEncoder:
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries."""
-        import numpy as np
-
         batches = [list(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
         vectors = np.array(
             [vector for batch in batches for vector in self._batch(batch)], dtype=np.float32
@@ -89,8 +90,6 @@ class ApiEncoder:
 
     def _batch(self, batch: list[str]) -> list[list[float]]:
         import openai
-
-        from qabench.llm.client import reason_of
 
         try:
             response = self._client.embeddings.create(

@@ -11,6 +11,7 @@ from typing import Any
 from qabench.data.predictions import some
 from qabench.errors import QabenchError
 from qabench.evaluation import Record
+from qabench.llm.client import run_sync
 from qabench.runs.foreign import Log, groups_of, numbers_of
 from qabench.runs.log import check_archive, damaged, inspect_log, record_of, samples_of, with_buffer
 from qabench.runs.plain import read_plain_header
@@ -71,7 +72,6 @@ def _records(path: Path, header: Any) -> list[Record]:
         )
     ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
     keys = [(id, epoch) for id in ids for epoch in range(1, (header.eval.config.epochs or 1) + 1)]
-    from qabench.llm.client import run_sync
 
     with with_buffer(path, header.status) as file:
         return run_sync(samples_of(file, keys, _record))

@@ -31,6 +31,7 @@ from qabench.evaluation import (
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
+from qabench.llm.client import TOO_LONG, run_sync, too_long
 from qabench.runs.facts import with_facts
 from qabench.runs.plain import (
     Fields,
@@ -281,7 +282,6 @@ def _samples(
     if isinstance(log, Fields):
         with suppress(Exception):  # Inspect reads it, or says why it cannot
             return [_scored(sample) for sample in read_plain_samples(path, keys)]
-    from qabench.llm.client import run_sync
 
     with with_buffer(path, log.status) as file:
         return run_sync(samples_of(file, keys, _scored))
@@ -364,8 +364,6 @@ def record_of(sample: Any) -> Record:
 
 def _status(sample: Any) -> tuple[str, str | None]:
     """Return the record's status and its problem, if any."""
-    from qabench.llm.client import TOO_LONG, too_long
-
     if sample.error is not None:
         return FAILED, failure(sample.error)
     output = sample.output

@@ -20,6 +20,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+import inspect_ai
+from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model, get_model_info
+from rich.errors import MarkupError
+from rich.text import Text
+
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
@@ -126,9 +131,6 @@ def plan_run(
     In settings with tools, further calls are made that are not in the plan. ``options`` are those
     of ``inspect_ai.eval`` that select questions: limit, epochs. Raises InputError as for a run.
     """
-    import inspect_ai
-    from inspect_ai.model import get_model, get_model_info
-
     scorer = benchmark(name)
     chosen = scorer.setting(setting)
     title = f"{scorer.title}, {chosen.name}, cannot be planned"
@@ -175,8 +177,6 @@ def plan_run(
 
 def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
     """Count a call and its tokens; the answer "0" ends every conversation."""
-    from inspect_ai.model import ModelOutput, ModelUsage
-
     texts = tuple((message.role, message.text) for message in messages)
     request = ChatRequest("", texts, {"max_tokens": config.max_tokens})
     prompt = prompt_tokens(request)
@@ -208,8 +208,6 @@ def probe(
     is the limit of the call. ``say`` receives a sentence when the user has to wait. Raises
     QabenchError with the cause, the address, and the models at the server.
     """
-    from inspect_ai.model import GenerateConfig
-
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
     models = models_at(clean_url(base_url)) if base_url else []
     made_with = model_config or GenerateConfig()
@@ -298,8 +296,6 @@ def make_model(
 
     Raises InputError or MissingExtra with Inspect's reason in one line.
     """
-    from inspect_ai.model import get_model
-
     try:
         if model.startswith(IN_PROCESS):
             _quiet_transformers()
@@ -357,9 +353,6 @@ def _accepted(error: TypeError) -> list[str]:
 
 def plain(error: object) -> str:
     """Return the message of an error in one line; Inspect writes its messages with markup."""
-    from rich.errors import MarkupError
-    from rich.text import Text
-
     message = str(getattr(error, "message", "") or error)
     with suppress(MarkupError):  # a message that contains brackets
         message = Text.from_markup(message).plain

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import inspect_ai
+from filelock import FileLock, Timeout
+from inspect_ai._eval.loader import solver_from_spec
 from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, TaskStart, hooks
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import SolverSpec
@@ -390,8 +392,6 @@ def _patience(config: GenerateConfig) -> float | None:
 
 def _check_solver(name: str) -> None:
     """Raise InputError if "FILE.py@NAME" is not a solver or an agent of Inspect."""
-    from inspect_ai._eval.loader import solver_from_spec
-
     try:
         solver_from_spec(SolverSpec(name))
     except (QabenchError, PermissionError):
@@ -409,8 +409,6 @@ def _locked(log: Path) -> Iterator[None]:
 
     Raises InputError that names the process that resumes it.
     """
-    from filelock import FileLock, Timeout
-
     path, owner_path = (log.with_name(f".{log.name}.{suffix}") for suffix in ("lock", "owner"))
     lock = FileLock(path)
     try:

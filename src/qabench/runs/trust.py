@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
+from inspect_ai.model import GenerateConfig
+
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
 from qabench.errors import InputError
 from qabench.io.limits import yaml_of
@@ -67,9 +70,6 @@ def checked_log(
     task. Raises InputError if it is not a log of a task of qabench, a value is out of its range, or
     something was not repeated.
     """
-    from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
-    from inspect_ai.model import GenerateConfig
-
     log = whole_log(path)
     spec = log.eval
     passed = spec.task_args_passed

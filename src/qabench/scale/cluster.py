@@ -23,6 +23,8 @@ from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow
+
 from qabench.errors import MissingExtra, QabenchError
 from qabench.io.environment import installed_version
 from qabench.io.workers import Load, most_workers, using
@@ -127,7 +129,6 @@ class Cluster:
     def _unordered(
         self, load: Load[In, Out], inputs: Sequence[In], gpu: bool
     ) -> Iterator[tuple[int, Out]]:
-        import pyarrow
         import ray.data
         from ray import cloudpickle
         from ray.exceptions import RayError
@@ -314,7 +315,6 @@ class Worker:
             self.error = error
 
     def __call__(self, table: Any) -> Any:
-        import pyarrow
 
         inputs = zip(table["number"].to_pylist(), table["data"].to_pylist(), strict=True)
         results = [pickle.dumps(self._result(number, data)) for number, data in inputs]

@@ -15,6 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow
+import pyarrow.parquet
+
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.errors import InputError
@@ -380,9 +383,6 @@ def _load_writer(
     source: Source, load: Load[Rows, Columns], types: Mapping[str, str]
 ) -> Callable[[Task], int]:
     """Return the function that writes the file of a part, and returns the number of its rows."""
-    import pyarrow
-    import pyarrow.parquet
-
     function = load()
     schema = pyarrow.schema([(name, pyarrow.type_for_alias(kind)) for name, kind in types.items()])
 

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -143,7 +144,6 @@ class SpacyLemmatizer:
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
-        from concurrent.futures.process import BrokenProcessPool  # imports multiprocessing
 
         from qabench.io.workers import most_workers
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qabench.benchmarks.expertqa.questions import load_questions
+from qabench.cli.evaluations import print_evaluations, print_notes
 from qabench.cli.options import ConfigName, prices
+from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
+from qabench.data.predictions import read_predictions
+from qabench.errors import InputError
+from qabench.io.tables import Table
+from qabench.llm.endpoint import key_for_typed
+from qabench.runs.sources import evaluate_predictions
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.claims import Item
@@ -82,8 +90,6 @@ def claims(
     for the commands attribute and facts, and for qabench score expertqa.
     """
     from qabench.benchmarks.expertqa.claims import sentence_splitter, split_predictions, write_items
-    from qabench.cli.output import say, warn
-    from qabench.data.predictions import read_predictions
 
     predictions = read_predictions(answers, ("answer",))
     for bad in predictions.bad_lines:
@@ -195,9 +201,6 @@ def facts(
         plan_facts,
         score_facts,
     )
-    from qabench.cli.output import print_table, progress_bar, say, say_on_stderr
-    from qabench.io.tables import Table
-    from qabench.llm.endpoint import key_for_typed
 
     items, questions = _items(file, config, split)
     scorer = fact_scorer(
@@ -247,7 +250,6 @@ def _items(
 ) -> tuple[list[Item], Questions | None]:
     """Return the lines of a file of claims or the annotated claims, and the questions of the config (None: unknown)."""
     from qabench.benchmarks.expertqa.claims import read_items
-    from qabench.benchmarks.expertqa.questions import load_questions
 
     questions = None if file and not config else load_questions(config, split)
     return read_items(file, questions), questions
@@ -256,7 +258,6 @@ def _items(
 def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:
     """Return items with labels by ``load_entailment(**loading)``; Ctrl-C keeps the labels so far in the output."""
     from qabench.benchmarks.expertqa.claims import write_items
-    from qabench.cli.output import progress_bar, say_on_stderr
     from qabench.models.entailment import label_claims, load_entailment
 
     entailment = load_entailment(**loading)
@@ -293,9 +294,6 @@ def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) ->
 
 def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
     """Return the items of an earlier run by the same model, by id."""
-    from qabench.data.predictions import read_predictions
-    from qabench.errors import InputError
-
     if not output.exists() or output.stat().st_size == 0:
         return {}
     rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
@@ -310,10 +308,6 @@ def _print_scores(
     items: Sequence[Item], output: Path, questions: Questions | None, families: str
 ) -> None:
     """Print the scores of the families with this prefix; without a config, only the path of the claims."""
-    from qabench.cli.evaluations import print_evaluations, print_notes
-    from qabench.cli.output import say
-    from qabench.runs.sources import evaluate_predictions
-
     if questions is None:
         n_claims = sum(len(item["claims"]) for item in items)
         say(f"{n_claims} claims of {len(items)} answers; written to {output}")

@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from qabench.errors import InputError
 from qabench.io.tables import one_line, printable
+from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 from qabench.retrieval import BM25Index
 from qabench.retrieval.dense import DenseIndex, Encoder
 from qabench.retrieval.documents import SOURCES, Document
@@ -112,7 +113,6 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
                 f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense"
             )
         return None
-    from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 
     return ApiEncoder(encoder or API_MODEL) if ranker == API else SentenceEncoder(encoder or MODEL)
 

@@ -9,8 +9,18 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from qabench.answers import UNANSWERED
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.data.predictions import (
+    parse_predictions,
+    parse_run,
+    read_bytes,
+    read_predictions,
+    source_name,
+)
+from qabench.errors import SourceError
 from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
+from qabench.loading_scripts import source_table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -202,14 +212,6 @@ class FanOutQA(Benchmark):
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
-        from qabench.data.predictions import (
-            parse_predictions,
-            parse_run,
-            read_bytes,
-            read_predictions,
-            source_name,
-        )
-
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
         data, name = read_bytes(source), source_name(source)
@@ -245,8 +247,6 @@ class FanOutQA(Benchmark):
 
     def rescored_prediction(self, record: Record) -> dict[str, Any]:
         """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
-        from qabench.answers import UNANSWERED
-
         return self.prediction(record) | {
             "answer": UNANSWERED if record.answer is None else record.answer
         }
@@ -281,8 +281,6 @@ class FanOutQA(Benchmark):
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
         from qabench.benchmarks.published import published
         from qabench.benchmarks.reproduction import Check, data_checks
-        from qabench.errors import SourceError
-        from qabench.loading_scripts import source_table
         from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 
         reproduction = data_checks("fanoutqa", self.statistics)

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from qabench.cli.output import say, say_on_stderr
+
 SHOWN = 10  # problems of each kind that are printed; the others are counted
 FOLDER = "leaderboard-submissions"
 
@@ -53,7 +55,6 @@ def submit(
     cannot be written; 2 rejected (nothing is written).
     """
     from qabench.benchmarks.fanoutqa import submission
-    from qabench.cli.output import say, say_on_stderr
     from qabench.runs.log import read_run
 
     files = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.data.predictions import parse_predictions, read_bytes, source_name
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question, Questions
@@ -139,7 +140,6 @@ class Fastbook(Benchmark):
     ) -> Predictions:
         """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
         from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
-        from qabench.data.predictions import parse_predictions, read_bytes, source_name
 
         if not isinstance(source, str | Path):
             return super().read(source)

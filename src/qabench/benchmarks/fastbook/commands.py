@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from qabench.cli.options import Format
+from qabench.cli.output import print_tables, say
+from qabench.io.files import write_text
 
 METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
@@ -64,8 +66,6 @@ def retrieve(
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
     from qabench.benchmarks.fastbook.study import corpus_text, load_study, qrels_text, run_text
     from qabench.benchmarks.fastbook.study import run as run_method
-    from qabench.cli.output import print_tables, say
-    from qabench.io.files import write_text
 
     names = list(dict.fromkeys(method or ["bm25"]))
     chosen = [

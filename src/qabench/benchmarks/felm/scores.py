@@ -17,6 +17,8 @@ from dataclasses import asdict, astuple, dataclass
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.errors import InputError
@@ -172,8 +174,6 @@ class Confusion:
 
     def scores(self) -> dict[str, float | None]:
         """Return f1, precision, recall, balanced_accuracy: fractions in [0, 1], or None if undefined."""
-        import numpy as np
-
         counts = np.array(astuple(self), dtype=np.float64)
         with np.errstate(all="ignore"):
             values = {name: float(function(*counts)) for name, function in FUNCTIONS.items()}
