@@ -10,7 +10,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import starmap
 from typing import Any
 
-from qabench.benchmarks.expertqa import BENCHMARK, prompts
+from qabench.benchmarks import benchmark
+from qabench.benchmarks.expertqa import prompts
 from qabench.benchmarks.expertqa.claims import (
     ClaimedAnswer,
     cite_afterward,
@@ -189,7 +190,7 @@ def answering(
     heading, and long texts of the corpus are split. ``with_fields`` tells whether the questions
     have fields, which two of the authors' prompts name.
     """
-    BENCHMARK.setting(method)  # checks the name
+    benchmark("expertqa").setting(method)  # checks the name
     options = options or Options()
     if options.k < 1:
         raise InputError(f"k is {options.k}; it must be at least 1")

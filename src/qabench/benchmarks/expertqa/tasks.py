@@ -12,10 +12,11 @@ from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
-from qabench.benchmarks.expertqa import BENCHMARK
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter
 from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.evaluation.scoring import Question
 from qabench.retrieval.documents import Document
 from qabench.retrieval.web.fetch import READ
@@ -26,7 +27,8 @@ from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 NOT_KNOWN = "I don't know."  # the authors' answer without any page
 LOGGED = ("id", "question", "field", "reference", "evidence_urls")
 
-expertqa_scorer = inspect_scorer(BENCHMARK)
+EXPERTQA = benchmark("expertqa")
+expertqa_scorer = inspect_scorer(EXPERTQA)
 
 
 @task
@@ -84,12 +86,12 @@ def expertqa(
         fields: only questions of these fields.
         ids: only these questions.
     """
-    questions = BENCHMARK.load(config, split=split)
+    questions = load_questions(config, split)
     with_fields = all(question.row["field"] for question in questions.rows)
     options = Options(retriever, corpus, search, ranker, encoder, k, chunk_size, overlap)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     selected = [_without_answers(question) for question in select(questions, ids, fields)]
-    return benchmark_task(BENCHMARK, questions, selected, how, method, answer_with_citations(how))
+    return benchmark_task(EXPERTQA, questions, selected, how, method, answer_with_citations(how))
 
 
 def _without_answers(question: Question) -> Question:

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.answer_components import (
     AnswerComponentScores,
     answer_component_scores,
@@ -148,7 +148,7 @@ def load_study(
     if chunker not in CHUNKERS:
         raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
     overlap = check_sizes(chunk_size, overlap)
-    questions = BENCHMARK.load(config)
+    questions = benchmark("fastbook").load(config)
     configs = map(dataset_table("fastbook").config, CONFIGS[config])
     (notebooks,), (keyword_files,) = (config.splits.values() for config in configs)
     chapters = (read_chapter(open_path("fastbook", name)) for name in notebooks)

@@ -10,14 +10,15 @@ from typing import Any, ClassVar, Literal
 from inspect_ai import Task, task
 
 from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
-from qabench.benchmarks.fastbook import BENCHMARK
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Retrieval, load_study, run
 from qabench.evaluation.scoring import Messages
 from qabench.loading_scripts.fastbook.chunks import doc_id
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 
-fastbook_scorer = inspect_scorer(BENCHMARK)
+FASTBOOK = benchmark("fastbook")
+fastbook_scorer = inspect_scorer(FASTBOOK)
 
 ANSWER_TOKENS = 500
 PROMPT = Prompt(
@@ -76,17 +77,17 @@ def fastbook_rag(
         SourceError: the data is not available.
     """
     study = load_study(config, chunk_size, overlap, chunker)
-    questions = BENCHMARK.load(config)
+    questions = FASTBOOK.load(config)
     selected = select(questions, ids, chapters)
     part = replace(study, questions=[question.row for question in selected])
     asking = AskWithPassages(run(part, parse_method(method, query, dense_model, colbert_model), k))
     return benchmark_task(
-        BENCHMARK,
+        FASTBOOK,
         questions,
         selected,
         asking,
         f"rag {asking.retrieval.method.name}",
-        metrics=tuple(BENCHMARK.families),
+        metrics=tuple(FASTBOOK.families),
         predicted=asking.predicted,
     )
 

@@ -12,7 +12,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
 from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
-from qabench.benchmarks.felm import BENCHMARK
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.method import (
     CLAIMS_PARAMETERS,
     NUM_CONS,
@@ -33,7 +33,8 @@ REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a met
 NOT_LOGGED = ("source", "response")
 NO_REPLY = "no reply: a call failed"
 
-felm_scorer = inspect_scorer(BENCHMARK)
+FELM = benchmark("felm")
+felm_scorer = inspect_scorer(FELM)
 
 
 @task
@@ -76,7 +77,7 @@ def felm(
         InputError: an unknown option, domain or index.
         SourceError: the data is not available.
     """
-    questions = BENCHMARK.load(config)
+    questions = FELM.load(config)
     selected = [
         _without_references(question, REFERENCES.get(method))
         for question in select(questions, ids, domains)
@@ -93,7 +94,7 @@ def felm(
     }
     setting = f"{method} by claims" if claims else method
     asking = FelmMethod(**options)
-    return benchmark_task(BENCHMARK, questions, selected, asking, setting, find_errors(**options))
+    return benchmark_task(FELM, questions, selected, asking, setting, find_errors(**options))
 
 
 def _without_references(question: Question, shown: str | None) -> Question:
