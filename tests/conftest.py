@@ -81,15 +81,23 @@ SLOW_FILES = {
 }
 
 
-# Files in these folders that run in seconds.
+# Files in these folders that run in seconds, and files in which the tests with the mark "quick" do.
 QUICK_FILES = {"test_report.py", "test_results.py"}
+PARTLY_QUICK_FILES = {"test_contributing.py", "test_first_minutes.py", "test_functions.py", "test_lm_eval.py"}
+PARTLY_QUICK_FOLDERS = {"contributing", "hub", "lm_eval", "report", "runs"}
 
 
 def _is_slow(path: Path) -> bool:
     parts = path.relative_to(ROOT / "tests").parts
-    if parts[-1] in QUICK_FILES or (path.is_dir() and parts[0] in ("hub", "report")):
+    if parts[-1] in QUICK_FILES:
         return False
     return parts[0] in SLOW_FOLDERS or parts[-1] in SLOW_FILES
+
+
+def _is_left_out(path: Path) -> bool:
+    if path.is_dir() and path.name in PARTLY_QUICK_FOLDERS:
+        return False
+    return path.name not in PARTLY_QUICK_FILES and _is_slow(path)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -100,7 +108,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     inside = collection_path.is_relative_to(ROOT / "tests") and collection_path != ROOT / "tests"
-    if inside and _is_slow(collection_path) and not config.getoption("--runslow"):
+    if inside and _is_left_out(collection_path) and not config.getoption("--runslow"):
         config.stash[NOT_COLLECTED].append(collection_path)
         return True
     return None
@@ -108,7 +116,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if _is_slow(item.path):
+        if _is_slow(item.path) and "quick" not in item.keywords:
             item.add_marker("slow")
     left_out = {"slow": ("--runslow", "takes minutes"), "integration": ("--integration", "starts real servers")}
     for mark, (option, why) in left_out.items():

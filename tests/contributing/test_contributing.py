@@ -13,7 +13,6 @@ import pytest
 from hub_server import TOKEN, Hub
 from openai_server import OpenAIServer
 
-pytestmark = pytest.mark.slow  # two dozen processes
 for package in ("inspect_ai", "jinja2", "lm_eval.api.model"):
     pytest.importorskip(package, reason="needs the extras run, report and lm-eval")
 REPLIES = {"Paris": "It is the Seine.", "Cairo": "THE NILE", "Vienna": "the Danube", "Manaus": "I do not know."}
@@ -60,6 +59,7 @@ def log(rivers: Path, server: OpenAIServer) -> Path:
     return path
 
 
+@pytest.mark.quick
 def test_the_template_is_small(rivers: Path) -> None:
     files = [path for path in [*rivers.glob("*.*"), *(rivers / "rivers").rglob("*")] if path.is_file()]
     files.remove(rivers / "answers.jsonl")
@@ -85,6 +85,7 @@ def test_data(rivers: Path) -> None:
     assert "license: cc-by-4.0" in card and "name: continent" in card
 
 
+@pytest.mark.quick
 def test_scores(rivers: Path) -> None:
     report = rivers / "report.json"
     shown = qabench(rivers, "score", "rivers", "answers.jsonl", "--by", "continent", "--output", str(report))

@@ -86,6 +86,7 @@ def answering(answers: Predictions) -> Scripted:
     return Scripted(lambda doc: by_id.get(doc["id"]))
 
 
+@pytest.mark.quick
 def test_samples_are_scored_as_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lm_eval.loggers import EvaluationTracker
 
@@ -162,6 +163,7 @@ def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
     assert not any(said.startswith("prompt") for said in metadata["deviations"]["acc"])
 
 
+@pytest.mark.quick
 def test_prompts_of_fanoutqa() -> None:
     model = Scripted(lambda doc: "")
     task = "qabench_fanoutqa_closed_book_sample"
@@ -173,6 +175,7 @@ def test_prompts_of_fanoutqa() -> None:
     assert figures(results, task)["empty"] == 3
 
 
+@pytest.mark.quick
 def test_a_missing_reply_is_not_the_answer_none() -> None:
     from qabench.benchmarks.fanoutqa.lm_eval.functions import process_results
 
@@ -217,6 +220,7 @@ def test_a_chat_model_on_a_server() -> None:
     assert (asked["temperature"], asked["max_tokens"]) == (0, 100)
 
 
+@pytest.mark.quick
 def test_undefined_scores_are_null() -> None:
     # "lol", the dummy's reply, finds no errors, so precision and F1 are undefined.
     got = figures(run("dummy", "qabench_felm_sample_raw"), "qabench_felm_sample_raw")

@@ -76,6 +76,7 @@ def test_a_server_that_is_gone_is_reported(
     assert back == "the server answers again"
 
 
+@pytest.mark.quick
 def test_a_resumed_run_says_how_many_answers_it_keeps(server: OpenAIServer, arguments: dict[str, Any]) -> None:
     server.fault = lambda number, body: Fault(400, body={"error": {"message": "no"}}) if number == 2 else None
     log = start("felm", None, "m", **arguments, **OPTIONS, limit=3)
@@ -129,6 +130,7 @@ def test_a_run_says_what_it_does_before_inspect_is_imported(
     assert isinstance(result.exception, MissingExtra) and result.stderr.startswith(says)
 
 
+@pytest.mark.quick
 def test_scores_of_a_log_are_selected(arguments: dict[str, Any]) -> None:
     log = start("fanoutqa", None, "m", **arguments, **OPTIONS, limit=1)
 
@@ -143,6 +145,7 @@ def test_scores_of_a_log_are_selected(arguments: dict[str, Any]) -> None:
     assert "more scores" not in CliRunner().invoke(app, [*command, "--all-metrics"]).stdout
 
 
+@pytest.mark.quick
 def test_a_wrong_grouping_is_an_error_before_scoring(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["score", "fanoutqa", str(tmp_path / "absent.jsonl"), "--by", "color"])
     assert "no grouping 'color'; allowed: category, type" in str(wrong.exception)

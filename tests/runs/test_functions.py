@@ -58,6 +58,7 @@ def fails_once():
 """
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("name", qabench.benchmark_names())
 def test_a_function_answers_every_benchmark(name: str) -> None:
     rows: list[Any] = []
@@ -74,6 +75,7 @@ def test_a_function_answers_every_benchmark(name: str) -> None:
         assert any(text.startswith("solver: answer-") for text in evaluation.deviations(score))
 
 
+@pytest.mark.quick
 def test_the_scores_are_those_of_a_file_with_the_answers(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
 
@@ -87,6 +89,7 @@ def test_the_scores_are_those_of_a_file_with_the_answers(tmp_path: Path) -> None
     assert scores["acc.loose"].mean == 1
 
 
+@pytest.mark.quick
 def test_failures_are_recorded_and_asked_again(tmp_path: Path) -> None:
     """A failed question has no answer in the file, where null would be the answer "None"."""
     path, asked = tmp_path / "answers.jsonl", []
@@ -150,6 +153,7 @@ FUNCTIONS: list[Any] = [
 ]
 
 
+@pytest.mark.quick
 def test_functions_with_the_same_source_have_different_digests() -> None:
     names = [name_with_digest(function) for function in FUNCTIONS]
     assert len(set(names)) == len(names)
@@ -236,6 +240,7 @@ def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -
     assert len(asked) == 2 and [json.loads(line)["answer"] for line in path.read_text().splitlines()] == ["42"]
 
 
+@pytest.mark.quick
 def test_a_model_in_python(tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
     options: dict[str, Any] = {"setting": "raw", "config": "sample", "limit": 2, "log_dir": tmp_path}
