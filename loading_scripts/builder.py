@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import datasets
 
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import Json, SourceRow, read_json_lines
 from qabench.loading_scripts import (
     LEADERBOARD,
     citation,
@@ -115,7 +115,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
     def _generate_examples(
         self, split: str, files: list[Any]
-    ) -> Iterator[tuple[tuple[int, int], dict[str, Any]]]:
+    ) -> Iterator[tuple[tuple[int, int], Json]]:
         for number, file in enumerate(files):
             path = self._path(file)
             rows = (
@@ -126,7 +126,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     def _columns(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         raise NotImplementedError
 
 
@@ -138,7 +138,7 @@ class RowsBuilder(BenchmarkBuilder):
         first = next(self._rows(self._path(file), ""))
         return dict(datasets.Dataset.from_list([first]).features)
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return (dict(row.fields) for row in read_json_lines(path))
 
 
@@ -161,7 +161,7 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
     code = sorted(folder_of(builder.BENCHMARK).glob("*.py")) + [
-        Path(inspect.getfile(m)) for m in (Row, PublishedScore, BenchmarkBuilder)
+        Path(inspect.getfile(m)) for m in (SourceRow, PublishedScore, BenchmarkBuilder)
     ]
     for path in code:
         total.update(path.read_bytes())

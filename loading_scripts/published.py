@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from qabench.data.rows import read_json_list
+from qabench.data.rows import Json, read_json_list
 from qabench.io.tables import Table
 from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
 
@@ -39,7 +38,7 @@ class PublishedScore:
     judge: str | None = None
 
 
-def published_rows(path: Path) -> Iterator[dict[str, Any]]:
+def published_rows(path: Path) -> Iterator[Json]:
     """Yield the rows of a ``leaderboard.json``. Raises DataError that names file, row and field."""
     for row in read_json_list(path):
         row.only("system", "setting", "config", "metric", "value", "source")

@@ -8,7 +8,7 @@ from typing import Any
 
 import datasets
 
-from qabench.data.rows import read_json_lines
+from qabench.data.rows import Json, read_json_lines
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.expertqa.parse import (
     ANSWER_KEYS,
@@ -80,5 +80,5 @@ class ExpertQA(BenchmarkBuilder):
             else QUESTION | {"answers": datasets.List(ANSWER)}
         )
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return map(parser_of(self.config.name), read_json_lines(path))

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
-from qabench.data.rows import Row
+from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError
 
 # The values of the experts' labels, and of a model's attribution label.
@@ -71,7 +71,7 @@ TEXTS = ("attribution", "evidence", "revised_evidence", "atomic_claims", "atomic
 LARGEST = {"annotation_time": 2**53, "fact_score": 1}
 
 
-def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
+def parser_of(config: str) -> Callable[[SourceRow], Json]:
     """Return the function that parses a row of a config."""
     if config.startswith("lfqa_"):
         return parse_lfqa
@@ -80,7 +80,7 @@ def parser_of(config: str) -> Callable[[Row], dict[str, Any]]:
     return parse_collected if config.startswith("answers_") else parse_annotated
 
 
-def parse_annotated(row: Row) -> dict[str, Any]:
+def parse_annotated(row: SourceRow) -> Json:
     """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
     ``answers`` becomes a list; in the source it is a dict with the answer of one system. Raises
@@ -94,7 +94,7 @@ def parse_annotated(row: Row) -> dict[str, Any]:
     return _question(row) | {"answers": _answers(row, complete=True)}
 
 
-def parse_collected(row: Row) -> dict[str, Any]:
+def parse_collected(row: SourceRow) -> Json:
     """Parse a question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
 
     Like ``parse_annotated``, with two differences: a system may have any name, and only
@@ -104,7 +104,7 @@ def parse_collected(row: Row) -> dict[str, Any]:
     return _question(row) | {"answers": _answers(row, complete=False)}
 
 
-def parse_question(row: Row) -> dict[str, Any]:
+def parse_question(row: SourceRow) -> Json:
     """Parse a question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
     if row.get("answers", dict):
         raise DataError(
@@ -113,7 +113,7 @@ def parse_question(row: Row) -> dict[str, Any]:
     return _question(row)
 
 
-def parse_lfqa(row: Row) -> dict[str, Any]:
+def parse_lfqa(row: SourceRow) -> Json:
     """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
@@ -131,9 +131,9 @@ def question_id(question: str) -> str:
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-def _question(row: Row) -> dict[str, Any]:
+def _question(row: SourceRow) -> Json:
     row.only("question", "annotator_id", "answers", "metadata")
-    metadata = Row.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
+    metadata = SourceRow.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
     metadata.only("question_type", "field", "specific_field")
     types: str = metadata.get("question_type", str)
     question = row.get("question", str)
@@ -150,11 +150,13 @@ def _question(row: Row) -> dict[str, Any]:
     }
 
 
-def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
+def _answers(row: SourceRow, *, complete: bool) -> list[Json]:
     answers = []
     for system, value in row.get("answers", dict).items():
         row.storable("answers", system)
-        answer = Row.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(*ANSWER_KEYS)
+        answer = SourceRow.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(
+            *ANSWER_KEYS
+        )
         if not complete:
             answer = _filled(answer, ANSWER_KEYS[1:])
         claims = answer.get("claims", list, None) and [
@@ -165,7 +167,7 @@ def _answers(row: Row, *, complete: bool) -> list[dict[str, Any]]:
     return answers
 
 
-def _claim(row: Row, complete: bool) -> dict[str, Any]:
+def _claim(row: SourceRow, complete: bool) -> Json:
     row.only(*CLAIM_KEYS, *OPTIONAL_KEYS)
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
     row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
@@ -184,7 +186,7 @@ def _claim(row: Row, complete: bool) -> dict[str, Any]:
     }
 
 
-def parse_field(row: Row, key: str) -> Any:
+def parse_field(row: SourceRow, key: str) -> Any:
     """Return a field of an answer or a claim: a label, a list of strings, a number, or a string; most may be null."""
     if key in LABELS:
         return None if row.get(key, str, None) is None else row.one_of(key, LABELS[key])
@@ -197,12 +199,12 @@ def parse_field(row: Row, key: str) -> Any:
     )
 
 
-def _filled(row: Row, keys: tuple[str, ...]) -> Row:
+def _filled(row: SourceRow, keys: tuple[str, ...]) -> SourceRow:
     """Return the row with null for each missing key of ``keys``."""
-    return Row(dict.fromkeys(keys) | dict(row.fields), row.where)
+    return SourceRow(dict.fromkeys(keys) | dict(row.fields), row.where)
 
 
-def _number(row: Row, key: str, most: int) -> float | None:
+def _number(row: SourceRow, key: str, most: int) -> float | None:
     value = row.get(key, int, float, None)
     if value is not None and not 0 <= value <= most:  # NaN is not in the range either
         raise DataError(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+from qabench.data.rows import Row
 from qabench.io.tables import Table, count_table
 from qabench.loading_scripts.expertqa.parse import LABELS
 
@@ -55,7 +55,7 @@ NOTES = {
 }
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
     """Count rows by split, and whatever the rows have of fields, types, answers by system, and labels of claims."""
     counts: dict[str, Counter[tuple[str, str]]] = {}
     sizes = dict.fromkeys(splits, 0)
@@ -80,7 +80,7 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     return tables
 
 
-def _tallies(row: Mapping[str, Any], split: str) -> Iterator[tuple[str, str, str]]:
+def _tallies(row: Row, split: str) -> Iterator[tuple[str, str, str]]:
     """Yield the table, row and column of each count in a row of the dataset."""
     if "metadata" in row:
         yield FIELDS, row["metadata"]["field"], split

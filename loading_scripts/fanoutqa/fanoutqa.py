@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 
+from qabench.data.rows import Json
 from qabench.loading_scripts import LEADERBOARD
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.fanoutqa.leaderboard import MEASURES, ROUGES, read_results
@@ -73,7 +74,7 @@ class FanOutQA(BenchmarkBuilder):
         }
         return features | lists
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return (
             read_results(path)
             if self.config.name == LEADERBOARD

@@ -5,11 +5,10 @@ No ``datasets`` here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from qabench.data.rows import Row, read_json
+from qabench.data.rows import Json, Row, SourceRow, read_json
 from qabench.io.tables import flattened
 from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path, source_table
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
@@ -27,15 +26,15 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 """The result files that were last changed after 2025-02-28: on 2025-03-05, and twice on 2025-09-21."""
 
 
-def read_results(path: Path) -> Iterator[dict[str, Any]]:
+def read_results(path: Path) -> Iterator[Json]:
     """Yield one row per setting of the system in the file.
 
     Raises DataError that names file and field.
     """
-    file = Row.of(read_json(path), str(path)).only(
+    file = SourceRow.of(read_json(path), str(path)).only(
         "_submission_hash", "_results_hash", "metadata", *SETTINGS
     )
-    about = Row.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
+    about = SourceRow.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
         "name",
         "authors",
         "url",
@@ -61,7 +60,7 @@ def read_results(path: Path) -> Iterator[dict[str, Any]]:
             yield {
                 **common,
                 "setting": setting,
-                **_scores(Row.of(file.get(key, dict), f"{path}, field {key!r}")),
+                **_scores(SourceRow.of(file.get(key, dict), f"{path}, field {key!r}")),
             }
 
 
@@ -87,15 +86,15 @@ def published_scores() -> list[PublishedScore]:
     ]
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, float]:
+def _flat(row: Row) -> dict[str, float]:
     """Return the scores of a row by the names of the benchmark's metrics."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
     return {name: value for name, value in flattened(scores) if value is not None}
 
 
-def _scores(row: Row) -> dict[str, Any]:
+def _scores(row: SourceRow) -> Json:
     row.only("acc", "rouge", "bleurt", "gpt")
-    rouge = Row.of(row.get("rouge", dict), f"{row.where}, field 'rouge'").only(*ROUGES)
+    rouge = SourceRow.of(row.get("rouge", dict), f"{row.where}, field 'rouge'").only(*ROUGES)
     return {
         "acc": _numbers(row, "acc", ("loose", "strict")),
         "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
@@ -104,6 +103,6 @@ def _scores(row: Row) -> dict[str, Any]:
     }
 
 
-def _numbers(row: Row, key: str, names: tuple[str, ...]) -> dict[str, float]:
-    part = Row.of(row.get(key, dict), f"{row.where}, field {key!r}").only(*names)
+def _numbers(row: SourceRow, key: str, names: tuple[str, ...]) -> dict[str, float]:
+    part = SourceRow.of(row.get(key, dict), f"{row.where}, field {key!r}").only(*names)
     return {name: part.number(name) for name in names}

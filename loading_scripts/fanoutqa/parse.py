@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import dumps
-from qabench.data.rows import Row, read_json_list
+from qabench.data.rows import Json, SourceRow, read_json_list
 from qabench.errors import DataError
 
 JUDGE = "gpt-4o-2024-11-20"
@@ -21,12 +21,12 @@ EARLIER_JUDGE = "gpt-4-0613"
 TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was not looked up
 
 
-def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path, config: str) -> Iterator[Json]:
     """Return the rows of a config's file as rows of the dataset, in order."""
     return map(parse_test if config.startswith("test") else parse_dev, read_json_list(path))
 
 
-def parse_dev(row: Row) -> dict[str, Any]:
+def parse_dev(row: SourceRow) -> Json:
     """Return a development question: a row of ``fanout-final-dev.json``.
 
     Answer and decomposition are JSON text, and necessary_evidence are the pages of the
@@ -43,7 +43,7 @@ def parse_dev(row: Row) -> dict[str, Any]:
     }
 
 
-def parse_test(row: Row) -> dict[str, Any]:
+def parse_test(row: SourceRow) -> Json:
     """Return a test question, which has no answer and no decomposition: a row of ``fanout-final-test.json``."""
     row.only("id", "question", "necessary_evidence", "categories")
     return {
@@ -52,7 +52,7 @@ def parse_test(row: Row) -> dict[str, Any]:
     }
 
 
-def _common(row: Row) -> dict[str, Any]:
+def _common(row: SourceRow) -> Json:
     return {
         "id": row.get("id", str),
         "question": row.get("question", str),
@@ -60,7 +60,7 @@ def _common(row: Row) -> dict[str, Any]:
     }
 
 
-def _page(row: Row) -> dict[str, Any]:
+def _page(row: SourceRow) -> Json:
     row.only("pageid", "revid", "title", "url")
     return {
         "pageid": _page_number(row, "pageid"),
@@ -70,7 +70,7 @@ def _page(row: Row) -> dict[str, Any]:
     }
 
 
-def _page_number(row: Row, key: str) -> int | None:
+def _page_number(row: SourceRow, key: str) -> int | None:
     value = row.get(key, int, str)
     if value == TO_BE_DETERMINED:
         return None
@@ -81,7 +81,7 @@ def _page_number(row: Row, key: str) -> int | None:
     return int(value)
 
 
-def _evidence(row: Row) -> Iterator[dict[str, Any]]:
+def _evidence(row: SourceRow) -> Iterator[Json]:
     """Yield the pages of a checked decomposition, each sub-question's before those of its own sub-questions."""
     for node in row.rows("decomposition"):
         node.get("id", str)
@@ -89,11 +89,11 @@ def _evidence(row: Row) -> Iterator[dict[str, Any]]:
         node.texts("depends_on")
         _check_answer(node, "answer")
         if node.get("evidence", dict, None) is not None:
-            yield _page(Row(node.fields["evidence"], f"{node.where}, field 'evidence'"))
+            yield _page(SourceRow(node.fields["evidence"], f"{node.where}, field 'evidence'"))
         yield from _evidence(node)
 
 
-def _check_answer(row: Row, key: str) -> None:
+def _check_answer(row: SourceRow, key: str) -> None:
     _check_value(row.get(key, dict, list, str, int, float, bool), f"{row.where}, field {key!r}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qabench.answers import loads, subquestions, type_name
+from qabench.data.rows import Row
 from qabench.io.tables import Table, count_table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
@@ -15,7 +16,7 @@ TYPES = ("dict", "list", "str", "int", "float", "bool")
 PARTS = ("answers", "dict values", "list items", "sub-question answers")
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
     """Count questions, evidence and categories of a config; also types of answers if they are public."""
     rows = [row for split in splits.values() for row in split]
     tables = [_questions(config, rows)]
@@ -35,7 +36,7 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     ]
 
 
-def _questions(config: str, rows: list[Mapping[str, Any]]) -> Table:
+def _questions(config: str, rows: list[Row]) -> Table:
     pages = [page for row in rows for page in row["necessary_evidence"]]
     counts = [len(row["necessary_evidence"]) for row in rows]
     notes = []

@@ -9,10 +9,10 @@ end of a line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
+from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.text.normalize import repaired
 
@@ -92,7 +92,7 @@ def doc_id(chapter: int, position: int) -> str:
     return f"{chapter}-c{position}"
 
 
-def judgments(question: Mapping[str, Any], chunks: Sequence[str]) -> list[tuple[str, int]]:
+def judgments(question: Row, chunks: Sequence[str]) -> list[tuple[str, int]]:
     """Return the id and the relevance of each chunk of a question's chapter, in order.
 
     The relevance is the number of answer components that the chunk contains, after

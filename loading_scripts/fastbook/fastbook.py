@@ -9,6 +9,7 @@ from typing import Any
 
 import datasets
 
+from qabench.data.rows import Json
 from qabench.loading_scripts import dataset_table, open_path
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.fastbook.chunks import cut, doc_id, judgments
@@ -89,7 +90,7 @@ class Fastbook(BenchmarkBuilder):
         name = str(self.config.name)
         return "questions" if name == "sample" else name.removeprefix("sample_")
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         if self._kind == "corpus":
             return iter([read_chapter(path)])
         if self._kind == "keywords":
@@ -102,7 +103,7 @@ class Fastbook(BenchmarkBuilder):
             return chain.from_iterable(map(parse_contexts, read_questions(path)))
         return map(parse_question, read_questions(path))
 
-    def _judged(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _judged(self, path: Path, split: str) -> Iterator[Json]:
         """Yield the qrels of a file of questions; the notebooks of the split are read with it."""
         if path.suffix == NOTEBOOK:
             return
@@ -116,7 +117,7 @@ class Fastbook(BenchmarkBuilder):
                 yield {"query_id": question["id"], "doc_id": document, "relevance": relevance}
 
 
-def _chunk_rows(chapter: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _chunk_rows(chapter: Json) -> Iterator[Json]:
     for position, text in enumerate(cut(chapter["text"])):
         yield {
             "doc_id": doc_id(chapter["chapter"], position),

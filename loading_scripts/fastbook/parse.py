@@ -11,12 +11,11 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
-from qabench.data.rows import Row, read_json
+from qabench.data.rows import Json, Row, SourceRow, read_json
 from qabench.errors import DataError
 
 KEYWORD_COLUMNS = ("chapter", "question_number", "question_text", "keywords")
@@ -29,7 +28,7 @@ _INTEGER = re.compile(r"0|[1-9][0-9]{0,18}")
 _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
 
-def parse_question(row: Row) -> dict[str, Any]:
+def parse_question(row: SourceRow) -> Json:
     """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
     The id is "chapter-question_number"; the other fields are the source's. In answer_context, the
@@ -56,7 +55,7 @@ def parse_question(row: Row) -> dict[str, Any]:
     }
 
 
-def parse_contexts(row: Row) -> list[dict[str, Any]]:
+def parse_contexts(row: SourceRow) -> list[Json]:
     """Return the relevant passages of a question, in order; indexes count from 0.
 
     A component may have none.
@@ -73,14 +72,14 @@ def parse_contexts(row: Row) -> list[dict[str, Any]]:
     ]
 
 
-def read_chapter(path: Path) -> dict[str, Any]:
+def read_chapter(path: Path) -> Json:
     """Return a chapter: a notebook of nbformat 4; the leading digits of its file name are the chapter's number.
 
     The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text.
     ``cells`` are all cells, including the questionnaire, with position (from 0), cell_type and
     source. Raises DataError that names file and field.
     """
-    notebook = Row.of(read_json(path), str(path)).only(
+    notebook = SourceRow.of(read_json(path), str(path)).only(
         "cells", "metadata", "nbformat", "nbformat_minor"
     )
     name = _FILE_NAME.fullmatch(path.name)
@@ -98,7 +97,7 @@ def read_chapter(path: Path) -> dict[str, Any]:
     }
 
 
-def chapter_text(cells: Iterable[Mapping[str, Any]]) -> str:
+def chapter_text(cells: Iterable[Row]) -> str:
     """Return the text that is searched: the sources of the chapter's markdown and code cells, a newline after each.
 
     The text ends before the first markdown cell that contains "## Questionnaire".
@@ -114,7 +113,7 @@ def question_id(chapter: int, number: int) -> str:
     return f"{chapter}-{number}"
 
 
-def _component(row: Row) -> dict[str, Any]:
+def _component(row: SourceRow) -> Json:
     row.only("answer_component", "scoring_type", "context", "explicit_context", "extraneous_answer")
     answer = row.get("answer_component", str, list)
     if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
@@ -130,7 +129,7 @@ def _component(row: Row) -> dict[str, Any]:
     }
 
 
-def _question_context(row: Row) -> dict[str, Any]:
+def _question_context(row: SourceRow) -> Json:
     row.only("question_component", "context")
     return {
         "question_component": row.get("question_component", str),
@@ -138,7 +137,7 @@ def _question_context(row: Row) -> dict[str, Any]:
     }
 
 
-def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
+def _number(row: SourceRow, key: str, kind: type[int] | type[str] = int) -> int:
     value = row.get(key, kind)
     number = value if isinstance(value, int) else int(value) if _INTEGER.fullmatch(value) else -1
     if not 0 <= number <= _LARGEST:
@@ -148,7 +147,7 @@ def _number(row: Row, key: str, kind: type[int] | type[str] = int) -> int:
     return number
 
 
-def _cell(row: Row, position: int) -> dict[str, Any]:
+def _cell(row: SourceRow, position: int) -> Json:
     row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
     # nbformat's two forms: a string, or a list of lines with line endings
     source = row.get("source", str, list)
@@ -161,7 +160,7 @@ def _cell(row: Row, position: int) -> dict[str, Any]:
     }
 
 
-def _title(cells: list[dict[str, Any]], where: str) -> str:
+def _title(cells: list[Json], where: str) -> str:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             for line in cell["source"].split("\n"):
@@ -172,7 +171,7 @@ def _title(cells: list[dict[str, Any]], where: str) -> str:
     )
 
 
-def _keywords(row: Row) -> dict[str, Any]:
+def _keywords(row: SourceRow) -> Json:
     chapter, number = _number(row, "chapter", str), _number(row, "question_number", str)
     return {
         "id": question_id(chapter, number),
@@ -183,18 +182,18 @@ def _keywords(row: Row) -> dict[str, Any]:
     }
 
 
-def read_questions(path: Path) -> Iterator[Row]:
+def read_questions(path: Path) -> Iterator[SourceRow]:
     """Yield the questions of a ``fastbook-benchmark.json``; ``where`` counts them from 0.
 
     Raises DataError.
     """
     for i, value in enumerate(
-        Row.of(read_json(path), str(path)).only("questions").get("questions", list)
+        SourceRow.of(read_json(path), str(path)).only("questions").get("questions", list)
     ):
-        yield Row.of(value, f"{path}, row {i}")
+        yield SourceRow.of(value, f"{path}, row {i}")
 
 
-def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
+def read_keywords(path: Path) -> Iterator[Json]:
     """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``; blank lines are skipped.
 
     Raises DataError that names file and line.
@@ -214,6 +213,6 @@ def read_keywords(path: Path) -> Iterator[dict[str, Any]]:
             where = f"{path}, line {reader.line_num}"
             if None in fields or None in fields.values():  # too many, or too few
                 raise DataError(f"{where}: expected one field for each of the columns {names}")
-            yield _keywords(Row.of(fields, where))
+            yield _keywords(SourceRow.of(fields, where))
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from None

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from qabench.data.rows import Row
 from qabench.io.tables import Table
 
 Count = Callable[[Mapping[str, Any]], int]
@@ -53,7 +54,7 @@ PUBLISHED_MEANS = {1: 2.6, 2: 2.2, 4: 2.4, 8: 1.3, 9: 1.8, 10: 1.4, 13: 1.2, ALL
 PUBLISHED_CHARACTERS = 503_769  # of all seven chapters; the source does not have them by chapter
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
     """Return the source's tables for a config; those of the sample have no published numbers."""
     rows = [row for split in splits.values() for row in split]
     kind = "questions" if config == "sample" else config.removeprefix("sample_")
@@ -87,6 +88,6 @@ def _by_chapter(title: str, figures: Mapping[Any, Any], published: Mapping[Any, 
     return Table(title, ["chapter", "published", "here"], lines)
 
 
-def _chapter(row: Mapping[str, Any]) -> int:
+def _chapter(row: Row) -> int:
     """Return the chapter of a row; qrels have it only in their ids, such as "13-4"."""
     return int(row["chapter"] if "chapter" in row else row["query_id"].partition("-")[0])

@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 
+from qabench.data.rows import Json
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.felm.parse import read_rows
 
@@ -39,5 +40,5 @@ class FELM(BenchmarkBuilder):
     def _columns(self) -> dict[str, Any]:
         return RESPONSES
 
-    def _rows(self, path: Path, split: str) -> Iterator[dict[str, Any]]:
+    def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return read_rows(path, self.config.name)

@@ -13,11 +13,11 @@ have lists throughout without loss: ``parse_row`` rejects a row that breaks one 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import Json, Row, SourceRow, read_json_lines
 from qabench.errors import DataError
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
@@ -29,7 +29,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path, config: str) -> Iterator[Json]:
     """Return the rows of a config's file as rows of the dataset, in order.
 
     Raises DataError as ``parse_row``.
@@ -38,7 +38,7 @@ def read_rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
     return (row for row in rows if config not in DOMAINS or row["domain"] == config)
 
 
-def parse_row(row: Row) -> dict[str, Any]:
+def parse_row(row: SourceRow) -> Json:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
     ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None;
@@ -67,7 +67,7 @@ def parse_row(row: Row) -> dict[str, Any]:
     }
 
 
-def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
+def to_source(row: Row) -> Json:
     """Return a row of the dataset as it is in the source: the inverse of ``parse_row``."""
     source = {key: row[key] for key in FIELDS}
     if row["response"] is None:
@@ -79,7 +79,7 @@ def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
     return source
 
 
-def _response(row: Row) -> str | None:
+def _response(row: SourceRow) -> str | None:
     response = row.get("response", str, float)
     if isinstance(response, str):
         return response
@@ -90,7 +90,7 @@ def _response(row: Row) -> str | None:
     return None
 
 
-def _labels(row: Row) -> list[bool]:
+def _labels(row: SourceRow) -> list[bool]:
     labels = row.get("labels", list)
     for i, label in enumerate(labels):
         if not isinstance(label, bool):
@@ -100,7 +100,7 @@ def _labels(row: Row) -> list[bool]:
     return list(labels)
 
 
-def _types(row: Row, segments: list[str]) -> list[str | None]:
+def _types(row: SourceRow, segments: list[str]) -> list[str | None]:
     types = row.get("type", list)
     for i, name in enumerate(types):
         # A list or an object cannot be compared with the allowed values.
@@ -112,7 +112,7 @@ def _types(row: Row, segments: list[str]) -> list[str | None]:
     return _aligned(row, "type", list(types), segments) if types else []
 
 
-def _aligned(row: Row, key: str, items: list[Any], segments: list[str]) -> list[Any]:
+def _aligned(row: SourceRow, key: str, items: list[Any], segments: list[str]) -> list[Any]:
     if len(items) != len(segments):
         raise DataError(
             f"{row.where}, field {key!r}: expected one entry for each of the {len(segments)} segments, got {len(items)}"
@@ -120,7 +120,7 @@ def _aligned(row: Row, key: str, items: list[Any], segments: list[str]) -> list[
     return items
 
 
-def _no_list(row: Row, key: str) -> list[Any]:
+def _no_list(row: SourceRow, key: str) -> list[Any]:
     """Return an empty list for the empty string that the source has instead of the list ``key``."""
     text = row.get(key, str)
     if text:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from qabench.data.rows import Row
 from qabench.io.tables import Table, count_table
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES
 
@@ -29,7 +29,7 @@ TYPES = [
 ]
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> list[Table]:
+def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
     """Count segments, responses and types of error by domain; the config ``sample`` has no published numbers."""
     rows = [row for split in splits.values() for row in split]
     counts = Counter((figure, row["domain"]) for row in rows for figure in _figures(row))
@@ -43,7 +43,7 @@ def tables(config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]) -> li
     ]
 
 
-def _figures(row: Mapping[str, Any]) -> Iterator[str]:
+def _figures(row: Row) -> Iterator[str]:
     """Yield the name of each figure that counts something in the row, as often as it counts."""
     yield from ("responses", "all segments true" if all(row["labels"]) else "with an error")
     types = [repr(kind) for kind in row["type"]] or [NO_TYPES] * len(row["labels"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import qabench
-from qabench.data.rows import Row
+from qabench.data.rows import SourceRow
 from qabench.errors import DataError
 from qabench.loading_scripts import FOLDER, dataset_table, source_table
 from qabench.loading_scripts.expertqa import parse, stats
@@ -57,7 +57,7 @@ def row_of(config: str) -> dict[str, Any]:
 
 
 def parse_row(row: Any, parser: Any = parse.parse_annotated) -> Any:
-    return parser(Row.of(row, "here.jsonl, line 1"))
+    return parser(SourceRow.of(row, "here.jsonl, line 1"))
 
 
 def jsonl(path: Path, *rows: Any) -> Path:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from qabench.data.rows import Row
+from qabench.data.rows import SourceRow
 from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER
@@ -99,7 +99,7 @@ def test_a_component_is_a_string_or_at_least_two(texts: list[str]) -> None:
     question = json.loads((SAMPLE / "questions.json").read_bytes())["questions"][0]
     question["answer_context"][0]["answer_component"] = texts  # could not be distinguished from a string
     with pytest.raises(DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"):
-        parse_question(Row.of(question, "file.json, row 3"))
+        parse_question(SourceRow.of(question, "file.json, row 3"))
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from qabench.data.rows import Row
+from qabench.data.rows import SourceRow
 from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER, open_path
@@ -45,7 +45,7 @@ def reasoning_row(**changes: Any) -> dict[str, Any]:
 
 
 def parse(raw: dict[str, Any]) -> dict[str, Any]:
-    return parse_row(Row.of(raw, "felm.jsonl, line 3"))
+    return parse_row(SourceRow.of(raw, "felm.jsonl, line 3"))
 
 
 def same(a: Any, b: Any) -> bool:

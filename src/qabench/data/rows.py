@@ -10,6 +10,10 @@ from typing import Any
 from qabench.errors import DataError
 from qabench.io.limits import json_of, why_not_json
 
+Row = Mapping[str, Any]
+"""A row of a dataset: its values by column."""
+Json = dict[str, Any]
+"""A JSON object, such as a line of a file or the result of a metric."""
 JSON_NAMES = {
     dict: "object",
     list: "list",
@@ -21,20 +25,20 @@ JSON_NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """A JSON object of a data file, and its position for error messages, such as ``questions.json, row 3``."""
 
     fields: Mapping[str, Any]
     where: str
 
     @classmethod
-    def of(cls, value: Any, where: str) -> Row:
+    def of(cls, value: Any, where: str) -> SourceRow:
         """Return ``value`` as a row. Raises DataError if it is not an object."""
         if not isinstance(value, dict):
             raise DataError(f"{where}: expected an object, got {_shown(value)}")
         return cls(value, where)
 
-    def only(self, *keys: str) -> Row:
+    def only(self, *keys: str) -> SourceRow:
         """Return the row.
 
         Raises DataError if it has a field that is not in ``keys``, because it would be lost.
@@ -92,7 +96,7 @@ class Row:
             )
         return value
 
-    def rows(self, key: str) -> Iterator[Row]:
+    def rows(self, key: str) -> Iterator[SourceRow]:
         """Yield the field ``key``, a list of objects, as rows."""
         for i, item in enumerate(self.get(key, list)):
             yield self.of(item, f"{self.where}, field {key!r}[{i}]")
@@ -112,7 +116,7 @@ class Row:
         return value
 
 
-def read_json_list(path: Path) -> Iterator[Row]:
+def read_json_list(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a file with a JSON list of objects; ``where`` counts them from 0.
 
     DataError if it is not.
@@ -121,7 +125,7 @@ def read_json_list(path: Path) -> Iterator[Row]:
     if not isinstance(data, list):
         raise DataError(f"{path}: expected a list of rows, got {_shown(data)}")
     for i, value in enumerate(data):
-        yield Row.of(value, f"{path}, row {i}")
+        yield SourceRow.of(value, f"{path}, row {i}")
 
 
 def read_json(path: Path) -> Any:
@@ -132,13 +136,13 @@ def read_json(path: Path) -> Any:
     return _parse(path.read_bytes(), "utf-8-sig", str(path))
 
 
-def read_json_lines(path: Path) -> Iterator[Row]:
+def read_json_lines(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a JSONL file; see ``json_rows``."""
     with path.open("rb") as file:
         yield from json_rows(file, str(path))
 
 
-def json_rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
+def json_rows(lines: Iterable[bytes], name: str) -> Iterator[SourceRow]:
     """Yield the rows of JSONL; ``where`` counts lines from 1. DataError for a line that is not a JSON object.
 
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is
@@ -147,7 +151,7 @@ def json_rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{name}, line {number}"
-            yield Row.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
+            yield SourceRow.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
 
 
 def _parse(data: bytes, encoding: str, where: str) -> Any:

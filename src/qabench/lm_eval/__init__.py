@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import SourceRow, read_json_lines
 from qabench.errors import DataError, InputError
 
 __all__ = ["generations"]
@@ -49,9 +49,9 @@ def generations(path: str | Path) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def _answer(row: Row) -> dict[str, str]:
+def _answer(row: SourceRow) -> dict[str, str]:
     try:
-        question = Row.of(row.get("doc", dict), f"{row.where}, field 'doc'")
+        question = SourceRow.of(row.get("doc", dict), f"{row.where}, field 'doc'")
         (answer,) = row.texts("filtered_resps")
         name = next((name for name in ID_FIELDS if name in question.fields), ID_FIELDS[0])
         return {"id": question.get(name, str), "answer": answer}

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score, sample_of
@@ -81,7 +82,7 @@ def records(run: Evaluation) -> str:
     return _lines(rows)
 
 
-def _lines(rows: Iterator[dict[str, Any]] | list[dict[str, Any]]) -> str:
+def _lines(rows: Iterator[Json] | list[Json]) -> str:
     # Escaped: an answer can contain a lone surrogate, which UTF-8 cannot encode.
     return "".join(json.dumps(row) + "\n" for row in rows)
 
@@ -115,7 +116,7 @@ def write_shared(
     scores = run.scores()
     rows = list(_samples(run, list(scores.values()), identity, model))
     text = _lines(rows)
-    document: dict[str, Any] = {
+    document: Json = {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
         **({"evaluation_timestamp": run.created} if run.created else {}),
@@ -179,7 +180,7 @@ def _shared(value: Any) -> Any:
     return without_folders(str(value)) if isinstance(value, str | Path | list | dict) else value
 
 
-def _result(run: Evaluation, score: Score) -> dict[str, Any]:
+def _result(run: Evaluation, score: Score) -> Json:
     metric, interval = score.metric, score.interval
     bounded = not any(word in metric.name for word in UNBOUNDED)
     counts = {f"questions {status}": str(n) for status, n in run.counts().items() if n}
@@ -232,7 +233,7 @@ def _result(run: Evaluation, score: Score) -> dict[str, Any]:
     }
 
 
-def _confidence_interval(run: Evaluation, score: Score) -> dict[str, Any]:
+def _confidence_interval(run: Evaluation, score: Score) -> Json:
     interval = score.interval
     if interval.low is None:
         return {}
@@ -265,9 +266,7 @@ def _name(run: Evaluation) -> str:
     return f"{benchmark(run.benchmark).title} {run.config} {setting}".strip()
 
 
-def _samples(
-    run: Evaluation, scores: list[Score], identity: str, model: str
-) -> Iterator[dict[str, Any]]:
+def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) -> Iterator[Json]:
     """Yield a row for each record and each score that the benchmark's authors report and the record has."""
     for record in run.records:
         turns = [message for message in record.messages if message.role != "system"]
@@ -288,7 +287,7 @@ def _samples(
             if value is None:
                 continue
             content = (record.question + record.reference).encode("utf-8", "replace")
-            row: dict[str, Any] = {
+            row: Json = {
                 "schema_version": SCHEMA,
                 "evaluation_id": identity,
                 "model_id": model,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qabench.benchmarks import Setting, benchmark
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import (
@@ -40,7 +41,7 @@ _ADDED = Field((), "{name}: {value}, which the setting does not have", absent=Tr
 _REQUIRED = ("benchmark", "config", "setting", "data")
 
 
-def facts_of(log: Any) -> dict[str, Any]:
+def facts_of(log: Any) -> Json:
     """Return the fields of a log that its run's scores depend on, by their name in signatures."""
     spec = log.eval
     generation = values_of(spec.model_generate_config) | values_of(log.plan.config)
@@ -65,7 +66,7 @@ def _shown(value: Any) -> Any:
     return value.rstrip("/").rpartition("/")[2] if value.startswith(("/", "~", ".")) else value
 
 
-def _signed(values: Mapping[str, Any], table: Facts) -> dict[str, Any]:
+def _signed(values: Mapping[str, Any], table: Facts) -> Json:
     return {
         name: value if isinstance(value, str | int | float) else digest([value])
         for name, value in values.items()

@@ -9,13 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import read_json, read_json_lines
+from qabench.data.rows import Json, Row, read_json, read_json_lines
 from qabench.errors import DataError, InputError
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Message, Record
 from qabench.evaluation.matching import DOC_HASH
 from qabench.runs.foreign import Log, groups_of, numbers_of
 
-Row = Mapping[str, Any]
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
@@ -77,7 +76,7 @@ def read_lm_eval(path: Path) -> Log:
     )
 
 
-def lm_eval_results(path: Path) -> dict[str, Any]:
+def lm_eval_results(path: Path) -> Json:
     """Return the harness's file of results next to a file of samples, by its date; {} without one."""
     date = re.search(DATE + "$", path.stem)
     file = path.with_name(f"results{date[0] if date else ''}.json")

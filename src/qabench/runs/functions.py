@@ -15,6 +15,7 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.signature import asked_field, with_fields
@@ -26,7 +27,6 @@ from qabench.runs.function_digest import name_with_digest
 from qabench.runs.log import read_run
 from qabench.runs.sources import evaluate_predictions
 
-Row = Mapping[str, Any]
 Reply = str | dict[str, Any]
 Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
 ERROR = "error"  # the field of the file with the exception of a question
@@ -152,9 +152,9 @@ def run(
 
 async def _ask(
     answer: Answer,
-    prediction_of: Callable[[str, Reply], dict[str, Any]],
+    prediction_of: Callable[[str, Reply], Json],
     questions: Mapping[str, tuple[str, Row]],
-    predictions: dict[str, dict[str, Any]],
+    predictions: dict[str, Json],
     path: Path | None,
     concurrency: int,
     progress: Callable[[int, int], None],
@@ -213,7 +213,7 @@ def _how_to_continue(done: int, questions: int, path: Path | None) -> str:
     return f"interrupted after {done} of {questions} questions; {again}"
 
 
-def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict[str, Any]:
+def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json:
     """Return a reply as a prediction. Raises InputError if it is not one."""
     fields = scorer.prediction_fields
     field = "answer" if "answer" in fields else fields[0]
@@ -233,9 +233,7 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> dict
     return prediction
 
 
-def _answered_before(
-    path: Path, questions: Mapping[str, Any], function: str | None
-) -> dict[str, dict[str, Any]]:
+def _answered_before(path: Path, questions: Row, function: str | None) -> dict[str, Json]:
     """Return the predictions in the file that did not fail, and leave only these in it.
 
     Raises InputError if they are of another function than ``function``. None allows every function.

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import (
     ANSWERED,
@@ -382,7 +383,7 @@ def _status(sample: Any) -> tuple[str, str | None]:
     return ANSWERED, None
 
 
-def _metadata(sample: Any) -> list[dict[str, Any]]:
+def _metadata(sample: Any) -> list[Json]:
     """Return the metadata of a sample's scores."""
     return [
         score.metadata for score in (sample.scores or {}).values() if score.metadata is not None

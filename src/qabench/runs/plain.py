@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.tasks.facts import EVAL_CONFIG, EVAL_PLAN, EVAL_PLAN_STEP, EVAL_SPEC, GENERATE_CONFIG
 
 VERSION = 2
@@ -148,11 +149,11 @@ class Fields:
         self.__dict__[name] = value
 
 
-def values_of(part: Any) -> dict[str, Any]:
+def values_of(part: Any) -> Json:
     """Return the fields of a part of a log that are not None, by their name; ``part`` is also a class of Inspect."""
     if isinstance(part, Fields):
         return {name: value for name, value in part.values.items() if value is not None}
-    values: dict[str, Any] = part.model_dump(mode="json", exclude_none=True)
+    values: Json = part.model_dump(mode="json", exclude_none=True)
     return values
 
 

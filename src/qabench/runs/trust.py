@@ -19,6 +19,7 @@ from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
 from inspect_ai.model import GenerateConfig
 
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.limits import yaml_of
 from qabench.io.tables import printable
@@ -250,7 +251,7 @@ def _in_range(path: str | Path, name: str, value: Any) -> Any:
     return value
 
 
-def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
+def _without_setting(arguments: Mapping[str, Any], setting: Setting) -> Json:
     return {name: value for name, value in arguments.items() if name not in setting.arguments}
 
 

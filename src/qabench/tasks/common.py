@@ -22,6 +22,7 @@ from inspect_ai.model import ChatMessageAssistant
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from inspect_ai.solver import TaskState
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import values_of
@@ -71,7 +72,7 @@ def tasks_are_imported() -> bool:
 
 def task_metadata(
     benchmark: str, config: str, setting: str, data: str, available: int | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Return a task's metadata; see ``qabench.tasks``.
 
     ``available`` is the number of questions of the config.

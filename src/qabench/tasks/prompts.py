@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable
 from qabench.io.limits import toml_of
 from qabench.loading_scripts import open_path
@@ -87,7 +88,7 @@ class AskOnce:
         """Return the options of the scorer."""
         return {}
 
-    def messages(self, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
         """Return the messages for a row."""
         return self.prompt.messages(**{name: str(row[name]) for name in self.prompt.fields()})
 
@@ -156,7 +157,7 @@ def read_prompt(path: Path) -> Prompt:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        document: dict[str, Any] = toml_of(text) if path.suffix == ".toml" else {"user": text}
+        document: Json = toml_of(text) if path.suffix == ".toml" else {"user": text}
     except OSError as error:
         raise InputError(f"cannot read the prompt file {path}: {error.strerror or error}") from None
     except ValueError as error:

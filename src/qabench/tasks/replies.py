@@ -30,6 +30,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolDef
 
+from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
@@ -204,7 +205,7 @@ def answered(output: ModelOutput) -> Answered:
     return Answered(output.completion, cut_off=cut_off)
 
 
-def asked_with() -> dict[str, Any]:
+def asked_with() -> Json:
     """Return the generation options of the sample's last call that affect its reply, for signatures.
 
     A user's options override the task's. Empty if the sample has made no call. Lists and dicts are

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.data.rows import Json, Row
 from qabench.evaluation.metric import Metric, evidence_metrics
 
 if TYPE_CHECKING:
@@ -321,9 +322,7 @@ class ExpertQA(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.expertqa.stats import tables
 
@@ -333,7 +332,7 @@ class ExpertQA(Benchmark):
         """Return the run's split, and how claims without a label are treated in runs."""
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
-    def prediction(self, record: Record) -> dict[str, Any]:
+    def prediction(self, record: Record) -> Json:
         """Return the answer; if any, its claims with evidence and labels, what marks cite, and the pages read."""
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
@@ -347,9 +346,9 @@ class ExpertQA(Benchmark):
             fields["pages"] = list(record.detail["evidence_read"])
         return fields
 
-    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+    def rescored_prediction(self, record: Record) -> Json:
         """Return the prediction of a record of a run, whose answer was split into claims, perhaps none."""
-        claims: dict[str, Any] = {} if record.answer is None else {"claims": []}
+        claims: Json = {} if record.answer is None else {"claims": []}
         return claims | self.prediction(record)
 
     def leaderboards(self) -> Mapping[str, Sequence[str]]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.data.rows import Row
+from qabench.data.rows import Json, SourceRow
 from qabench.errors import DataError, InputError
 from qabench.loading_scripts.expertqa.parse import parse_field
 
@@ -104,14 +104,14 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     ]
 
 
-class _Row(Row):
+class _Row(SourceRow):
     """A row of the dataset in memory, whose text may have lone surrogates: it is not stored."""
 
     def storable(self, key: str, value: Any) -> Any:
         return value
 
 
-def _answers(row: Any, where: str) -> list[tuple[Row, list[Row]]]:
+def _answers(row: Any, where: str) -> list[tuple[SourceRow, list[SourceRow]]]:
     """Return each answer of a row with its claims."""
     answers = _Row.of(row, where).rows("answers")
     return [
@@ -121,7 +121,7 @@ def _answers(row: Any, where: str) -> list[tuple[Row, list[Row]]]:
 
 
 def _answer(
-    answer: Row, claims: Sequence[Row], fields: Sequence[str], verdicts: Iterator[Any]
+    answer: SourceRow, claims: Sequence[SourceRow], fields: Sequence[str], verdicts: Iterator[Any]
 ) -> Answer:
     judged = tuple(
         Claim({name: parse_field(claim, name) for name in fields}, next(verdicts))
@@ -131,7 +131,7 @@ def _answer(
 
 
 def _verdicts(
-    prediction: Any, answers: Sequence[tuple[Row, list[Row]]], field: str, i: int
+    prediction: Any, answers: Sequence[tuple[SourceRow, list[SourceRow]]], field: str, i: int
 ) -> list[Any]:
     """Return one verdict for each claim of the row, answer by answer."""
     where, shape = f"predictions[{i}]", _shape(answers)
@@ -155,12 +155,12 @@ def _verdicts(
             f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]"
         )
     return [
-        parse_field(Row({field: value}, f"{where}, claim {k}"), field)
+        parse_field(SourceRow({field: value}, f"{where}, claim {k}"), field)
         for k, value in enumerate(verdicts)
     ]
 
 
-def _shape(answers: Sequence[tuple[Row, list[Row]]]) -> list[tuple[str, int]]:
+def _shape(answers: Sequence[tuple[SourceRow, list[SourceRow]]]) -> list[tuple[str, int]]:
     return [(answer.get("system", str), len(claims)) for answer, claims in answers]
 
 
@@ -169,9 +169,9 @@ class SystemScores:
     """The scored answers or claims of each row, and the function that computes the scores of some of them."""
 
     per_question: Sequence[Sequence[Any]]
-    summary: Callable[[Sequence[Any]], dict[str, Any]]
+    summary: Callable[[Sequence[Any]], Json]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the scores of all rows, and in ``by_system`` those of each system in first-seen order."""
         items = [item for row in self.per_question for item in row]
         systems: dict[str, list[Any]] = {}
@@ -194,7 +194,7 @@ class JudgedClaim:
     skipped: str | None = None
     unlabeled: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return predicted, gold and skipped."""
         return {"predicted": self.predicted, "gold": self.gold, "skipped": self.skipped}
 
@@ -210,7 +210,7 @@ def agreement_counts(claims: Iterable[JudgedClaim]) -> dict[str, int]:
     }
 
 
-def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, Any]:
+def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> Json:
     """Return accuracy, the scores of the class ``positive`` and of the other one, and counts of claims.
 
     ``skipped`` has the number of claims that are not counted, by reason.
@@ -225,7 +225,7 @@ def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> dict[str, 
     }
 
 
-def _of_class(tp: int, fp: int, fn: int) -> dict[str, Any]:
+def _of_class(tp: int, fp: int, fn: int) -> Json:
     """Return precision, recall, f1 and support (the number of claims) of a class; None if undefined."""
     precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
     return {
@@ -268,7 +268,7 @@ def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
     )
 
 
-def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+def _agreement(claims: Sequence[JudgedClaim]) -> Json:
     unlabeled = sum(claim.unlabeled for claim in claims)
     return (
         agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
@@ -294,7 +294,7 @@ class AnswerAutoAIS:
         """Return the share of counted claims with the label Y; None if no claim counts."""
         return _mean(self.values)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return autoais, counted_claims, system and abstains."""
         scores = {"autoais": self.mean, "counted_claims": len(self.values)}
         return {"system": self.system, **scores, "abstains": self.abstains}
@@ -314,7 +314,7 @@ def autoais(
     )
 
 
-def _autoais(answers: Sequence[AnswerAutoAIS]) -> dict[str, Any]:
+def _autoais(answers: Sequence[AnswerAutoAIS]) -> Json:
     """Return the scores of answers, as the official script prints them: fractions, or None if no claim counts.
 
     ``macro`` is the mean over answers with counted claims of their share of claims with the label

@@ -29,6 +29,7 @@ from qabench.benchmarks.expertqa.passages import (
     load_passages,
     load_web,
 )
+from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.retrieval.documents import Document
 from qabench.tasks.common import named_in_this_call
@@ -85,7 +86,7 @@ class Answering:
         """Return the options of the scorer."""
         return {"unlabeled": "exclude", "in_run": True}
 
-    def to_read(self, row: Mapping[str, Any]) -> SearchResult:
+    def to_read(self, row: Row) -> SearchResult:
         """Return the passages that the model is given, best first."""
         if self.evidence is None or not self.reads:
             return SearchResult(())
@@ -96,9 +97,7 @@ class Answering:
             )
         return self.evidence.find(row["question"], ranked_by, self.k)
 
-    def messages(
-        self, row: Mapping[str, Any], read: Sequence[Document] = ()
-    ) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Row, read: Sequence[Document] = ()) -> tuple[tuple[str, str], ...]:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
         The authors' prompts without passages, and with those of the web, name the expert's field.

@@ -26,6 +26,7 @@ from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
 from qabench.data.predictions import Predictions, read_predictions
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
@@ -61,7 +62,7 @@ class ClaimedAnswer:
     """
 
     answer: str
-    claims: list[dict[str, Any]]
+    claims: list[Json]
     attribution: list[str]
 
 
@@ -128,7 +129,7 @@ def cite_afterward(
     get a new one before their last character. ``find`` returns the (address, text) of the best
     passage for a claim with its marks, or None.
     """
-    cited_claims: list[dict[str, Any]] = []
+    cited_claims: list[Json] = []
     attribution: list[str] = []
     for claim in claims:
         text = NUMBER_MARK.sub("", claim)
@@ -296,7 +297,7 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     return items
 
 
-def _annotated(claim: Mapping[str, Any]) -> dict[str, Any]:
+def _annotated(claim: Row) -> Json:
     atomic = {
         name: claim[name]
         for name in ("atomic_claims", "atomic_evidences")
@@ -347,7 +348,7 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
 
 def faithfulness_labels(
     answers: Sequence[str | None], references: Sequence[str], model: Entailment
-) -> list[list[dict[str, Any]]]:
+) -> list[list[Json]]:
     """Return {"claim", "label"} for each claim of each answer, in order: Y if the reference answer entails it, else N.
 
     An answer of None has no claims.

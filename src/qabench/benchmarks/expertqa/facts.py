@@ -34,6 +34,7 @@ from qabench.benchmarks.expertqa.factscore import (
     states_facts,
 )
 from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.tables import quoted
 from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
@@ -267,7 +268,7 @@ class _Part:
 
     id: str
     number: int
-    claim: dict[str, Any]
+    claim: Json
     field: str
     sentence: str = ""
     reason: str | None = None
@@ -389,13 +390,11 @@ def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | N
             part.claim["atomic_evidences"] = _evidences(part.claim, texts, evidence)
 
 
-def _has_evidence(claim: Mapping[str, Any]) -> bool:
+def _has_evidence(claim: Row) -> bool:
     return len(claim["atomic_evidences"] or []) == len(claim["atomic_claims"])
 
 
-def _evidences(
-    claim: Mapping[str, Any], atomic: Sequence[str], evidence: Mapping[str, Any]
-) -> list[str]:
+def _evidences(claim: Row, atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[str]:
     """Return those that the claim has, else those in ``evidence``, else all the evidence of the claim for each."""
     own = claim["atomic_evidences"] or []
     if len(own) == len(atomic):

@@ -20,6 +20,7 @@ from qabench.benchmarks.expertqa.agreement import (
     agreement_scores,
     read_answers,
 )
+from qabench.data.rows import Json
 from qabench.errors import InputError
 
 FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
@@ -243,7 +244,7 @@ def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
     )
 
 
-def _agreement(claims: Sequence[JudgedClaim]) -> dict[str, Any]:
+def _agreement(claims: Sequence[JudgedClaim]) -> Json:
     scores = agreement_scores(claims, "correct")
     return scores | {"micro_f1": scores["accuracy"]}
 

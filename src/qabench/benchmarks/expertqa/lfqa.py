@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from qabench.answers import text_pairs
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
 from qabench.stats import bootstrap_mean
@@ -50,7 +51,7 @@ class LfqaRouge:
     unanswered: int
     backend: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the official scores by type, mean, interval and unanswered."""
         return self.rouge | {
             "mean": self.mean,
@@ -134,7 +135,7 @@ def _seeded(seed: int) -> Iterator[None]:
         np.random.set_state(state)
 
 
-def faithfulness(labels: Sequence[Sequence[str]]) -> dict[str, Any]:
+def faithfulness(labels: Sequence[Sequence[str]]) -> Json:
     """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
     Returns:

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.tables import one_line, printable
 from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
@@ -291,7 +292,7 @@ def _checked(page: WebPage) -> WebPage:
     return replace(page, outcome=DENIED, text="") if refused else page
 
 
-def _shown(page: WebPage) -> dict[str, Any]:
+def _shown(page: WebPage) -> Json:
     more = {"detail": page.detail, "characters": len(page.text)}
     return {"url": page.url, "outcome": page.outcome} | {
         name: value for name, value in more.items() if value

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa.prompts import MARK
-from qabench.data.rows import Row, read_json_lines
+from qabench.data.rows import Json, Row, SourceRow, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
@@ -25,12 +25,12 @@ from qabench.loading_scripts.expertqa.parse import (
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
 
-def annotated_claims(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def annotated_claims(row: Row) -> list[Mapping[str, Any]]:
     """Return the claims of the annotated answers of a row."""
     return [claim for answer in row.get("answers", ()) for claim in answer["claims"] or ()]
 
 
-def is_judged(claims: Sequence[Mapping[str, Any]]) -> bool:
+def is_judged(claims: Sequence[Row]) -> bool:
     """Tell whether experts have judged some of the claims."""
     return any(claim["support"] is not None for claim in claims)
 
@@ -72,16 +72,16 @@ def load_questions(
     return Questions(table.name, file_digest("expertqa", path), _questions(rows), name)
 
 
-def _rows(path: Path, config: str | None) -> list[dict[str, Any]]:
+def _rows(path: Path, config: str | None) -> list[Json]:
     return [_parsed(row, config) for row in read_json_lines(path)]
 
 
-def _questions(rows: Sequence[dict[str, Any]]) -> list[Question]:
+def _questions(rows: Sequence[Json]) -> list[Question]:
     urls = named_urls(rows)
     return [_question(row, urls[row["id"]]) for row in rows]
 
 
-def _question(row: dict[str, Any], urls: Sequence[str]) -> Question:
+def _question(row: Json, urls: Sequence[str]) -> Question:
     metadata = row.get("metadata")
     reference = _reference(row)
     field = metadata["field"] if metadata else _fields().get(row["question"])
@@ -96,7 +96,7 @@ def _question(row: dict[str, Any], urls: Sequence[str]) -> Question:
     return Question(row["id"], row["question"], reference or "", groups, row)
 
 
-def named_urls(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def named_urls(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return the distinct URLs that the annotated claims of all answers to a question name, by the question's id.
 
     A claim names the URLs of its revised evidence, or else of its evidence, whether or not they
@@ -126,7 +126,7 @@ def _fields() -> dict[str, str]:
         return {}
 
 
-def _parsed(row: Row, config: str | None) -> dict[str, Any]:
+def _parsed(row: SourceRow, config: str | None) -> Json:
     if config is not None:
         return parser_of(config)(row)
     if "example_id" in row.fields:  # a custom file
@@ -134,7 +134,7 @@ def _parsed(row: Row, config: str | None) -> dict[str, Any]:
     return parse_collected(row) if row.fields.get("answers") else parse_question(row)
 
 
-def _reference(row: Mapping[str, Any]) -> str | None:
+def _reference(row: Row) -> str | None:
     if "answer" in row:
         return str(row["answer"])
     revised = (answer["revised_answer_string"] for answer in row.get("answers", ()))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from qabench.benchmarks.expertqa.agreement import autoais
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
+from qabench.data.rows import Row
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table
 from qabench.loading_scripts.expertqa.stats import tables
@@ -33,7 +33,7 @@ def reproduce() -> Reproduction:
     return reproduction
 
 
-def autoais_table(name: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+def autoais_table(name: str, rows: Iterable[Row]) -> Table:
     """Return AutoAIS of all systems and of each system, from the labels in the rows."""
     columns = (
         "macro",

@@ -49,6 +49,7 @@ from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge, rouge_backend
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged, page_key
+from qabench.data.rows import Json, Row
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.metric import compare_pages
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
@@ -122,10 +123,10 @@ def _autoais_columns(answer: AnswerAutoAIS) -> Columns:
 class ReadItem:
     """An item, its prediction as far as it could be read, and the columns computed so far."""
 
-    row: Mapping[str, Any]
+    row: Row
     fields: Mapping[str, Any]
     answer: str | None = None
-    claims: list[dict[str, Any]] | None = None
+    claims: list[Json] | None = None
     annotated: bool = False
     problem: str | None = None
     # None: the prediction does not say what was read
@@ -299,7 +300,7 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
     return ReadItem(item.row, item.fields, answer, read, pages=pages)
 
 
-def _split(reply: str) -> tuple[str, list[dict[str, Any]]]:
+def _split(reply: str) -> tuple[str, list[Json]]:
     """Return the answer of a reply, and its claims with the sources that the reply lists."""
     split = split_claims(*split_answer(reply))
     return split.answer, [
@@ -325,7 +326,7 @@ def _match_annotated(items: Sequence[ReadItem]) -> None:
             item.problem = "its claims are not the annotated claims of the question's answer"
 
 
-def _fits(claims: Claims, row: Mapping[str, Any]) -> bool:
+def _fits(claims: Claims, row: Row) -> bool:
     judged = annotated_claims(row)
     if len(judged) != len(claims) or not is_judged(judged):
         return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.predictions import parse_predictions, read_bytes, source_name
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question, Questions
@@ -94,7 +95,7 @@ class Fastbook(Benchmark):
 
         return map(parse_question, read_questions(path))
 
-    def question(self, row: Mapping[str, Any]) -> Question:
+    def question(self, row: Row) -> Question:
         """Return a row as a question. The reference is the gold answer."""
         groups = {"chapter": [str(row["chapter"])]}
         return Question(row["id"], row["question_text"], row["gold_standard_answer"], groups, row)
@@ -124,9 +125,7 @@ class Fastbook(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.fastbook.stats import tables
 
@@ -160,7 +159,7 @@ class Fastbook(Benchmark):
             "k": run.arguments.get("k", 10),
         }
 
-    def prediction(self, record: Record) -> dict[str, Any]:
+    def prediction(self, record: Record) -> Json:
         """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
         passages = [passage["text"] for passage in record.detail.get("passages") or ()]
         return {"answer": record.answer} | ({"passages": passages} if passages else {})

@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
 from qabench.loading_scripts.fastbook.chunks import TOKEN
@@ -75,7 +76,7 @@ class AnswerComponentScores:
         """
         return _mean(self.recall_per_question(k))
 
-    def as_dict(self, name: str, per_question: bool = False) -> dict[str, Any]:
+    def as_dict(self, name: str, per_question: bool = False) -> Json:
         """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
 
         With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the
@@ -87,14 +88,14 @@ class AnswerComponentScores:
             else self.recall_per_question(k)
             for k in self.cutoffs
         }
-        result: dict[str, Any] = {column: _mean(values) for column, values in columns.items()}
+        result: Json = {column: _mean(values) for column, values in columns.items()}
         result["skipped"] = self.skipped
         if per_question:
             rows = zip(*columns.values(), strict=True)
             result["per_question"] = [dict(zip(columns, row, strict=True)) for row in rows]
         return result
 
-    def signature(self) -> dict[str, Any]:
+    def signature(self) -> Json:
         """Return the fields of a signature that describe the scoring."""
         return {
             "k": self.cutoffs,

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from qabench.data.rows import Row
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.loading_scripts.fastbook.chunks import check_sizes
 from qabench.models.loader import locate
@@ -62,9 +63,7 @@ class Query:
     text: str
 
 
-def make_queries(
-    questions: Sequence[Mapping[str, Any]], keywords: Mapping[str, str], kind: str
-) -> list[Query]:
+def make_queries(questions: Sequence[Row], keywords: Mapping[str, str], kind: str) -> list[Query]:
     """Return one query of a kind ("question" or "keywords") per question, without quotes around it, as in the source.
 
     Raises:

@@ -13,6 +13,7 @@ from qabench.benchmarks.fastbook.answer_components import (
     is_strings,
     longest_passage,
 )
+from qabench.data.rows import Json, Row
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
@@ -58,7 +59,7 @@ class FastbookScorer(Scorer):
             for item, problem in zip(items, problems, strict=True)
         ]
         columns: list[Columns] = [{} for _ in items]
-        details: list[dict[str, Any]] = [{} for _ in items]
+        details: list[Json] = [{} for _ in items]
         if "retrieval" in self.groups:
             references = [item.row["answer_context"] for item in items]
             scores = answer_component_scores(
@@ -150,7 +151,7 @@ def _unusable(fields: Mapping[str, Any]) -> str | None:
 
 
 def _detail(
-    row: Mapping[str, Any], fields: Mapping[str, Any], ranks: Sequence[int | None], k: int
+    row: Row, fields: Mapping[str, Any], ranks: Sequence[int | None], k: int
 ) -> dict[str, Any]:
     """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     texts = fields.get("passages") or []

@@ -19,6 +19,7 @@ from qabench.benchmarks.fastbook.answer_components import (
 )
 from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
 from qabench.benchmarks.fastbook.scorer import retrieval_columns
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
@@ -49,7 +50,7 @@ class Study:
         about: the fields of a signature that depend on the study.
     """
 
-    questions: Sequence[Mapping[str, Any]]
+    questions: Sequence[Row]
     corpus: Mapping[int, Sequence[str]]
     keywords: Mapping[str, str]
     about: Mapping[str, Any]
@@ -96,7 +97,7 @@ class Retrieval:
             for group, positions in self.study.groups.items()
         }
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the outcome as JSON data."""
         rows = zip(self.study.questions, *self.columns.values(), strict=True)
         return {
@@ -199,7 +200,7 @@ def run(study: Study, method: Method, k: int = 10) -> Retrieval:
     return Retrieval(study, method, k, hits, scores, signature("fastbook_retrieval", **fields))
 
 
-def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: str) -> str:
+def run_text(questions: Sequence[Row], hits: Sequence[Hits], tag: str) -> str:
     """Return a TREC run; see ``run_lines``."""
     return "".join(
         run_lines(
@@ -211,7 +212,7 @@ def run_text(questions: Sequence[Mapping[str, Any]], hits: Sequence[Hits], tag: 
     )
 
 
-def qrels_text(questions: Sequence[Mapping[str, Any]], corpus: Mapping[int, Sequence[str]]) -> str:
+def qrels_text(questions: Sequence[Row], corpus: Mapping[int, Sequence[str]]) -> str:
     """Return TREC qrels: lines of query id, "0", document id and relevance; see ``judgments``."""
     return "".join(
         f"{row['id']} 0 {document} {relevance}\n"

@@ -13,6 +13,7 @@ from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Retrieval, load_study, run
+from qabench.data.rows import Json, Row
 from qabench.evaluation.scoring import Messages
 from qabench.loading_scripts.fastbook.chunks import doc_id
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
@@ -105,7 +106,7 @@ class AskWithPassages:
         return {"k": self.retrieval.k, "longest": self.retrieval.scores.longest}
 
     @cached_property
-    def predicted(self) -> dict[str, dict[str, Any]]:
+    def predicted(self) -> dict[str, Json]:
         """Return the fields of each question's prediction that do not depend on the model."""
         study = self.retrieval.study
         fields = {}
@@ -118,7 +119,7 @@ class AskWithPassages:
             }
         return fields
 
-    def messages(self, row: Mapping[str, Any]) -> Messages:
+    def messages(self, row: Row) -> Messages:
         """Return the prompt with the passages, numbered from 1."""
         passages = self.predicted[row["id"]]["passages"]
         shown = "\n\n".join(f"[{rank}]\n{text}" for rank, text in enumerate(passages, start=1))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
+from qabench.data.rows import Json, Row
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question
 from qabench.io.tables import Table
@@ -130,7 +131,7 @@ class Felm(Benchmark):
 
         return read_rows(path, config)
 
-    def question(self, row: Mapping[str, Any]) -> Question:
+    def question(self, row: Row) -> Question:
         """Return a response.
 
         A reply judges the row's ``segmented_response``; the reference states the labels.
@@ -165,9 +166,7 @@ class Felm(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.felm.stats import tables
 
@@ -181,7 +180,7 @@ class Felm(Benchmark):
         )
         return {"reply_format": "vicuna" if vicuna else "answer", "evaluator": run.model}
 
-    def prediction(self, record: Record) -> dict[str, Any]:
+    def prediction(self, record: Record) -> Json:
         """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
         replies = list(record.detail.get("replies") or [record.answer])
         claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}

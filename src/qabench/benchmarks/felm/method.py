@@ -25,6 +25,7 @@ from qabench.benchmarks.felm.scores import (
     read_claims,
     read_replies,
 )
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable
 from qabench.io.tables import quoted
 from qabench.llm.client import Answered
@@ -210,7 +211,7 @@ class FelmMethod:
             "replies": self.read_as,
         }
 
-    def generated_with(self, options: Mapping[str, Any]) -> dict[str, Any]:
+    def generated_with(self, options: Mapping[str, Any]) -> Json:
         """Return the generation options of a call as fields of a signature.
 
         The temperature of cot-cons has another name if its official value is different, which it is
@@ -219,18 +220,16 @@ class FelmMethod:
         names = {"temperature": "sampling_temperature"} if self.parameters["temperature"] else {}
         return {names.get(name, name): value for name, value in options.items()}
 
-    def by_claims(self, row: Mapping[str, Any]) -> bool:
+    def by_claims(self, row: Row) -> bool:
         """Return whether this response is judged by its claims."""
         return self.claims and row["domain"] in CLAIM_DOMAINS
 
-    def extraction_messages(self, row: Mapping[str, Any]) -> Messages:
+    def extraction_messages(self, row: Row) -> Messages:
         """Return the messages that ask for a response's claims."""
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
-    def messages(
-        self, row: Mapping[str, Any], claims: Sequence[FelmClaim] | None = None
-    ) -> Messages:
+    def messages(self, row: Row, claims: Sequence[FelmClaim] | None = None) -> Messages:
         """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
@@ -356,7 +355,7 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
     return [parts[0], parts[2], *parts[4:]], end, system
 
 
-def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
+def claims_in(row: Row, reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
     """Return the claims of a response in a reply; or (), and the reason."""
     if reply.text is None:
         return (), f"its claims: {reply.reason}"
@@ -367,7 +366,7 @@ def claims_in(row: Mapping[str, Any], reply: Answered) -> tuple[tuple[FelmClaim,
 
 
 def judged(
-    row: Mapping[str, Any],
+    row: Row,
     replies: Sequence[Answered],
     reply_format: str = "answer",
     claims: Sequence[FelmClaim] | None = None,

@@ -14,6 +14,7 @@ from qabench.benchmarks.felm.scores import (
     check_format,
     response_score,
 )
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.evaluation import ExtraSection, SectionRow
@@ -78,7 +79,7 @@ class FelmScorer(Scorer):
         }
         return signatures(data | read | system)
 
-    def _outcome(self, row: Mapping[str, Any], fields: Mapping[str, Any]) -> Outcome:
+    def _outcome(self, row: Row, fields: Mapping[str, Any]) -> Outcome:
         claims, unusable = None, None
         try:
             claims = _claims(fields)
@@ -163,7 +164,7 @@ def _scored_reply(
 
 
 def _detail(
-    row: Mapping[str, Any],
+    row: Row,
     score: ResponseScore,
     replies: Sequence[str | None],
     reasons: Sequence[str],
@@ -183,7 +184,7 @@ def _detail(
     segments = [
         dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
     ]
-    details: dict[str, Any] = {
+    details: Json = {
         "segments": segments,
         "replies": list(replies),
         "reasons": list(reasons),

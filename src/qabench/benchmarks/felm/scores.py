@@ -21,6 +21,7 @@ import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
+from qabench.data.rows import Json
 from qabench.errors import InputError
 
 ANSWER = "Answer: "
@@ -179,7 +180,7 @@ class Confusion:
             values = {name: float(function(*counts)) for name, function in FUNCTIONS.items()}
         return {name: value if isfinite(value) else None for name, value in values.items()}
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the scores and the four counts."""
         return self.scores() | asdict(self)
 
@@ -231,7 +232,7 @@ class ResponseScore:
             for name, n in asdict(part).items()
         }
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
         readable = None if self.readable is None else list(self.readable)
         numbers = {"unparsed": self.unparsed, "unanswered": self.unanswered} | asdict(self.segments)
@@ -245,7 +246,7 @@ class FelmScore:
     per_question: tuple[ResponseScore, ...]
     domains: tuple[str, ...] | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the result of the metric ``felm_factuality``, which documents it."""
         result = _summary(self.per_question)
         for name in ("unparsed", "unanswered"):
@@ -359,7 +360,7 @@ def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> Response
     )
 
 
-def _summary(scores: Sequence[ResponseScore]) -> dict[str, Any]:
+def _summary(scores: Sequence[ResponseScore]) -> Json:
     readable = [counts for score in scores if (counts := score.readable_segments) is not None]
     return Confusion.total(score.segments for score in scores).as_dict() | {
         "responses": Confusion.total(score.response for score in scores).as_dict(),

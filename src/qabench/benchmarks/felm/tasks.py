@@ -22,6 +22,7 @@ from qabench.benchmarks.felm.method import (
     judged,
 )
 from qabench.benchmarks.felm.scores import FelmClaim
+from qabench.data.rows import Json
 from qabench.evaluation.scoring import Question
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
@@ -139,7 +140,7 @@ def find_errors(**options: Any) -> Solver:
             return replies
 
         claims: tuple[FelmClaim, ...] | None = None
-        by_claims: dict[str, Any] = {}
+        by_claims: Json = {}
         if asking.by_claims(row):
             (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
