@@ -419,9 +419,10 @@ def test_a_folder_of_logs_gives_those_of_the_benchmark(log: Path, tmp_path: Path
     shutil.copy(log, tmp_path / "seed-0")
     task_args = {"config": "sample", "prompt": "qabench"}
     inspect_eval("qabench/felm", model="mockllm/model", task_args=task_args, log_dir=str(tmp_path), display="none")
+    (other,) = tmp_path.glob("*.eval")
     read = read_evaluations([tmp_path], "fanoutqa")
     assert [each.benchmark for each in read.evaluations] == ["fanoutqa"]
-    assert read.notes[0] == f"{tmp_path}: 1 log is left out, of another benchmark or config"
+    assert read.notes[0] == f"{tmp_path}: 1 file is left out, not a log of fanoutqa ({other.name})"
     assert {each.benchmark for each in read_evaluations([tmp_path]).evaluations} == {"fanoutqa", "felm"}
     with pytest.raises(InputError, match="has no log of expertqa"):
         read_evaluations([tmp_path], "expertqa")

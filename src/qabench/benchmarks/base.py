@@ -17,7 +17,7 @@ from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS
-from qabench.evaluation.metric import CUTOFF, Metric, present
+from qabench.evaluation.metric import CUTOFF, Metric, pass_of, present
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
 from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
 from qabench.io.tables import Displayed, Table
@@ -403,10 +403,13 @@ class Benchmark(Displayed, ABC):
         return by_name[name]
 
     def metric(self, name: str) -> Metric:
-        """Return the metric with this name, such as "mrr@5" from "mrr@k".
+        """Return the metric with this name, such as "mrr@5" from "mrr@k", or "acc.strict.pass@2".
 
         Raises InputError that lists the names.
         """
+        scored, of_samples = pass_of(name)
+        if of_samples:
+            return of_samples.of(self.metric(scored))
         by_name = {metric.name: metric for metric in self.metrics}
         stem, at, cutoff = name.partition("@")
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:

@@ -140,6 +140,21 @@ Track = Annotated[
         callback=_checked_tracker,
     ),
 ]
+Samples = Annotated[
+    bool,
+    typer.Option(
+        "--samples",
+        help="The files are samples of one system: pass@k and pass^k of its 0/1 scores.",
+    ),
+]
+PassKs = Annotated[
+    str | None,
+    typer.Option(
+        "--pass-k",
+        metavar="K,...",
+        help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
+    ),
+]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
 AllMetrics = Annotated[
     bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")
@@ -196,12 +211,21 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
         InputError: an unknown benchmark, or no file.
     """
     is_name = first.removeprefix("qabench/") in benchmark_names()
-    if not is_name and Path(first).exists():
+    exists = Path(first).exists() or Path(first.partition(",")[0]).is_file()
+    if not is_name and exists:
         return benchmark(""), [first, *(files or ())]
     scorer = benchmark(first)
     if not files:
         raise InputError(f"Missing argument FILE, such as: qabench score {scorer.name} FILE")
     return scorer, list(files)
+
+
+def parse_ks(text: str | None) -> list[int]:
+    """Return the numbers of --pass-k; [] without it. Raises InputError."""
+    parts = text.split(",") if text is not None else []
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise InputError(f"--pass-k {text}; allowed: positive numbers with commas, such as 1,2,4")
+    return list(dict.fromkeys(map(int, parts)))
 
 
 def on_ray(ray: bool, address: str | None) -> AbstractContextManager[object]:

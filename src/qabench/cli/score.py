@@ -28,12 +28,15 @@ from qabench.cli.options import (
     MetricName,
     OnRay,
     Output,
+    PassKs,
     Questions,
     RayAddress,
+    Samples,
     Track,
     Verbose,
     benchmark_and_files,
     on_ray,
+    parse_ks,
 )
 from qabench.cli.output import (
     hint,
@@ -119,6 +122,8 @@ def _score(
         Path | None,
         typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL."),
     ] = None,
+    samples: Samples = False,
+    pass_k: PassKs = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -147,6 +152,7 @@ def _score(
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
+        values |= {"samples": samples, "ks": parse_ks(pass_k)}
         sources = scored(
             paths, scorer.name or None, config, metrics=families, questions=questions, **values
         )
@@ -514,6 +520,8 @@ def report(
         Path | None,
         typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`."),
     ] = None,
+    samples: Samples = False,
+    pass_k: PassKs = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
@@ -534,6 +542,7 @@ def report(
     options = (
         benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
     )
+    options |= {"samples": samples, "ks": parse_ks(pass_k)}
     sources = scored(runs, benchmark, config, metrics=families, questions=questions, **options)
     page = build_report(sources.evaluations, output)
     scores = page.with_name("report.json")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError
-from qabench.evaluation.evaluation import Evaluation, Score, columns_of, scores_of
+from qabench.evaluation.evaluation import Evaluation, Score, reduced, rows_by_question, scores_of
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.tables import plot_intervals, undefined_note, value_cells
 from qabench.io.tables import Displayed, Table
@@ -133,12 +133,13 @@ class Comparison(Displayed):
                     score.n,
                 ]
             )
+        units = dict.fromkeys(score.metric.unit for score in self.systems.values())
         columns = [
             "system",
             self.metric.name,
             "95% interval",
             "standard error",
-            f"n ({self.metric.unit})",
+            f"n ({' or '.join(units)})",
         ]
         pairs: list[list[Any]] = []
         for pair in self.pairs:
@@ -268,19 +269,19 @@ def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
     scores = evaluation.scores()
     if metric.name in scores and metric in evaluation.metrics:
         return scores[metric.name]
-    return scores_of([metric], evaluation.records).get(metric.name) if evaluation.answered else None
+    if metric.reducer or not evaluation.answered:
+        return None
+    return scores_of([metric], evaluation.records).get(metric.name)
 
 
 def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]:
     """Return the values of the metric's columns by question, means over its epochs; questions that lack one are out."""
-    questions = {}
-    for id, records in evaluation.by_id().items():
-        rows = [row for record in records if (row := columns_of(metric, record)) is not None]
-        if rows:
-            questions[id] = (
-                rows[0] if len(rows) == 1 else [float(value) for value in np.mean(rows, axis=0)]
-            )
-    return questions
+    questions = rows_by_question(metric, evaluation.records)
+    values = {id: reduced(metric, rows) for id, rows in questions.items()}
+    return {
+        id: rows[0] if len(rows) == 1 else np.mean(rows, axis=0).tolist()
+        for id, rows in values.items()
+    }
 
 
 def _tested_pairs(

@@ -234,14 +234,14 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
 
     computed = []
     for metric in computable:
-        usable = [
-            (record.id, row)
-            for record in records
-            if (row := columns_of(metric, record)) is not None
-        ]
-        if not usable:
+        by_question = rows_by_question(metric, records)
+        if not by_question:
             continue
-        ids, rows = [id for id, _ in usable], [row for _, row in usable]
+        usable = sum(map(len, by_question.values()))
+        if metric.reducer:
+            by_question = {id: reduced(metric, rows) for id, rows in by_question.items()}
+        ids = [id for id, rows in by_question.items() for _ in rows]
+        rows = [row for rows in by_question.values() for row in rows]
         values = [row[0] for row in rows]
         statistics = units(rows if metric.function else table(values), ids)
         value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
@@ -249,8 +249,24 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
             n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
             value = metric.mean(values) if metric.mean else value
             sample = (statistics, metric.resampled or metric.function or mean)
-            computed.append(_Computed(metric, value, n, len(rows), sample))
+            if metric.unit == "questions" and n > len(by_question):
+                metric = replace(metric, unit="answers")
+            computed.append(_Computed(metric, value, n, usable, sample))
     return computed
+
+
+def rows_by_question(metric: Metric, records: Sequence[Record]) -> dict[str, list[list[float]]]:
+    """Return the values of the metric's columns by question, a row for each of its records that has them all."""
+    questions: dict[str, list[list[float]]] = {}
+    for record in records:
+        if (row := columns_of(metric, record)) is not None:
+            questions.setdefault(record.id, []).append(row)
+    return questions
+
+
+def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the rows of a question as its reducer leaves them: one row with the question's score."""
+    return [[metric.reducer([row[0] for row in rows])]] if metric.reducer else list(map(list, rows))
 
 
 def columns_of(metric: Metric, record: Record) -> list[float] | None:
@@ -396,7 +412,9 @@ class Evaluation(Displayed):
         """
         if not self.benchmark:
             return []
-        sentences = [] if score.metric.official else ["not a score of the benchmark's authors"]
+        sentences = []
+        if not (score.metric.official or score.metric.reducer):
+            sentences.append("not a score of the benchmark's authors")
         sentences += self._signature_deviations(score.metric)
         if score.metric.family in self.recorded:
             why = self.recorded[score.metric.family]
@@ -423,7 +441,7 @@ class Evaluation(Displayed):
         try:
             name = signature_name(line)
             if name in self.declarations:
-                return deviations(line, self.declarations[name], metric.name.partition("@")[2])
+                return deviations(line, self.declarations[name], metric.needs[0].partition("@")[2])
         except InputError as error:  # a log of another version, or an edited one
             return [str(error)]
         return [

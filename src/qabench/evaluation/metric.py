@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Any
 
 CUTOFF = "@k"
@@ -42,6 +43,8 @@ class Metric:
         item: from the values of a record's columns to the score of the record; None means the first
             column.
         item_title: the name of the score of a record; "" means ``title``.
+        reducer: from the first column of all samples of a question to the question's score, such
+            as pass@k; None means that every sample counts.
         graded: whether a record's score of 1 means right, 0 wrong, and values between them partly
             right.
         partial: whether the official computation leaves out records without a value, such as
@@ -66,6 +69,7 @@ class Metric:
     undefined: str = "it would be a division by 0"
     item: Callable[..., float] | None = None
     item_title: str = ""
+    reducer: Callable[[Sequence[float]], float] | None = None
     graded: bool = False
     partial: bool = False
     readable: str = ""
@@ -87,6 +91,56 @@ class Metric:
         return replace(
             self, name=put(self.name), title=put(self.title), columns=tuple(map(put, self.columns))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The estimate of pass@k or pass^k from the 0/1 scores of one question.
+
+    Both are unbiased for n independent samples, c of them right: pass@k is 1 - C(n-c, k) / C(n, k)
+    (Chen et al., Evaluating Large Language Models Trained on Code, 2021); pass^k is C(c, k) /
+    C(n, k) (Yao et al., tau-bench, 2024).
+
+    Attributes:
+        k: how many samples are drawn, at most as many as there are.
+        all: whether all k must be right (pass^k); otherwise at least one (pass@k).
+
+    Examples:
+        >>> Pass(2)([1, 0, 0]), Pass(2, all=True)([1, 1, 0])
+        (0.6666666666666667, 0.3333333333333333)
+    """
+
+    k: int
+    all: bool = False
+
+    def __call__(self, values: Sequence[float]) -> float:
+        right = round(sum(values))
+        equal = comb(right if self.all else len(values) - right, self.k) / comb(len(values), self.k)
+        return equal if self.all else 1 - equal
+
+    def of(self, metric: Metric) -> Metric:
+        """Return this score of a metric's values, such as "acc.strict.pass@2"."""
+        name = f"pass{'^' if self.all else '@'}{self.k}"
+        which = "all" if self.all else "at least one"
+        return replace(
+            metric,
+            name=f"{metric.name}.{name}",
+            title=f"{metric.title}, {name}",
+            about=f"Probability that {which} of {self.k} answers to a question would be right.",
+            columns=metric.needs,
+            mean=None,
+            reducer=self,
+            official=False,
+        )
+
+
+def pass_of(name: str) -> tuple[str, Pass | None]:
+    """Return the name of the score and the ``Pass`` in a name such as "acc.strict.pass@2", or the name and None."""
+    stem, _, last = name.rpartition(".")
+    number = last[len("pass@") :]
+    if last.startswith(("pass@", "pass^")) and number.isdigit():
+        return stem, Pass(int(number), all=last.startswith("pass^"))
+    return name, None
 
 
 def mean_in_order(values: Sequence[float]) -> float:

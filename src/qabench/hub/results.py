@@ -130,9 +130,10 @@ def deviations_of(report: Report, name: str) -> list[str]:
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
-    if line := report["signatures"].get(scorer.metric(name).family):
+    metric = scorer.metric(name)
+    if line := report["signatures"].get(metric.family):
         declaration = scorer.declaration(signature_name(line))
-        sentences += deviations(line, declaration, name.partition("@")[2])
+        sentences += deviations(line, declaration, metric.needs[0].partition("@")[2])
     return list(dict.fromkeys(sentences))
 
 

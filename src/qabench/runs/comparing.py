@@ -13,6 +13,7 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.matching import common_scores, matched, unmatched
+from qabench.evaluation.metric import pass_of
 from qabench.evaluation.tables import labels
 from qabench.runs.sources import Progress, read_evaluations
 from qabench.stats import RESAMPLES
@@ -63,6 +64,7 @@ def compare(
     given = list(systems.values()) if isinstance(systems, Mapping) else list(systems)
     file = None if questions is None else Path(questions)
     values = scorer.checked_options(options)
+    of_samples = pass_of(metric or "")[1]
     found = read_evaluations(
         given,
         scorer.name,
@@ -70,6 +72,7 @@ def compare(
         metrics=groups or None,
         questions=file,
         progress=progress,
+        ks=[of_samples.k] if of_samples else (),
         **values,
     )
     evaluations = found.evaluations
@@ -119,7 +122,8 @@ def compare_logs(
         InputError: fewer than two systems, one of them twice, no common score, or logs of several
             tasks.
     """
-    found = read_evaluations(paths)
+    of_samples = pass_of(score or "")[1]
+    found = read_evaluations(paths, ks=[of_samples.k] if of_samples else ())
     evaluations = found.evaluations
     _check(evaluations)
     names = {evaluation.benchmark for evaluation in evaluations}

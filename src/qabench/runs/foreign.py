@@ -17,6 +17,7 @@ from qabench.data.predictions import some
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record
 from qabench.evaluation.metric import Metric
+from qabench.evaluation.samples import with_passes
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {
@@ -117,7 +118,7 @@ def evaluation_of(log: Log) -> Evaluation:
     records = list({(record.id, record.epoch): record for record in log.records}.values())
     if not records:
         raise InputError(f"{log.path} has no samples; was the run stopped?")
-    return Evaluation(
+    evaluation = Evaluation(
         path=log.path,
         task=log.task,
         benchmark="",
@@ -133,6 +134,7 @@ def evaluation_of(log: Log) -> Evaluation:
         origin=log.origin,
         metrics=_metrics(records, log.lower),
     )
+    return with_passes(evaluation)
 
 
 def _metrics(records: Sequence[Record], lower: frozenset[str]) -> list[Metric]:

@@ -29,6 +29,7 @@ from qabench.evaluation import (
     Message,
     Record,
 )
+from qabench.evaluation.samples import with_passes
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
@@ -74,7 +75,7 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
         Exception
     ) as error:  # content in another format can cause any exception, in the reader or here
         raise damaged(path, error) from error
-    return rescored(with_facts(recorded, log), questions, **options)
+    return with_passes(rescored(with_facts(recorded, log), questions, **options))
 
 
 def header_of(path: str | Path) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
-from qabench.data.predictions import STDIN, Predictions, parse_predictions
+from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
+from qabench.evaluation.samples import as_samples, with_passes
 from qabench.evaluation.signature import Field, with_fields
 from qabench.lm_eval import generations
 from qabench.runs.foreign import Log, evaluation_of
@@ -125,60 +126,34 @@ def read_evaluations(
     benchmark: str | None = None,
     config: str | None = None,
     *,
-    metrics: Sequence[str] | None = None,
-    questions: Path | None = None,
-    progress: Progress | None = None,
+    samples: bool = False,
+    ks: Sequence[int] = (),
     **options: Any,
 ) -> Found:
     """Return the evaluations of logs, folders of logs and files of predictions ("-" is standard input).
 
-    Evaluations among the paths are returned as they are.
+    Evaluations among the paths are returned as they are. Files joined by commas are samples of one
+    system. Logs of a folder that have no answers yet are left out. Files of predictions need
+    ``benchmark``; the logs must be of this benchmark and config, too.
 
-    Logs of a folder that have no answers yet are left out. Files of predictions need ``benchmark``;
-    the logs must be of this benchmark and config, too. The other arguments are those of
-    ``evaluate_predictions``. Raises InputError.
+    Args:
+        paths: of files and folders.
+        benchmark: None for logs, which name it, and for logs of any other task.
+        config: of the benchmark.
+        samples: whether all files are samples of one system.
+        ks: of pass@k and pass^k; see ``with_passes``.
+        **options: those of ``evaluate_predictions``.
+
+    Raises:
+        InputError: a file that cannot be read, or is of another benchmark or config.
     """
     evaluations: list[Evaluation] = []
     notes: list[str] = []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
-        if isinstance(path, Evaluation):
-            _check(path, benchmark, config)
-            evaluations.append(path)
-        elif benchmark is None and (foreign := read_foreign(Path(path))):
-            evaluations += map(evaluation_of, foreign)
-        elif Path(path).is_dir():
-            logs, folder_notes = _logs_of_folder(Path(path), benchmark, config)
-            notes += folder_notes
-            for log in logs:
-                evaluation = _read_run(log, questions, metrics, **options)
-                if evaluation.status == "started" and not evaluation.records:
-                    notes.append(f"{log} is left out: the run has no answers yet")
-                else:
-                    evaluations.append(evaluation)
-        elif is_log(path):
-            evaluation = _read_run(path, questions, metrics, **options)
-            _check(evaluation, benchmark, config)
-            evaluations.append(evaluation)
-        else:
-            if benchmark is None and not Path(path).exists() and str(path) != STDIN:
-                raise InputError(f"cannot read {path}: No such file or directory")
-            if benchmark is None:
-                raise InputError(
-                    f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "
-                    "needs a benchmark: --benchmark NAME"
-                )
-            evaluations.append(
-                evaluate_predictions(
-                    benchmark,
-                    config,
-                    path,
-                    metrics,
-                    questions=questions,
-                    progress=progress,
-                    **options,
-                )
-            )
+        files = sample_files(path)
+        read = [each for file in files for each in _read(file, benchmark, config, notes, **options)]
+        evaluations += [as_samples(read)] if len(files) > 1 else read
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [
@@ -186,6 +161,10 @@ def read_evaluations(
         for old in superseded
     ]
     notes += filter(None, map(incomplete, latest))
+    if samples and latest:
+        latest = [as_samples(latest)]
+    if ks:
+        latest = [with_passes(each, ks) for each in latest]
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
     return Found(
         [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
@@ -193,11 +172,56 @@ def read_evaluations(
     )
 
 
+def sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:
+    """Return the files in A,B,C, the samples of one system; a file whose name has a comma is one file."""
+    if isinstance(path, Evaluation) or "," not in str(path) or Path(path).exists():
+        return [path]
+    return [part for part in str(path).split(",") if part]
+
+
+def _read(
+    path: str | Path | Evaluation,
+    benchmark: str | None,
+    config: str | None,
+    notes: list[str],
+    *,
+    metrics: Sequence[str] | None = None,
+    questions: Path | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Return the evaluations of one path, and add notes about logs that are left out."""
+    if isinstance(path, Evaluation):
+        _check(path, benchmark, config)
+        return [path]
+    if Path(path).is_dir():
+        logs = _logs_of_folder(Path(path), benchmark, config, notes)
+        runs = [
+            log if isinstance(log, Evaluation) else _read_run(log, questions, metrics, **options)
+            for log in logs
+        ]
+        empty = [run for run in runs if run.status == "started" and not run.records]
+        notes += [f"{run.path} is left out: the run has no answers yet" for run in empty]
+        return [run for run in runs if run not in empty]
+    if benchmark is None and (foreign := read_foreign(Path(path))):
+        return list(map(evaluation_of, foreign))
+    if is_log(path):
+        evaluation = _read_run(path, questions, metrics, **options)
+        _check(evaluation, benchmark, config)
+        return [evaluation]
+    if benchmark is None and not Path(path).exists() and str(path) != STDIN:
+        raise InputError(f"cannot read {path}: No such file or directory")
+    if benchmark is None:
+        raise InputError(
+            f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "
+            "needs a benchmark: --benchmark NAME"
+        )
+    options |= {"questions": questions, "progress": progress}
+    return [evaluate_predictions(benchmark, config, path, metrics, **options)]
+
+
 def read_foreign(path: Path) -> list[Log]:
-    """Return the logs of other harnesses in a file or a folder; [] if there are none, such as a log of qabench."""
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix in FOREIGN)
-        return [log for file in files for log in read_foreign(file)]
+    """Return the logs of other harnesses in a file; [] if there are none, such as in a log of qabench."""
     if not path.is_file() or path.suffix not in FOREIGN:
         return []
     if path.suffix == DETAILS:
@@ -249,29 +273,38 @@ def incomplete(evaluation: Evaluation) -> str | None:
 
 
 def _logs_of_folder(
-    folder: Path, benchmark: str | None, config: str | None
-) -> tuple[list[Path], list[str]]:
-    """Return the logs of a folder and its subfolders, oldest first, and a note about those of other benchmarks."""
+    folder: Path, benchmark: str | None, config: str | None, notes: list[str]
+) -> list[Path | Evaluation]:
+    """Return the logs of a folder and its subfolders, oldest first: paths of runs, and logs of any other task.
+
+    Adds notes about the files that are left out.
+    """
     from qabench.runs.log import header_of
 
-    logs = sorted(folder.rglob(f"*{LOG}"), key=lambda path: (path.name, path))
-    if not logs:
-        raise InputError(f"the folder {folder} has no logs (files that end in {LOG})")
+    files = [file for file in folder.rglob("*") if file.suffix in FOREIGN]
+    files.sort(key=lambda path: (path.name, path))
     required = {
         name: value for name, value in (("benchmark", benchmark), ("config", config)) if value
     }
-    matching = [
-        path
-        for path in logs
-        if not required or required.items() <= header_of(path).metadata.items()
-    ]
-    if not matching:
-        raise InputError(f"the folder {folder} has no log of {' '.join(required.values())}")
-    left_out = len(logs) - len(matching)
-    count = "1 log is" if left_out == 1 else f"{left_out} logs are"
-    return matching, [
-        f"{folder}: {count} left out, of another benchmark or config"
-    ] if left_out else []
+    logs: list[Path | Evaluation] = []
+    others: list[Path] = []
+    for file in files:
+        foreign = read_foreign(file)
+        if foreign and benchmark is None:
+            logs += map(evaluation_of, foreign)
+        elif foreign or file.suffix == LINES:
+            others.append(file)
+        elif is_log(file):
+            matches = not required or required.items() <= header_of(file).metadata.items()
+            (logs if matches else others).append(file)
+    of = f" of {' '.join(required.values())}" if required else ""
+    if not logs:
+        raise InputError(f"the folder {folder} has no log{of} (a file that ends in {LOG})")
+    if others:
+        files_are = "1 file is" if len(others) == 1 else f"{len(others)} files are"
+        named = some([file.name for file in others])
+        notes.append(f"{folder}: {files_are} left out, not a log{of} ({named})")
+    return logs
 
 
 def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
