@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterable
 from math import sqrt
 from pathlib import Path
@@ -130,6 +131,36 @@ def test_logs_of_any_inspect_task_are_compared_by_every_score(logs: list[Path]) 
     assert "match" in text and "parts.half" not in text and "official" not in text
     with pytest.raises(InputError, match=r"the score 'f1'; allowed: match, parts.half, parts.partly"):
         run("compare", *logs, "--score", "f1")
+
+
+def test_epochs_have_the_pass_scores_of_inspects_own_reducers(tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log
+    from inspect_ai.scorer import pass_at, pass_k
+
+    path = inspect_log(tmp_path / "epochs", lambda number: number % 3 > 0, epochs=3)
+    by_id: dict[str, list[Any]] = {}
+    for sample in read_eval_log(str(path)).samples or ():
+        by_id.setdefault(str(sample.id), []).append((sample.scores or {})["match"])
+    scored = document("score", path, "--by", "kind")
+    for name, reducer in (("match.pass@2", pass_at(2)), ("match.pass^2", pass_k(2)), ("match.pass^3", pass_k(3))):
+        values = [reducer(scores).value for scores in by_id.values()]
+        assert scored["scores"][name] == pytest.approx(sum(values) / N) and scored["n"][name] == N
+    assert scored["by"]["kind"]["odd"]["n"]["match.pass@2"] == N / 2
+    assert "parts.half.pass@2" not in scored["scores"]  # not a 0/1 score
+
+
+def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_path: Path) -> None:
+    from inspect_ai import eval as inspect_eval
+
+    shutil.copy(logs[0], tmp_path)
+    (tmp_path / "answers.jsonl").write_text('{"id": "1", "answer": "x"}\n')
+    inspect_eval(
+        "qabench/felm", model="mockllm/model", task_args={"config": "sample"}, log_dir=str(tmp_path), display="none"
+    )
+    read = read_evaluations([tmp_path])
+    assert {each.benchmark for each in read.evaluations} == {"", "felm"}
+    assert read.notes[0] == f"{tmp_path}: 1 file is left out, not a log (answers.jsonl)"
+    assert [each.benchmark for each in read_evaluations([tmp_path], "felm").evaluations] == ["felm"]
 
 
 def test_unmatched_and_contradicting_questions(logs: list[Path], tmp_path: Path) -> None:

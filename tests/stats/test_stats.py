@@ -5,6 +5,7 @@ Published examples are only numbers, each with its source.
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 from collections.abc import Callable
 from math import comb
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from qabench import stats
 from qabench.benchmarks.felm.formulas import balanced_accuracy, f1_of_counts
 from qabench.errors import InputError
+from qabench.evaluation.metric import Pass
 from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_bootstrap, paired_randomization
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)
@@ -131,6 +133,13 @@ def ratios(rng: np.random.Generator, n: int, p: float) -> Array:
     return np.column_stack([rng.binomial(claims, rng.beta(4 * p, 4 * (1 - p), n)), claims])
 
 
+def reliable(rng: np.random.Generator, n: int, p: float) -> Array:
+    """pass^2 of four samples of questions of different difficulty."""
+    mean = (math.sqrt(1 + 24 * p) - 1) / 4
+    right = rng.binomial(4, rng.beta(2 * mean, 2 * (1 - mean), n))
+    return stats.table([Pass(2, all=True)([1] * count + [0] * (4 - count)) for count in right])
+
+
 def felm_counts(rng: np.random.Generator, n: int, p: float) -> Array:
     """FELM's counts of one to eight segments; precision and recall are p, so F1 is p."""
     wrong = 0.3
@@ -139,7 +148,7 @@ def felm_counts(rng: np.random.Generator, n: int, p: float) -> Array:
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("draw", [fractions, skewed, repeated, ratios, felm_counts])
+@pytest.mark.parametrize("draw", [fractions, skewed, repeated, reliable, ratios, felm_counts])
 def test_intervals_cover_what_they_promise(draw: Callable[..., Array], n: int) -> None:
     function = f1_of_counts if draw is felm_counts else stats.mean
     for p in SHARES:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import comb
+from math import comb, nan
 from typing import Any
 
 CUTOFF = "@k"
@@ -102,7 +102,7 @@ class Pass:
     C(n, k) (Yao et al., tau-bench, 2024).
 
     Attributes:
-        k: how many samples are drawn, at most as many as there are.
+        k: how many samples are drawn. With fewer samples, the estimate is NaN.
         all: whether all k must be right (pass^k); otherwise at least one (pass@k).
 
     Examples:
@@ -114,6 +114,8 @@ class Pass:
     all: bool = False
 
     def __call__(self, values: Sequence[float]) -> float:
+        if len(values) < self.k:
+            return nan
         right = round(sum(values))
         equal = comb(right if self.all else len(values) - right, self.k) / comb(len(values), self.k)
         return equal if self.all else 1 - equal

@@ -28,11 +28,18 @@ from qabench.evaluation import (
     ExtraSection,
     Metric,
     Record,
+    SectionRow,
 )
 from qabench.evaluation.comparison import Comparison, Pair, compare
-from qabench.evaluation.evaluation import Score, item_score, scores_of, without_superseded
+from qabench.evaluation.evaluation import (
+    CURVE,
+    Score,
+    item_score,
+    scores_of,
+    without_superseded,
+)
 from qabench.evaluation.matching import matched
-from qabench.evaluation.metric import present
+from qabench.evaluation.metric import Pass, present
 from qabench.evaluation.tables import distinct, labels
 from qabench.stats import Interval
 
@@ -216,6 +223,7 @@ def analyze(section: Section) -> Analysis:
     """
     scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
+    extra += _pass_curves(scores)
     replaced = {part.replaces for part in extra}
     scored = {label: run for label, run in section.runs.items() if scores[label]}
     comparisons = [compare(scored, metric) for metric in section.metrics]
@@ -267,6 +275,22 @@ def extra_dict(extra: ExtraSection) -> Row:
     }
 
 
+def _pass_curves(scores: Mapping[str, Mapping[str, Score]]) -> list[ExtraSection]:
+    """Return a chart over k of each score with pass@k and pass^k."""
+    rows: dict[str, list[SectionRow]] = {}
+    for label, by_name in scores.items():
+        for score in by_name.values():
+            if isinstance(curve := score.metric.reducer, Pass):
+                title, _, name = score.metric.title.rpartition(", ")
+                row = SectionRow(label, f"{name[:5]}k", curve.k, score.interval, score.n)
+                rows.setdefault(title, []).append(row)
+    note = "pass@k: at least one of k answers is right. pass^k: all k are."
+    return [
+        ExtraSection(f"{title} of several answers", "questions", of_title, CURVE, note, axis="k")
+        for title, of_title in rows.items()
+    ]
+
+
 def _leaderboard(section: Section) -> list[Entry]:
     if section.headline is None or not is_local(section.benchmark.name):
         return []
@@ -299,13 +323,14 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     groups = _groups(by_run)
     if len(groups) < 2 or not section.metrics:
         return None
-    scores = {
-        label: {
-            group.name: scores_of(section.metrics, _records(group, records_by_group))
-            for group in groups
+    scores = {}
+    for label, records_by_group in by_run.items():
+        # A run with fewer samples lacks some pass@k.
+        own = section.runs[label].metrics
+        metrics = [metric for metric in section.metrics if not metric.reducer or metric in own]
+        scores[label] = {
+            group.name: scores_of(metrics, _records(group, records_by_group)) for group in groups
         }
-        for label, records_by_group in by_run.items()
-    }
     return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.evaluation import Score, item_score
+from qabench.evaluation.evaluation import Score, columns_of, item_score
 from qabench.evaluation.signature import Field, parse, signature_name
 from qabench.evaluation.tables import (
     cached_note,
@@ -389,6 +389,10 @@ def _questions(section: Section) -> dict[str, Record]:
 
 def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
     """Return a question's own score by a metric: None if there is none, a list for epochs."""
+    if metric and metric.reducer:
+        rows = [row for record in records if (row := columns_of(metric, record)) is not None]
+        score = metric.reducer([row[0] for row in rows])
+        return round(score, 4) if isfinite(score) else None
     scores = [item_score(metric, record) if metric else None for record in records]
     marks = [score if score is None else round(score, 4) for score in scores] or [None]
     return marks if len(marks) > 1 else marks[0]

@@ -1,0 +1,100 @@
+"""Several samples per question: pass@k and pass^k, from epochs and from files of one system."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from qabench import evaluate_predictions, load_dataset
+from qabench.answers import loads, text_of
+from qabench.cli import app
+from qabench.errors import InputError
+from qabench.evaluation.metric import Pass
+from qabench.evaluation.samples import as_samples, with_passes
+
+SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
+
+
+def document(*arguments: object) -> dict[str, Any]:
+    result = CliRunner().invoke(app, [*map(str, arguments), "--json", "--quiet"], catch_exceptions=False)
+    return dict(json.loads(result.stdout))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Three samples of a system: question i is right in i % 4 of them."""
+    folder = tmp_path_factory.mktemp("samples")
+    rows = load_dataset("fanoutqa", "sample", split="validation")
+    paths = []
+    for number in range(3):
+        path = folder / f"system-{number}.jsonl"
+        answers = [text_of(loads(row["answer"])) if i % 4 > number else "no idea" for i, row in enumerate(rows)]
+        lines = [{"id": row["id"], "answer": answer} for row, answer in zip(rows, answers, strict=True)]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        paths.append(str(path))
+    return paths
+
+
+@pytest.mark.parametrize("right", range(6))
+@pytest.mark.parametrize("k", [1, 2, 3, 5])
+def test_the_estimates_are_those_of_all_draws_and_of_inspect(right: int, k: int) -> None:
+    reducers = pytest.importorskip("inspect_ai.scorer")
+    values = [1.0] * right + [0.0] * (5 - right)
+    draws = list(combinations(values, k))
+    at_least_one, every = Pass(k)(values), Pass(k, all=True)(values)
+    assert at_least_one == pytest.approx(sum(map(any, draws)) / len(draws))
+    assert every == pytest.approx(sum(map(all, draws)) / len(draws))
+    scores = [reducers.Score(value=value) for value in values]
+    assert at_least_one == pytest.approx(reducers.pass_at(k)(scores).value)
+    assert every == pytest.approx(reducers.pass_k(k)(scores).value)
+
+
+def test_files_of_one_system(files: list[str]) -> None:
+    scored = document("score", "fanoutqa", *files, "--samples", *SAMPLE, "--metrics", "acc")
+    scores = {name.removeprefix("acc.strict."): value for name, value in scored["scores"].items() if "strict" in name}
+    # a quarter of the questions each has 0, 1, 2 and 3 right samples of 3
+    expected = {"pass@2": (0 + 2 / 3 + 1 + 1) / 4, "pass@3": 3 / 4, "pass^2": (0 + 0 + 1 / 3 + 1) / 4, "pass^3": 1 / 4}
+    assert scores == pytest.approx({"acc.strict": 0.5} | expected)
+    assert scored["model"] == "system" and scored["n"]["acc.strict"] == 36 and scored["n"]["acc.strict.pass@2"] == 12
+    assert scored["unit"]["acc.strict"] == "answers" and "each question was asked 3 times" in str(scored["deviations"])
+    chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--metrics", "acc", "--pass-k", "1")
+    assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
+    assert "acc.strict.pass@2" not in chosen["scores"]
+
+
+def test_systems_with_samples_are_compared_by_question(files: list[str]) -> None:
+    systems = [",".join(files), f"{files[1]},{files[2]}"]
+    compared = document("compare", "fanoutqa", *systems, *SAMPLE, "--metric", "acc.strict.pass@2")
+    (pair,) = compared["pairs"]
+    # of 12 questions, three each with pass@2 of 0 and 0, 2/3 and 0, 1 and 1, 1 and 1
+    assert (pair["difference"], pair["n"]) == (pytest.approx(2 / 3 / 4), 12)
+    assert (pair["wins"], pair["ties"], pair["losses"]) == (3, 9, 0)
+
+
+def test_a_report_has_a_chart_over_k(files: list[str], tmp_path: Path) -> None:
+    document("report", *files, "--samples", "--benchmark", "fanoutqa", "--config", "sample", "-o", tmp_path)
+    (section,) = json.loads((tmp_path / "report.json").read_text())["sections"]
+    charts = {chart["title"]: chart for chart in section["sections"]}
+    rows = charts["Strict accuracy of several answers"]["rows"]
+    assert [(row["score"], row["at"]) for row in rows] == [
+        ("pass@k", 2), ("pass@k", 3), ("pass^k", 2), ("pass^k", 3)
+    ]  # fmt: skip
+    assert [row["n"] for row in rows] == [12] * 4
+
+
+def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
+    parts = [evaluate_predictions("fanoutqa", "sample", file, ["acc"], lemmatizer="simplemma") for file in files]
+    merged = as_samples(parts)
+    fewer = with_passes(replace(merged, records=merged.records[:-1]))
+    assert "acc.strict.pass@2" in fewer and "acc.strict.pass@3" not in fewer
+    assert "at most 2: 1 of 12 questions have only 2 of 3 samples" in fewer.notes[-1]
+    with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions .* have 3 samples .*; allowed: 1 to 3"):
+        with_passes(merged, [4])
+    with pytest.raises(InputError, match="was given twice"):
+        as_samples([parts[0], parts[0]])
