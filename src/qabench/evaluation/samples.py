@@ -11,6 +11,7 @@ from qabench.errors import InputError
 from qabench.evaluation.evaluation import (
     PREDICTIONS,
     Evaluation,
+    Record,
     rows_by_question,
     without_superseded,
 )
@@ -95,7 +96,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         )
     if not first.benchmark:
         evaluations = matched(evaluations)
-    records = {}
+    records: dict[str, list[Record]] = {}
     start = 0
     for each in evaluations:
         for record in each.records:
