@@ -2,8 +2,9 @@
 
 A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the
 files of each config and split), the builder ``NAME.py``, the dataset card ``README.md`` and a
-sample. A benchmark outside of this package has the same files in one folder with its code. This
-module finds the folders, reads the two tables, and does not import ``datasets``.
+sample. A benchmark outside of this package has the same files in one folder with its code; if its
+rows are on the Hub, the attribute ``data`` of its class replaces the tables. This module finds the
+folders, reads the tables, and does not import ``datasets``.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ import functools
 import hashlib
 import json
 import os
+import re
+import sys
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
+from qabench.data.hub import HubDataset
 from qabench.data.pinned import SourceTable, load_table
 from qabench.data.sources import local_path
 from qabench.errors import InputError, unknown_name
@@ -28,6 +33,8 @@ ENTRY_POINTS = "qabench.benchmarks"
 LEADERBOARD = "leaderboard"  # the name of a config with published scores
 # the prefix of a file that is in the benchmark's folder here, not in the upstream repository
 SHIPPED = "./"
+HUB_CONFIG = "questions"  # the config of a benchmark whose rows are on the Hub
+_INSTANCE = re.compile(rb"^BENCHMARK\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +79,9 @@ class DatasetTable:
 def custom_folders() -> dict[str, Path]:
     """Return the folders of benchmarks outside of this package, by name.
 
-    These are the folders ``DIR/NAME`` with a ``configs.json`` for each DIR in ``QABENCH_PATH``, and
-    the packages with an entry point of the group ``qabench.benchmarks``. The names of this
-    package's benchmarks cannot be replaced.
+    These are the folders ``DIR/NAME`` whose ``__init__.py`` defines ``BENCHMARK``, for each DIR in
+    ``QABENCH_PATH``, and the packages with an entry point of the group ``qabench.benchmarks``. The
+    names of this package's benchmarks cannot be replaced.
     """
     return _custom_folders(os.environ.get(PATH_VARIABLE, ""))
 
@@ -87,8 +94,9 @@ def _custom_folders(path: str) -> dict[str, Path]:
         for location in (spec and spec.submodule_search_locations) or ():
             folders[entry_point.name] = Path(location)
     for directory in filter(None, path.split(os.pathsep)):
-        for table in Path(directory).absolute().glob("*/configs.json"):
-            folders[table.parent.name] = table.parent
+        for module in Path(directory).absolute().glob("*/__init__.py"):
+            if _INSTANCE.search(module.read_bytes()):
+                folders[module.parent.name] = module.parent
     return {
         name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()
     }
@@ -120,7 +128,36 @@ def dataset_table(name: str) -> DatasetTable:
 
 
 @functools.cache
+def custom_benchmark(name: str, folder: Path) -> Any:
+    """Import the package of a benchmark outside of this package, and return its ``BENCHMARK``.
+
+    Raises InputError if there is no such instance of this name.
+    """
+    module = f"qabench.benchmarks.{name}"
+    spec = spec_from_file_location(module, folder / "__init__.py")
+    if spec is None or spec.loader is None:
+        raise InputError(f"the benchmark {name} has no {folder / '__init__.py'}")
+    sys.modules[module] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[module])
+    instance = getattr(sys.modules[module], "BENCHMARK", None)
+    if getattr(instance, "name", None) != name:
+        raise InputError(f"{folder / '__init__.py'} has no BENCHMARK with the name {name!r}")
+    return instance
+
+
+def hub_dataset(name: str) -> HubDataset | None:
+    """Return where the rows of a benchmark are on the Hub; None if it has files."""
+    folder = folder_of(name)
+    return None if (folder / TABLE).is_file() else custom_benchmark(name, folder).data
+
+
+@functools.cache
 def _dataset_table(name: str, folder: Path) -> DatasetTable:
+    if data := hub_dataset(name):
+        about = f"the split {data.split} of {data.path} on the Hub"
+        config = Config(HUB_CONFIG, about, {data.split: (data.file(name).path,)})
+        title = custom_benchmark(name, folder).title
+        return DatasetTable(name, title, HUB_CONFIG, {HUB_CONFIG: config})
     table = json.loads((folder / TABLE).read_text(encoding="utf-8"))
     configs = {
         config: Config(
@@ -142,6 +179,8 @@ def citation(name: str) -> str:
 @functools.cache
 def source_table(name: str) -> SourceTable:
     """Return the table of a benchmark's upstream files; empty if all its files are shipped."""
+    if data := hub_dataset(name):
+        return SourceTable(name, [data.file(name)])
     path = folder_of(name) / "sources.json"
     return load_table(path, name) if path.is_file() else SourceTable(name, ())
 
@@ -161,7 +200,8 @@ def file_digest(name: str, path: str) -> str:
     if path.startswith(SHIPPED):
         return custom_digest(folder_of(name) / path)
     source = source_table(name)[path]
-    return (source.sha256 or source.git_blob_sha1 or "")[:12]
+    pinned = source.sha256 or source.git_blob_sha1
+    return pinned[:12] if pinned else custom_digest(open_path(name, path))
 
 
 def custom_digest(path: Path) -> str:

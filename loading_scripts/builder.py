@@ -131,12 +131,14 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 class RowsBuilder(BenchmarkBuilder):
-    """A builder of JSON files whose objects are the rows: the columns have the types of the first row."""
+    """A builder of JSON files whose objects are the rows: the columns and their types are those of all rows."""
 
     def _columns(self) -> dict[str, Any]:
-        file = next(file for files in self._files().values() for file in files)
-        first = next(self._rows(self._path(file), ""))
-        return dict(datasets.Dataset.from_list([first]).features)
+        files = [file for files in self._files().values() for file in files]
+        rows = [row for file in files for row in self._rows(self._path(file), "")]
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return dict(datasets.Dataset.from_dict(columns).features)
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return (dict(row.fields) for row in read_json_lines(path))

@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import resources
 from pathlib import Path
 
 import pytest
-from hub_server import TOKEN, Hub
+from hub_server import MAIN, TOKEN, Commit, Hub, Repo
 from openai_server import OpenAIServer
 
 for package in ("inspect_ai", "jinja2", "lm_eval.api.model"):
@@ -33,10 +34,30 @@ def qabench(folder: Path, *arguments: str, **variables: str) -> str:
     return run(folder, "-m", "qabench", *arguments, **variables)
 
 
-@pytest.fixture(scope="module")
-def rivers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def from_the_hub(folder: Path) -> None:
+    """Write the benchmark with its rows on a Hub, under other names, and without the files that it has otherwise."""
+    template = Path(str(resources.files("qabench.cli") / "template/rivers"))
+    rows = (template / "questions.jsonl").read_text().replace('"id"', '"no"').replace('"question"', '"asked"')
+    with Hub() as hub:
+        repo = hub.repos["dataset", "org/water"] = Repo("dataset", "org/water")
+        texts = {"README.md": "---\nlicense: apache-2.0\n---\n", "dev.jsonl": rows}
+        repo.add(MAIN, Commit({path: hub.regular(text.encode()) for path, text in texts.items()}, None, "rows"))
+        there = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "QABENCH_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+        options = ("--hub", "org/water", "--split", "validation", "--id", "no", "--question", "asked")
+        qabench(folder, "new", "rivers", "--output", str(folder), *options, **there)
+    module = folder / "rivers/__init__.py"
+    text = module.read_text()
+    assert repo.refs[MAIN] in text
+    module.write_text(text.replace("    prompt", '    groupings = {"continent": "continent"}\n    prompt'))
+
+
+@pytest.fixture(scope="module", params=["files", "hub"])
+def rivers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rivers")
-    qabench(folder, "new", "rivers", "--output", str(folder))
+    if request.param == "hub":
+        from_the_hub(folder)
+    else:
+        qabench(folder, "new", "rivers", "--output", str(folder))
     answers = {"r1": "It is the Seine.", "r2": "the Nile", "r3": "x", "r4": "y"}
     lines = [{"id": id, "answer": answer} for id, answer in answers.items()]
     (folder / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -76,13 +97,14 @@ def test_data(rivers: Path) -> None:
     assert "rivers_match" in qabench(rivers, "list")
     assert json.loads(qabench(rivers, "stats", "rivers", "--json"))
     qabench(rivers, "register", "rivers")
-    stock = "import datasets, evaluate; row = datasets.load_dataset('qabench/rivers', split='test')[0]; "
+    stock = "import datasets, evaluate; ((row, *_),) = datasets.load_dataset('qabench/rivers').values(); "
     stock += "metric = evaluate.load('qabench/rivers_match'); "
     stock += "print(metric.compute(predictions=['x ' + row['answer']], references=[row['answer']])['match'])"
     assert run(rivers, "-c", stock).strip().endswith("1.0")
     qabench(rivers, "build", "out", "rivers")
     card = (rivers / "out/rivers/README.md").read_text()
-    assert "license: cc-by-4.0" in card and "name: continent" in card
+    license = "apache-2.0" if "[org/water](" in card else "cc-by-4.0"
+    assert f"license: {license}" in card and "name: continent" in card
 
 
 @pytest.mark.quick

@@ -7,18 +7,17 @@ the metric modules (``metrics/NAME``).
 from __future__ import annotations
 
 import functools
-import importlib.util
-import sys
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.errors import InputError
+from qabench.data.hub import HubDataset
 from qabench.evaluation.metric import Metric
-from qabench.loading_scripts import benchmark_names, custom_folders, folder_of
+from qabench.loading_scripts import benchmark_names, custom_benchmark, custom_folders, folder_of
 
-__all__ = ["Benchmark", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
+__all__ = ["Benchmark", "HubDataset", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
 
 
 class OtherTask(Benchmark):
@@ -51,12 +50,8 @@ def benchmark(name: str) -> Benchmark:
 
 @functools.cache
 def _benchmark(name: str, folder: Path) -> Benchmark:
-    module = f"{__name__}.{name}"
     if name in custom_folders():
-        spec = importlib.util.spec_from_file_location(module, folder / "__init__.py")
-        if spec is None or spec.loader is None:
-            raise InputError(f"the benchmark {name} has no {folder / '__init__.py'}")
-        sys.modules[module] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[module])
-    instance: Benchmark = importlib.import_module(module).BENCHMARK
+        instance: Benchmark = custom_benchmark(name, folder)
+    else:
+        instance = importlib.import_module(f"{__name__}.{name}").BENCHMARK
     return instance

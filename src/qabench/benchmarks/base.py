@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from qabench.data.hub import HubDataset
 from qabench.data.predictions import read_predictions
 from qabench.data.rows import read_json_lines
 from qabench.data.sources import available
@@ -128,6 +129,7 @@ class Benchmark(Displayed, ABC):
     Attributes:
         name: such as "fanoutqa", as in ``loading_scripts``.
         title: such as "FanOutQA".
+        data: where the rows are on the Hub; None if the dataset's folder has tables of files.
         settings: the settings of ``qabench run``; the first is the default.
         retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if
             no setting has one.
@@ -158,6 +160,7 @@ class Benchmark(Displayed, ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
+    data: ClassVar[HubDataset | None] = None
     settings: ClassVar[tuple[Setting, ...]]
     retriever_setting: ClassVar[str] = ""
     prompt: ClassVar[str] = "{question}"
@@ -194,6 +197,8 @@ class Benchmark(Displayed, ABC):
         common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
         common["config"] = Field((loaded.config,), absent=True)
         common["data"] = Field((loaded.data,), absent=True)
+        if self.data and not self.data.sha256:
+            common["data"] = Field((), "data: {value} is not pinned; HubDataset has no sha256")
         common["temperature"] = Field(("0", "0.0"), absent=True)
         return {
             f"{self.name}_{group}": common | dict(self.official.get(group, {}))
@@ -208,8 +213,9 @@ class Benchmark(Displayed, ABC):
         return (row.fields for row in read_json_lines(path))
 
     def question(self, row: Mapping[str, Any]) -> Question:
-        """Return a row as a question."""
-        return Question(str(row["id"]), row["question"], str(row.get("answer", "")), {}, row)
+        """Return a row as a question; by default, a grouping is a column of the row."""
+        groups = {name: [str(row[name])] for name in self.groupings}
+        return Question(str(row["id"]), row["question"], str(row.get("answer", "")), groups, row)
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
         """Return the questions of a config that can be scored, or of a custom file.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from qabench.data.hub import HubFile
 from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
 from qabench.io.environment import offline_variable
@@ -103,7 +104,8 @@ def local_path(
         if forbidden:  # otherwise the download below replaces the file
             advice = f"It cannot be downloaded again while {forbidden} is set. {damage_advice(source, where)}"
             raise mismatch_error(path, source, wrong, advice)
-    if forbidden:
+    # the cache of datasets may have rows of the Hub
+    if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
     return _download_to_cache(source, progress)
 
@@ -122,13 +124,29 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
                 if find_mismatch(path, source) is None:
                     return path
                 os.replace(path, path.with_name(path.name + ".damaged"))
-            download(source, path, progress=progress)
+            if isinstance(source, HubFile) and not os.environ.get("QABENCH_SOURCE_URL"):
+                _write_hub_rows(source, path)
+            else:
+                download(source, path, progress=progress)
     except HttpError as error:
         raise _unavailable(source, f"the download failed: {error}") from error
     except OSError as error:
         text = f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."
         raise SourceError(text) from error
     return path
+
+
+def _write_hub_rows(source: HubFile, path: Path) -> None:
+    """Write the rows of a dataset on the Hub to a file, which appears only after its content was verified."""
+    part = path.with_name(path.name + ".incomplete")
+    try:
+        source.dataset.write(part)
+    except OSError as error:
+        raise _unavailable(source, f"datasets cannot load it: {error}") from error
+    if wrong := find_mismatch(part, source):
+        advice = "The cache of datasets may have another revision, which it loads without network"
+        raise mismatch_error(part, source, wrong, advice)
+    os.replace(part, path)
 
 
 def _unavailable(source: SourceFile, reason: str) -> NotProvided:

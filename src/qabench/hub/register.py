@@ -52,7 +52,11 @@ def register_dataset(name: str, config: str) -> Registration:
 
     See ``Registration``.
     """
-    hub_name, prepared = f"{NAMESPACE}/{name}", _builder(name, config)
+    hub_name = f"{NAMESPACE}/{name}"
+    try:
+        prepared = _builder(name, config)  # which reads the rows if they decide the columns
+    except SourceError as error:
+        return Registration("dataset", hub_name, config, "no data", detail=str(error))
     folder = Path(prepared.cache_dir)
     with FileLock(f"{folder.parents[2]}{LOCK}"):
         try:

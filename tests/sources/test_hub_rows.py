@@ -1,0 +1,86 @@
+"""Rows of a dataset on the Hub: columns, ids, digests, the mirror, and errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pytest
+
+from qabench.data.hub import HubDataset
+from qabench.data.sources import local_path, write_mirror
+from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.loading_scripts.builder import rows_builder
+
+ROWS: list[dict[str, Any]] = [{"q": "Who?", "a": ["x"], "n": 1}, {"q": "Where?", "a": None, "n": 1}]
+ASKED = HubDataset("org/name", question="q", answer="a")
+
+
+def on_the_hub(patch: pytest.MonkeyPatch, rows: list[dict[str, Any]]) -> None:
+    patch.setattr(datasets, "load_dataset", lambda *_, **__: datasets.Dataset.from_list(rows))
+
+
+def test_columns_are_renamed_and_ids_are_digests(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = [ROWS[0], ROWS[1] | {"a": ["y"]}, ROWS[0]]
+    on_the_hub(monkeypatch, answered)
+    rows = list(ASKED.rows())
+    assert [list(row) for row in rows] == [["id", "question", "answer", "n"]] * 3
+    assert [rows[0]["question"], rows[0]["answer"], rows[2]["id"]] == ["Who?", ["x"], f"{rows[0]['id']}-2"]
+    on_the_hub(monkeypatch, answered[1::-1])
+    assert [row["id"] for row in ASKED.rows()] == [rows[1]["id"], rows[0]["id"]]
+    assert next(replace(ASKED, id="n", columns=()).rows()) == {"id": "1", "question": "Where?", "answer": ["y"]}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "rows", "error", "says"),
+    [
+        (HubDataset("org/name"), ROWS, InputError, "no column 'question'.*allowed: q, a, n"),
+        (replace(ASKED, columns=("m",)), ROWS, InputError, "no column 'm'"),
+        (ASKED, ROWS, DataError, "row 1: the column 'a' is null"),
+        (replace(ASKED, id="n"), [ROWS[0]] * 2, DataError, "row 1: the id '1' is not new"),
+        (replace(ASKED, question="n"), ROWS, DataError, "row 0: the column 'n' is not text"),
+        (ASKED, [ROWS[0] | {"n": b"x"}], DataError, "row 0: .*bytes.*columns="),
+    ],
+)
+def test_errors_name_the_place(
+    monkeypatch: pytest.MonkeyPatch, dataset: HubDataset, rows: list[dict[str, Any]], error: type[Exception], says: str
+) -> None:
+    on_the_hub(monkeypatch, rows)
+    with pytest.raises(error, match=says):
+        list(dataset.rows())
+
+
+def test_pinned_rows_come_from_the_cache_or_a_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("QABENCH_OFFLINE", raising=False)
+    with monkeypatch.context() as patch:
+        on_the_hub(patch, ROWS[:1])
+        rows = local_path(ASKED.file("b")).read_bytes()
+        assert json.loads(rows)["question"] == "Who?"
+        pinned = replace(ASKED, revision="c" * 40, sha256=hashlib.sha256(rows).hexdigest())
+        with pytest.raises(DigestMismatch, match=f"expected {'0' * 64}"):
+            local_path(replace(pinned, sha256="0" * 64).file("b"))
+        assert [result.ok for result in write_mirror([pinned.file("b")], tmp_path / "mirror")] == [True]
+    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "empty"))
+    with pytest.raises(SourceUnavailable, match=r"(?s)datasets cannot load it.*org/name/tree/c{40}.*qabench fetch b"):
+        local_path(pinned.file("b"))
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
+    assert local_path(pinned.file("b")).read_bytes() == rows
+
+
+def test_columns_have_the_types_of_all_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "early"
+    package.mkdir()
+    (package / "__init__.py").write_text("BENCHMARK = None\n")
+    table = {"title": "E", "default": "c", "configs": {"c": {"description": "", "splits": {"test": ["./r.jsonl"]}}}}
+    (package / "configs.json").write_text(json.dumps(table))
+    (package / "r.jsonl").write_text('{"id": "1", "facts": [], "year": null}\n{"id": "2", "facts": ["a"], "year": 1}\n')
+    monkeypatch.setenv("QABENCH_PATH", str(tmp_path))
+    prepared = rows_builder("early")(config_name="c", cache_dir=str(tmp_path / "cache"), hash="0" * 40)
+    prepared.download_and_prepare()
+    assert prepared.as_dataset("test")["year"][:] == [None, 1]
