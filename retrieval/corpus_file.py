@@ -311,7 +311,6 @@ def _opened_parquet(path: Path) -> Iterator[Any]:
 
     Raises InputError if the file is not one, or is damaged.
     """
-    import pyarrow
     import pyarrow.parquet
 
     try:

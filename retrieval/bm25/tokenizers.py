@@ -100,12 +100,13 @@ class Words:
         The terms are in the order of first occurrence; None for a stop word. Each distinct word is
         stemmed once.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        import pyarrow.compute
 
         # From and to buffers: pa.array and to_numpy would import pandas, which takes a second.
-        buffers = map(pa.py_buffer, _spaced(texts))
-        split = pc.ascii_split_whitespace(pa.LargeStringArray.from_buffers(len(texts), *buffers))
+        buffers = map(pyarrow.py_buffer, _spaced(texts))
+        split = pyarrow.compute.ascii_split_whitespace(
+            pyarrow.LargeStringArray.from_buffers(len(texts), *buffers)
+        )
         words = split.values.dictionary_encode()
         return (
             _numbers(words.indices),

@@ -31,6 +31,7 @@ from qabench.loading_scripts import (
     open_path,
     source_table,
 )
+from qabench.loading_scripts.published import PublishedScore, published_table, shipped_scores
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.evaluation import ExtraSection
     from qabench.evaluation.signature import Declaration
-    from qabench.loading_scripts.published import PublishedScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +324,6 @@ class Benchmark(Displayed, ABC):
         For the config ``leaderboard`` it is the table of the published main scores, else
         ``data_tables``.
         """
-        from qabench.loading_scripts.published import published_table
-
         if config == LEADERBOARD:
             return [
                 published_table(
@@ -347,8 +345,6 @@ class Benchmark(Displayed, ABC):
 
     def published(self) -> list[PublishedScore]:
         """Return the published scores: by default those of the dataset's ``leaderboard.json``, if it has one."""
-        from qabench.loading_scripts.published import shipped_scores
-
         return shipped_scores(self.name)
 
     def reproduce(self) -> Reproduction:

@@ -282,21 +282,20 @@ def results(
     Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official
     score and the signature.
     """
-    from qabench.hub.results import About, entries, path_of, read_reports
-    from qabench.hub.results import push as open_pull_request
+    from qabench.hub import results as hub_results
 
-    about = About(setting, dataset, source_url, allow_unofficial)
+    about = hub_results.About(setting, dataset, source_url, allow_unofficial)
     files: Files = {}
     for path in reports:
         with plain_warnings():
-            scores = read_reports(path)
+            scores = hub_results.read_reports(path)
         for report in scores:
             model = report.get("model")
             if push and model and not model.endswith(push):
                 warn(f"{path} is about the model {model}, not {push}")
             new, present = (
-                entries(report, about, metric or []),
-                files.setdefault(path_of(report, about), []),
+                hub_results.entries(report, about, metric or []),
+                files.setdefault(hub_results.path_of(report, about), []),
             )
             if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:
                 raise InputError(
@@ -304,7 +303,7 @@ def results(
                 )
             present += new
     written = _write_entries(files, output) if output else []
-    pull_request = open_pull_request(push, files) if push else None
+    pull_request = hub_results.push(push, files) if push else None
     _print_entries(files, written, push, pull_request, as_json)
     _say_where_shown(files)
 

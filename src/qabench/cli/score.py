@@ -227,8 +227,7 @@ def _compare(
     are compared by each score that all of them have, on the questions that both systems of a pair
     have.
     """
-    from qabench.runs.comparing import compare as compare_systems
-    from qabench.runs.comparing import compare_logs
+    from qabench.runs import comparing
 
     if output:
         check_writable(output)
@@ -242,10 +241,10 @@ def _compare(
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         if scorer.name:
             testing |= {"questions": questions, "progress": progress, **options}
-            comparisons = [compare_systems(scorer.name, config, paths, metric, **testing)]
+            comparisons = [comparing.compare(scorer.name, config, paths, metric, **testing)]
         else:
             scorer.checked_options(options)
-            comparisons = compare_logs(paths, metric, **testing)
+            comparisons = comparing.compare_logs(paths, metric, **testing)
     evaluations, notes = list(comparisons[0].evaluations.values()), list(comparisons[0].notes)
     document: dict[str, Any] = {
         "benchmark": evaluations[0].benchmark,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData, metadata_load
 
 from qabench.errors import InputError
@@ -109,8 +110,6 @@ def card_text(
         files: for each data file, by its path in the repository, its "size" in bytes and its
             "sha256".
     """
-    from datasets.info import DatasetInfosDict
-
     card = DatasetCard((folder_of(table.name) / "README.md").read_text(encoding="utf-8"))
     default = table.default if table.default in infos else next(iter(infos), None)
     card.data["configs"], card.data["dataset_info"] = [], []

@@ -15,6 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
+import datasets
+from datasets.info import DatasetInfosDict
 from huggingface_hub import constants, metadata_load
 
 from qabench.errors import QabenchError
@@ -169,8 +171,6 @@ def check_dataset(name: str, folder: Path) -> None:
     type and value. The card must be valid for the Hub's libraries, and its Python code must run;
     see ``run_card``.
     """
-    from datasets.info import DatasetInfosDict
-
     _check_metadata(folder, DatasetInfosDict.from_dataset_card_data)
     for config in read_manifest(folder)["configs"]:
         _check_rows(name, folder, config)
@@ -259,8 +259,6 @@ def _card(folder: Path) -> str:
 
 
 def _check_rows(name: str, folder: Path, config: str) -> None:
-    import datasets
-
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)

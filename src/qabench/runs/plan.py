@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import inspect_ai
+from docstring_parser import parse
 from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model, get_model_info
 from rich.errors import MarkupError
 from rich.text import Text
@@ -105,8 +106,6 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 def _arguments(function: Any) -> dict[str, str]:
     """Return the arguments' descriptions for the command line; "see ``task``" is replaced by that task's text."""
-    from docstring_parser import parse
-
     about = {}
     for parameter in parse(function.__doc__ or "").params:
         for name in parameter.arg_name.split(", "):

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from rouge_score.scoring import BootstrapAggregator, Score
 
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
@@ -112,8 +113,6 @@ def median_of_means(kind: str, values: Sequence[float]) -> float:
 
     The types are resampled in the order of ``LFQA_ROUGE_TYPES`` from one stream of random numbers.
     """
-    from rouge_score.scoring import BootstrapAggregator, Score
-
     aggregator = BootstrapAggregator()
     before = LFQA_ROUGE_TYPES[: LFQA_ROUGE_TYPES.index(kind) + 1]
     for value in values:
