@@ -48,9 +48,13 @@ def dumps(answer: Answer) -> str:
         >>> loads(dumps("1998")), loads(dumps(1998))
         ('1998', 1998)
     """
-    plain = _plain(answer)
+    return json_text(_plain(answer))
+
+
+def json_text(answer: Answer) -> str:
+    """Return ``dumps`` of an answer that was read from JSON, so that its types need no check."""
     try:
-        text = json.dumps(plain, ensure_ascii=False)
+        text = json.dumps(answer, ensure_ascii=False)
     except ValueError as error:
         raise InputError(f"the answer cannot be written as JSON: {error}") from None
     if not text.isascii():
@@ -62,7 +66,7 @@ def dumps(answer: Answer) -> str:
                     "the answer has a character encoded as two surrogates, which JSON cannot distinguish from the "
                     "character: decode it with text.encode('utf-16', 'surrogatepass').decode('utf-16')"
                 ) from None
-            text = json.dumps(plain)
+            text = json.dumps(answer)
     return text
 
 

@@ -59,7 +59,7 @@ class SourceRow:
         value = self.fields[key]
         # bool is a subclass of int in Python, but true is not a number in a data file.
         if type(value) in types or (value is None and None in types):
-            return self.storable(key, value)
+            return self.storable(key, value) if type(value) is str else value
         expected = " or ".join(
             "null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types
         )

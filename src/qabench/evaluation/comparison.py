@@ -258,7 +258,8 @@ def compare(
     }
     sign = 1 if metric.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].interval.mean))
-    tables = {label: _questions(evaluations[label], metric) for label in systems}
+    labels = systems if len(systems) > 1 else ()
+    tables = {label: _questions(evaluations[label], metric) for label in labels}
     tested = _tested_pairs(tables, metric, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))

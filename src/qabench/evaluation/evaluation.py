@@ -230,28 +230,37 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
     columns = list(dict.fromkeys(name for record in records for name in record.scores))
     if not (computable := present(metrics, columns)):
         return []
-    from qabench.stats import mean, scores, table, units  # imports NumPy
+    import numpy as np
 
+    from qabench.stats import mean, scores, table, units
+
+    ids = [record.id for record in records]
+    values = {
+        name: np.array([record.scores.get(name, nan) for record in records], dtype=np.float64)
+        for name in columns
+    }
     computed = []
     for metric in computable:
-        by_question = rows_by_question(metric, records)
-        if not by_question:
+        rows = np.column_stack([values[name] for name in metric.needs])
+        usable = np.flatnonzero(np.isfinite(rows).all(axis=1))
+        if not len(usable):
             continue
-        usable = sum(map(len, by_question.values()))
+        rows = rows[usable]
+        questions = [ids[place] for place in usable.tolist()]
         if metric.reducer:
-            by_question = {id: reduced(metric, rows) for id, rows in by_question.items()}
-        ids = [id for id, rows in by_question.items() for _ in rows]
-        rows = [row for rows in by_question.values() for row in rows]
-        values = [row[0] for row in rows]
-        statistics = units(rows if metric.function else table(values), ids)
+            by_question = rows_by_question(metric, records)
+            questions = list(by_question)
+            rows = np.concatenate([reduced(metric, each) for each in by_question.values()])
+        first = rows[:, 0]
+        statistics = units(rows if metric.function else table(first), questions)
         value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
         if isfinite(value):
-            n = sum(int(metric.size(*row)) for row in rows) if metric.size else len(rows)
-            value = metric.mean(values) if metric.mean else value
+            n = sum(int(metric.size(*row)) for row in rows.tolist()) if metric.size else len(rows)
+            value = metric.mean(first.tolist()) if metric.mean else value
             sample = (statistics, metric.resampled or metric.function or mean)
-            if metric.unit == "questions" and n > len(by_question):
+            if metric.unit == "questions" and n > len(statistics):
                 metric = replace(metric, unit="answers")
-            computed.append(_Computed(metric, value, n, usable, sample))
+            computed.append(_Computed(metric, value, n, len(usable), sample))
     return computed
 
 
