@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fanoutqa.evaluate import Scorers, Scores, official_shape, score_answers
-from qabench.benchmarks.fanoutqa.judge import judge_from
+from qabench.answers import UNANSWERED, check_pairs, dumps
+from qabench.benchmarks.fanoutqa.judge import Judged, judge_from
+from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer, official_shape
 from qabench.errors import InputError
-from qabench.evaluation.signature import digest, parse
+from qabench.evaluation.scoring import Item
+from qabench.evaluation.signature import digest
 from qabench.text import Normalizer
 from qabench.text.normalize import NormalizedTextCache
 
@@ -78,30 +81,50 @@ class Fanoutqa(MetricModule, evaluate.Metric):
                 f"{len(ids)} ids for {len(references)} questions; give one for each, or none"
             )
         judging = None if judge is False or questions is None else judge_from(judge)
-        scorers = Scorers(
-            Normalizer(lemmatizer, NormalizedTextCache.default()), True, bleurt, judging
-        )
-        scores = score_answers(list(questions or []), references, predictions, scorers, {})
-        result = official_shape(scores.rows) | {"absent": _absent(scores, questions, judge, bleurt)}
-        if scores.judged:
-            judged = scores.judged.as_dict(ids)
+        normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
+        scorer = FanOutQAScorer(normalizer, True, bleurt, judging)
+        check_pairs(references, predictions)
+        items = [
+            Item(
+                {"answer": dumps(reference)},
+                None if prediction is UNANSWERED else {"answer": prediction},
+            )
+            for reference, prediction in zip(references, predictions, strict=True)
+        ]
+        if judging:
+            items = _with_questions(items, questions)
+        rows = [outcome.scores for outcome in scorer.score(items)]
+        result = official_shape(rows) | {"absent": _absent(scorer.judged, questions, judge, bleurt)}
+        if scorer.judged:
+            judged = scorer.judged.as_dict(ids)
             result["judge"] = {
                 name: value for name, value in judged.items() if name not in ("gpt", "absent")
             }
         if per_question:
-            result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(scores.rows)]
+            result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(rows)]
         fields: dict[str, object] = (
             {} if judging is None else {"questions": digest(list(questions or []))}
         )
-        for line in scores.signatures.values():
-            fields |= {name: value for name, value in parse(line)[1].items() if name != "qabench"}
+        for own in scorer.fields.values():
+            fields |= own
         result |= self.provenance(references, **fields)
-        result["deviations"] += scores.judged.deviations() if scores.judged else []
+        result["deviations"] += scorer.judged.deviations() if scorer.judged else []
         return result
 
 
-def _absent(scores: Scores, questions: Any, judge: Any, bleurt: Any) -> dict[str, str]:
-    absent = dict(scores.absent)
+def _with_questions(items: list[Item], questions: Any) -> list[Item]:
+    if isinstance(questions, str) or len(questions) != len(items):
+        raise InputError(
+            f"{len(questions)} questions for {len(items)} references; expected one for each"
+        )
+    rows = [
+        {**item.row, "question": question} for item, question in zip(items, questions, strict=True)
+    ]
+    return [Item(row, item.fields) for row, item in zip(rows, items, strict=True)]
+
+
+def _absent(judged: Judged | None, questions: Any, judge: Any, bleurt: Any) -> dict[str, str]:
+    absent = {"gpt": judged.absent} if judged and judged.absent else {}
     if judge is False:
         absent["gpt"] = "left out (judge=False)"
     elif questions is None:
@@ -113,7 +136,7 @@ def _absent(scores: Scores, questions: Any, judge: Any, bleurt: Any) -> dict[str
     return absent
 
 
-def _raw(row: dict[str, float], name: Any) -> dict[str, Any]:
+def _raw(row: Mapping[str, float], name: Any) -> dict[str, Any]:
     shape = official_shape([row])
     return {
         "question_id": name,

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tiny_bleurt import WORDS, write_tiny_bleurt, write_vocabulary
 
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.evaluate import Scorers, score_answers
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
+from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.signature import deviations
 from qabench.models import bleurt as module
@@ -93,7 +93,7 @@ def test_a_function_is_not_official_whatever_its_name(name: str) -> None:
 
     score.__name__ = name
     for function in (score, Scorer(name, score)):
-        signed = score_answers([], ["a"], ["b"], Scorers(rouge=False, bleurt=function), {}).signatures["bleurt"]
+        signed = FanOutQAScorer(bleurt=function).signatures([], {})["bleurt"]
         assert f"bleurt:function:{name}|" in signed
         assert deviations(signed, DECLARATIONS["fanout_bleurt"]) == [f"BLEURT: function:{name} instead of BLEURT-20"]
 

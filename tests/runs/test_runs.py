@@ -27,10 +27,10 @@ from inspect_ai import eval as inspect_eval
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import ModelUsage
 from openai_server import Fault, OpenAIServer
+from question_rows import question_rows
 from scripted_model import run, scripted, text
 
 from qabench import evaluate_predictions
-from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.benchmarks.felm.tasks import felm
 from qabench.cli import app
@@ -132,7 +132,7 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, option
     assert ran.returncode == 0, ran.stderr
     (log,) = tmp_path.glob("*.eval")
     assert "acc.loose" in ran.stdout and "9 answered" in ran.stdout and "not official" in ran.stdout
-    ids = [row["id"] for row in read_questions("sample").rows]
+    ids = [row["id"] for row in question_rows("sample")]
     assert [record.id for record in read_run(log).records] == [id for id in ids[1:4] for _ in range(3)]
     assert ran.stderr.splitlines()[1] == f"log: {log}"
     assert {call.headers.get("x-team") for call in server.calls} == {"qa"}
@@ -141,7 +141,7 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, option
 
 
 def test_a_run_asks_by_id_and_category(options: list[str]) -> None:
-    rows = read_questions("sample").rows
+    rows = question_rows("sample")
     (category, *_) = rows[3]["categories"]
     for option, selected in (
         (["--id", rows[3]["id"]], 1),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.base import Benchmark
-from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, join, some
+from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, some
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
 from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
@@ -32,32 +32,36 @@ def evaluate(
         InputError: an unknown config, or no prediction belongs to it.
         SourceError: the data is not available.
     """
-    if type(benchmark).scorer is Benchmark.scorer:
-        options |= {"families": families, "questions": questions, "progress": progress}
-        return benchmark.evaluate(config, predictions, **options)
     loading = {
         option.name: options.pop(option.name, None)
         for option in benchmark.options
         if option.for_loading
     }
     loaded = benchmark.load(config, questions, **loading)
-    scorer = benchmark.scorer(families or benchmark.default_families, **options)
-    joined = join([question.id for question in loaded.rows], predictions)
+    groups = families or benchmark.default_groups(loaded, predictions)
+    joined = benchmark.join(loaded, predictions, groups, options)
+    scorer = benchmark.scorer(groups, **options)
+    by_id = {question.id: question for question in loaded.rows}
+    rows = [by_id[id] for id in joined.ids]
     items = [
         Item(question.row, prediction.fields if prediction else None)
-        for question, prediction in zip(loaded.rows, joined.rows, strict=True)
+        for question, prediction in zip(rows, joined.rows, strict=True)
     ]
     outcomes = scorer.score(items, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
     _check_computed(scorer, families, signatures, predictions.path)
     split = {} if loaded.split is None else {"split": loaded.split}
-    scored = list(zip(loaded.rows, joined.rows, outcomes, strict=True))
+    scored = list(zip(rows, joined.rows, outcomes, strict=True))
+    explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]
+    is_scored = any(outcome.scores for outcome in outcomes)
     return benchmark.evaluation(
         predictions,
         loaded.config,
         [_record(*parts) for parts in scored],
         signatures,
-        arguments=_defaults(benchmark) | options | split,
+        available=len(loaded.rows),
+        unscored=None if is_scored else next(iter(explanations), None),
+        arguments=_arguments(benchmark, options) | split,
         problems=[*joined.problems(), *_unusable(scored), *scorer.problems],
         notes=scorer.notes,
     )
@@ -76,11 +80,14 @@ def _check_computed(
         raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
 
 
-def _defaults(benchmark: Benchmark) -> dict[str, Any]:
-    options = [
-        option for option in benchmark.options if not option.for_reading and not option.for_loading
+def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
+    recorded = [
+        option
+        for option in benchmark.options
+        if not option.for_reading and not option.for_loading and not option.secret
     ]
-    return {option.name: option.default for option in options if option.default is not None}
+    arguments = {option.name: options.get(option.name, option.default) for option in recorded}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:

@@ -14,15 +14,16 @@ from typing import Any
 import anyio
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import ChatMessage, GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Target, Value, metric, scorer
 from inspect_ai.scorer import Scorer as InspectScorer
 from inspect_ai.solver import Solver, TaskState
+from inspect_ai.util import concurrency
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import CUTOFF
-from qabench.evaluation.scoring import Asking, Item, Question, Questions
+from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
 from qabench.tasks.common import answer_of, metric_values, sample, task_metadata, texts
 from qabench.tasks.replies import ask, asked_with, chat
 
@@ -41,6 +42,7 @@ def benchmark_task(
     solver: Solver | list[Solver] | None = None,
     metrics: Names = None,
     predicted: Mapping[str, Mapping[str, Any]] | None = None,
+    prompted: bool = False,
 ) -> Task:
     """Return the task of one setting of a benchmark.
 
@@ -54,13 +56,15 @@ def benchmark_task(
         metrics: the groups of scores; by default, the benchmark's.
         predicted: question id -> fields of its prediction that the model does not change, such as
             retrieved passages.
+        prompted: whether samples begin with the messages of ``asking``, whose fields are then
+            signed with any solver; always true without a solver.
     """
     scorer_of_task = inspect_scorer(scored)
-    asked_by_default = solver is None
+    prompted = prompted or solver is None
     samples = [
         sample(
             question.id,
-            chat(asking.messages(question.row)) if asked_by_default else question.text,
+            _input(asking.messages(question.row)) if prompted else question.text,
             question.text,
             question.reference,
             question.groups,
@@ -70,7 +74,7 @@ def benchmark_task(
         for question in selected
     ]
     available = len({question.id for question in questions.rows})
-    signed = questions.fields | (dict(asking.fields()) if asked_by_default else {})
+    signed = questions.fields | (dict(asking.fields()) if prompted else {})
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
@@ -81,6 +85,11 @@ def benchmark_task(
         fail_on_error=False,
         score_on_error=True,
     )
+
+
+def _input(messages: Messages) -> str | list[ChatMessage]:
+    converted = chat(messages)
+    return converted[0].text if len(converted) == 1 else converted
 
 
 def simple_tasks(scored: Benchmark) -> dict[str, Callable[..., Task]]:
@@ -146,16 +155,18 @@ def note_prediction(
     fields: Mapping[str, Any],
     signed: Mapping[str, object],
     detail: Mapping[str, Any] | None = None,
+    add_answer: bool = False,
 ) -> None:
     """Record a sample's prediction for the scorer: its fields as in a file, and how the model was asked.
 
     A solver calls it before the first call of the model, too, so that a failed call has its
     signature. ``detail`` is added to the details of the scoring, such as the passages that the
-    model was given; see ``Record.detail``.
+    model was given; see ``Record.detail``. With ``add_answer``, the model's answer becomes the field
+    ``answer``, and the generation options of its last call are signed.
     """
-    state.store.set(
-        STORE, {"prediction": dict(fields), "signed": dict(signed), "detail": dict(detail or {})}
-    )
+    noted = {"prediction": fields, "signed": signed, "detail": detail or {}}
+    values: dict[str, Any] = {name: dict(value) for name, value in noted.items()}
+    state.store.set(STORE, values | {"add_answer": add_answer})
 
 
 def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
@@ -174,16 +185,21 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
 
         async def score(state: TaskState, target: Target) -> Score:
             answer = answer_of(state)
-            known = state.metadata.get(PREDICTED)
-            fields = None if answer is None and not known else {**(known or {}), "answer": answer}
-            stored = state.store.get(STORE) or {"prediction": fields, "signed": asked_with()}
-            items = [Item(state.metadata["row"], stored["prediction"])]
-            (outcome,) = await anyio.to_thread.run_sync(answers.score, items)
+            default = {"prediction": state.metadata.get(PREDICTED, {}), "add_answer": True}
+            noted = state.store.get(STORE) or default
+            fields, generation = noted["prediction"], {}
+            if noted["add_answer"]:
+                fields = fields if answer is None else {**fields, "answer": answer}
+                generation = asked_with()
+            items = [Item(state.metadata["row"], fields or None)]
+            async with concurrency("qabench scoring", answers.concurrency):
+                (outcome,) = await anyio.to_thread.run_sync(answers.score, items)
             about = {
                 "benchmark": scored.name,
                 **(signed or {}),
+                **noted.get("signed", {}),
                 "model": str(state.model),
-                **stored["signed"],
+                **generation,
             }
             signatures = answers.signatures(items, about)
             # Inspect requires the same names in each sample's value; NaN values are left out when
@@ -194,14 +210,19 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
                 if each.family in signatures and not each.name.endswith(CUTOFF)
                 for column in each.needs
             }
-            return Score(
-                value=absent | dict(outcome.scores),
-                answer=answer if outcome.answer is None else outcome.answer,
-                metadata={
-                    "detail": {**outcome.detail, **stored.get("detail", {})},
+            usage = {"usage": dict(outcome.usage)} if outcome.usage else {}
+            about_score: dict[str, Any] = {
+                "answer": answer if outcome.answer is None else outcome.answer,
+                "explanation": outcome.explanation,
+                "metadata": {
+                    "detail": {**outcome.detail, **noted.get("detail", {})},
                     "signatures": signatures,
+                    **usage,
                 },
-            )
+            }
+            if not outcome.scores and outcome.explanation:
+                return Score.unscored(reason="grader_failed", **about_score)
+            return Score(value=absent | dict(outcome.scores), **about_score)
 
         return score
 

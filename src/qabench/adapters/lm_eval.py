@@ -14,7 +14,7 @@ from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
 from qabench.benchmarks import benchmark
-from qabench.evaluation import MISSING, Record
+from qabench.evaluation import EMPTY, MISSING, Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
@@ -38,7 +38,7 @@ class QabenchTask(ConfigurableTask):
 
     Its YAML file needs ``class``, the dataset, the splits, ``output_type``, ``generation_kwargs``
     and ``metric_list: []``: the scores are the benchmark's main ones, and the numbers of replies
-    that are ``unparsed`` (have a problem) and ``unanswered`` (missing). In its metadata,
+    that are ``unparsed`` (empty, or have a problem) and ``unanswered`` (missing). In its metadata,
     NAME_ARGUMENT is an argument of the benchmark's Inspect task: ``felm_method: raw`` is the
     ``method`` of the task ``felm``. The metadata of the results also contains ``signatures`` and
     ``deviations``, the sentences that distinguish the scores from official ones.
@@ -137,7 +137,8 @@ class QabenchTask(ConfigurableTask):
         (reply,) = results
         (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
         unanswered = reply is None or outcome.status == MISSING
-        counts = {"unparsed": bool(outcome.problem) and not unanswered, "unanswered": unanswered}
+        unparsed = bool(outcome.problem) or outcome.status == EMPTY
+        counts = {"unparsed": unparsed and not unanswered, "unanswered": unanswered}
         columns = {
             metric: [outcome.scores.get(name, nan) for name in metric.needs]
             for metric in self.metrics

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.data.hub import HubDataset
-from qabench.data.predictions import read_predictions
+from qabench.data.predictions import join, read_predictions
 from qabench.data.rows import read_json_lines
 from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
@@ -35,7 +35,7 @@ from qabench.loading_scripts.published import PublishedScore, published_table, s
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
-    from qabench.data.predictions import Predictions
+    from qabench.data.predictions import Joined, Predictions
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.evaluation import ExtraSection
     from qabench.evaluation.signature import Declaration
@@ -81,6 +81,7 @@ class Option:
             ``Benchmark.scorer``.
         for_loading: whether it is an argument of ``Benchmark.load`` instead of
             ``Benchmark.scorer``.
+        secret: whether the value can contain a key, so that evaluations do not record it.
         metavar: what the help calls its value, such as "URL"; "" means by its type.
     """
 
@@ -91,6 +92,7 @@ class Option:
     choices: tuple[str, ...] = ()
     for_reading: bool = False
     for_loading: bool = False
+    secret: bool = False
     metavar: str = ""
 
 
@@ -234,6 +236,23 @@ class Benchmark(Displayed, ABC):
         rows = self.read_rows(file or open_path(self.name, path), selected.name)
         return Questions(selected.name, digest, [self.question(row) for row in rows])
 
+    def default_groups(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
+        """Return the groups of scores that are computed for a file of predictions by default."""
+        return self.default_families
+
+    def join(
+        self,
+        loaded: Questions,
+        predictions: Predictions,
+        groups: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> Joined:
+        """Join a file of predictions to the questions that are scored, by default all.
+
+        Raises InputError if these groups of scores cannot be computed for them.
+        """
+        return join([question.id for question in loaded.rows], predictions)
+
     def scorer(self, groups: Sequence[str], **options: Any) -> Scorer:
         """Return a scorer of these groups of scores.
 
@@ -251,10 +270,6 @@ class Benchmark(Displayed, ABC):
         """Return the functions that create the Inspect tasks of the settings, by name."""
         module = import_module(f"{type(self).__module__}.tasks")
         return {setting.task: getattr(module, setting.task) for setting in self.settings}
-
-    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions without a ``scorer``, until the benchmark has one; see ``qabench.adapters.files``."""
-        raise NotImplementedError
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions from a file, from standard input ("-"), or from a list in memory.

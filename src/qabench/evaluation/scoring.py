@@ -83,6 +83,8 @@ class Outcome:
         texts: all texts of the prediction, if they are not only the answer, such as several sampled
             replies.
         usable: whether the prediction's fields have the types that the benchmark reads.
+        explanation: why the item has its scores, such as a judge's reply; or why it has none.
+        usage: the calls, tokens and cost of a judge.
     """
 
     scores: Mapping[str, float]
@@ -92,6 +94,8 @@ class Outcome:
     answer: str | None = None
     texts: Sequence[str] | None = None
     usable: bool = True
+    explanation: str | None = None
+    usage: Mapping[str, Any] | None = None
 
 
 class Scorer(ABC):
@@ -103,12 +107,14 @@ class Scorer(ABC):
         problems: sentences about problems of the predictions as a whole.
         needs: group of scores -> what predictions and data need for it. A group that is named here
             and that was asked for by name must be in ``signatures``.
+        concurrency: the maximum number of items that a run scores at once.
     """
 
     fields: Mapping[str, Mapping[str, object]] = {}
     notes: Sequence[str] = ()
     problems: Sequence[str] = ()
     needs: Mapping[str, str] = {}
+    concurrency: int = 16
 
     @abstractmethod
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:

@@ -210,7 +210,9 @@ def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) 
     Raises any exception if Inspect has to read it.
     """
     with open_archive(path) as archive:
-        names = frozenset(archive.namelist())
+        names = archive.namelist()
+        if len(set(names)) < len(names):
+            raise Unfamiliar("a sample that is there twice")
         for id, epoch in keys:
             name = f"samples/{id}_epoch_{epoch}.json"
             if name in names:

@@ -1,4 +1,4 @@
-"""Shared by all tasks: metadata, selection of samples, answers, means of scores, and work in threads."""
+"""Shared by all tasks: metadata, samples, answers, scores, and work in threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,20 +14,17 @@ from math import isnan, nan
 from typing import Any, TypeVar
 
 import anyio
-import numpy as np
 from anyio.lowlevel import current_token
 from inspect_ai._util.entrypoints import clear_entry_points_state
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageAssistant
-from inspect_ai.scorer import Metric, SampleScore, Value, metric
+from inspect_ai.scorer import SampleScore
 from inspect_ai.solver import TaskState
 
 from qabench.data.rows import Json
-from qabench.errors import InputError, unknown_name
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import Metric as BenchmarkMetric
-from qabench.evaluation.metric import mean_in_order
 from qabench.io.workers import run_job
 from qabench.llm.client import too_long
 
@@ -95,31 +92,6 @@ def sample(
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
 
 
-def chosen(
-    samples: Iterable[Sample], ids: Sequence[str] | str | None, category: Sequence[str] | str | None
-) -> list[Sample]:
-    """Select the samples with these ids and of these categories (or domains, or fields); None and "" select all."""
-    by_id = {str(sample.id): sample for sample in samples}
-    groups = {
-        id: {name for names in (sample.metadata or {})["groups"].values() for name in names}
-        for id, sample in by_id.items()
-    }
-    categories = set().union(*groups.values())
-    selected_ids, selected_categories = texts(ids), texts(category)
-    if unknown := [id for id in selected_ids if id not in by_id]:
-        raise InputError(
-            f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}"
-        )
-    if unknown := [name for name in selected_categories if name not in categories]:
-        raise unknown_name("no question is in", unknown[0], sorted(categories))
-    return [
-        sample
-        for id, sample in by_id.items()
-        if (not selected_ids or id in selected_ids)
-        and (not selected_categories or groups[id].intersection(selected_categories))
-    ]
-
-
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
     """Split an argument with several values; Inspect's command line passes a string with commas, or a number."""
     if value is None:
@@ -163,54 +135,17 @@ def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict
     return dict(values) if answered else dict.fromkeys(values, nan)
 
 
-@metric(scores="unreduced")
-def means() -> Metric:
-    """Return the mean of each column over all answers and epochs, and its standard error as "COLUMN_stderr"."""
-
-    def value(scores: list[SampleScore]) -> Value:
-        return dict(column_means(scores, lambda column: mean_in_order))
-
-    return value
-
-
-def column_means(
-    scores: Sequence[SampleScore], mean_of: Callable[[str], Callable[[Sequence[float]], float]]
-) -> dict[str, float]:
-    """Return the means of the columns, in one pass: Inspect's metrics of single columns copy every score for each.
-
-    Args:
-        scores: their values are {column: number}; columns that are NaN, and scores without columns,
-            are left out.
-        mean_of: returns the function that computes the mean of a column.
-
-    Returns:
-        The mean and the standard error of each column; NaN if no sample has an answer.
-    """
-    columns: dict[str, list[float]] = {}
-    for sample_score in by_question(scores):
-        if isinstance(sample_score.score.value, dict):
-            for column, number in sample_score.score.value.items():
-                numbers = columns.setdefault(column, [])
-                if not isnan(value := float(number or 0)):
-                    numbers.append(value)
-    values: dict[str, float] = {}
-    for column, numbers in columns.items():
-        if numbers:
-            error = np.std(numbers, ddof=1) / len(numbers) ** 0.5 if len(numbers) > 1 else 0.0
-            values |= {column: mean_of(column)(numbers), f"{column}_stderr": float(error)}
-    return measured(scores, values)
-
-
 def metric_values(
     scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetric]
 ) -> dict[str, float]:
     """Return a benchmark's metrics over all answers and epochs as ``qabench score`` computes them, by name."""
     records = []
     for number, each in enumerate(by_question(scores)):
+        value = each.score.value
         columns = {
             name: float(column)
-            for name, column in each.score.as_dict().items()
-            if column is not None
+            for name, column in (value.items() if isinstance(value, dict) else ())
+            if column is not None and not isnan(float(column))
         }
         records.append(
             Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns)

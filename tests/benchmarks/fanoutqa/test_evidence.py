@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from question_rows import question_rows
 
 import qabench
 from qabench.benchmarks.fanoutqa import evidence
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
-from qabench.benchmarks.fanoutqa.questions import groups_of, hops, read_questions
+from qabench.benchmarks.fanoutqa.questions import groups_of, hops
 from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import InputError
 
@@ -93,12 +94,12 @@ def test_hops_of_a_circle() -> None:
 
 
 def test_hops_of_the_real_questions(mirror: Path) -> None:
-    counts = [groups_of(row)["hops"][0] for row in read_questions("dev").rows]
+    counts = [groups_of(row)["hops"][0] for row in question_rows("dev")]
     assert {name: counts.count(name) for name in counts} == {"1 hop": 13, "2 hops": 273, "3 hops": 24}
 
 
 def test_files_and_trec_runs(tmp_path: Path) -> None:
-    rows = read_questions("sample").rows
+    rows = question_rows("sample")
     titles = {row["id"]: [page["title"] for page in row["necessary_evidence"]] for row in rows}
     run = tmp_path / "run.trec"
     lines = [f"{id} Q0 {title.replace(' ', '_')} 1 {-i} x\n" for id in titles for i, title in enumerate(titles[id][:2])]
@@ -126,14 +127,14 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
     assert (scores["evidence.recall"].interval.mean, scores["evidence.recall"].n) == (9 / 12, 12)
     assert (scores["evidence.precision"].interval.mean, scores["evidence.precision"].n) == (1, 9)
     assert set(answered.scores_by_group("hops")) == {groups_of(row)["hops"][0] for row in rows}
-    assert any("line 10: the pages are not a list: 'x'" in problem for problem in answered.problems)
-    assert any("line 11: 0 is not a page" in problem for problem in answered.problems)
+    assert any("(line 10): the pages are not a list: 'x'" in problem for problem in answered.problems)
+    assert any("(line 11): 0 is not a page" in problem for problem in answered.problems)
     with pytest.raises(InputError, match='has no pages to score: "evidence" needs the field "pages", or a TREC run'):
         qabench.evaluate_predictions("fanoutqa", "sample", [{"id": PLANETS, "answer": "x"}], ["evidence"])
 
 
 def test_test_questions_have_public_evidence(mirror: Path) -> None:
-    rows = read_questions("test").rows
+    rows = question_rows("test")
     predictions = [{"id": row["id"], "pages": [row["necessary_evidence"][0]["url"]]} for row in rows]
     scores = qabench.evaluate_predictions("fanoutqa", "test", predictions).scores()
     assert scores["evidence.precision"].interval.mean == 1 and scores["evidence.recall"].n == 724
@@ -157,7 +158,8 @@ def test_a_prompt_at_the_budget_is_no_problem(budget: int, problems: int, monkey
     monkeypatch.setattr(evidence, "prompt_tokens", lambda *_: budget)
     monkeypatch.setattr(evidence, "note_problem", lambda state, text: noted.append(text))
     prompt = SimpleNamespace(filled=lambda **fields: "a prompt of five words")
-    metadata = {"question": "Why?", "necessary_evidence": []}
+    monkeypatch.setattr(evidence, "note_prediction", lambda *_, **options: None)
+    metadata = {"question": "Why?", "row": {"necessary_evidence": []}}
     state = SimpleNamespace(metadata=metadata, user_prompt=SimpleNamespace(text=""))
     solve = evidence.evidence_provided(prompt, None, False, None, None, "simplemma", None)
     asyncio.run(solve(state, None))

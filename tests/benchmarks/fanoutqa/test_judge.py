@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai_server import OpenAIServer
+from question_rows import question_rows
 from typer.testing import CliRunner, Result
 
 import qabench
@@ -24,7 +25,6 @@ from qabench.benchmarks.fanoutqa.judge import (
     official_score,
     read_judgment,
 )
-from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
@@ -202,7 +202,7 @@ def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest
 @pytest.fixture
 def answers(tmp_path: Path) -> Path:
     """A file with one answer of each kind to the sample's questions; the last question is unanswered."""
-    rows = read_questions("sample").rows
+    rows = question_rows("sample")
     texts = [*REPLIES, "gibberish"]
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows[:-1], texts, strict=False)]
     path = tmp_path / "answers.jsonl"

@@ -22,6 +22,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from inspect_ai import eval as evaluate
 from inspect_ai.model import ChatMessageTool, get_model
+from question_rows import question_rows
 from scripted_model import call, run, scripted
 from scripted_wiki import isolate
 
@@ -29,7 +30,6 @@ from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import evidence, open_book, prompts
 from qabench.benchmarks.fanoutqa.judge import judge_for
 from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PROMPT, PROMPTS
-from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_open_book
 from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
 from qabench.errors import DigestMismatch, QabenchError
@@ -258,7 +258,7 @@ def test_closed_book(
 ) -> None:
     runner = load(mirror, "run_closedbook.py", monkeypatch).ClosedBookRunner()
     samples = fanoutqa_closed_book(config).dataset
-    for row, sample in zip(read_questions(config).rows, samples, strict=True):
+    for row, sample in zip(question_rows(config), samples, strict=True):
         assert sample.input == runner.get_prompt(row)
     assert len(samples) == count
     compared(f"{count} messages of {config}")
@@ -272,7 +272,7 @@ def test_open_book_prompts(mirror: Path, monkeypatch: pytest.MonkeyPatch, config
     gpt_35 = script.OpenAIOpenBookRunner()
     gpt_35.model_name = "gpt-3.5-turbo-1106"
     ours = prompts.open_book("official")
-    for row in read_questions(config).rows:
+    for row in question_rows(config):
         assert ours.tools_gpt_35.filled(question=row["question"]) == gpt_35.get_prompt(row)
         assert ours.tools.filled(question=row["question"]) == tools.get_prompt(row)
         assert ours.text.filled(question=row["question"]) == text.get_prompt(row)
@@ -286,7 +286,7 @@ def test_judge(mirror: Path, compared: Callable[[str], None]) -> None:
     function = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     exec(compile(ast.Module(function, []), str(path), "exec"), names)
     (system,) = (n.value for n in tree.body if isinstance(n, ast.Assign) and "factuality_system" in ast.unparse(n))
-    rows = read_questions("dev").rows
+    rows = question_rows("dev")
     answers = [f"Answer {{answer}} {i}\n" * (i % 400) for i in range(len(rows))]
     references = [loads(row["answer"]) for row in rows]
     requests = judge_for(prompt="official").requests([row["question"] for row in rows], references, answers)
@@ -300,7 +300,7 @@ def test_judge(mirror: Path, compared: Callable[[str], None]) -> None:
 def test_evidence_provided(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, our_wiki: Wiki, compared: Callable[[str], None]
 ) -> None:
-    rows = read_questions("dev").rows
+    rows = question_rows("dev")
     pages = {page["title"]: content_of(page["title"]) for row in rows for page in row["necessary_evidence"]}
     corpus = their_corpus(pages, monkeypatch)
     script = load(mirror, "run_wiki_provided.py", monkeypatch, corpus)
@@ -350,7 +350,7 @@ def test_search_results(
     normalizer: Any = LowerCase()
     strings = prompts.open_book("official")
     for row in rows:
-        query = samples[row["id"]].metadata["query"]
+        query = samples[row["id"]].metadata["row"]["query"]
         ours = open_book.Search(query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings)
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
@@ -391,7 +391,7 @@ def test_a_whole_run_in_text(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> No
         seen.append([message.text for message in messages])
         return replies[len(seen) - 1]
 
-    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="text", context_length=3000)
+    task = fanoutqa_open_book("dev", ids=question_rows("dev")[0]["id"], search="text", context_length=3000)
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
     strings = prompts.open_book("official")
@@ -423,7 +423,7 @@ def test_a_full_window_drops_the_oldest_messages(mirror: Path, our_wiki: Wiki, t
         }
         return call("search", query=f"page {len(seen)}") if len(seen) < 5 else ""
 
-    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=1500)
+    task = fanoutqa_open_book("dev", ids=question_rows("dev")[0]["id"], search="tools", context_length=1500)
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
     assert seen[:2] == [1, 3] and max(seen) < 9  # the question is dropped, too
@@ -483,7 +483,7 @@ def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: Wiki, tmp_pa
         offered.append(len(tools))
         return replies[len(offered) - 1]
 
-    task = fanoutqa_open_book("test", ids=read_questions("test").rows[0]["id"], search="tools", context_length=9000)
+    task = fanoutqa_open_book("test", ids=question_rows("test")[0]["id"], search="tools", context_length=9000)
     (sample,) = run(task, script, tmp_path).samples or []
     assert sample.error is None
     results = [message.text for message in sample.messages if message.role == "tool"]
@@ -507,7 +507,7 @@ def test_failed_calls_are_worded_as_in_kani(mirror: Path, our_wiki: Wiki, tmp_pa
 def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> None:
     seen: list[str] = []
     model = scripted(lambda messages: seen.append(messages[0].text) or "x", "gpt-3.5-turbo-1106")
-    task = fanoutqa_open_book("dev", ids=read_questions("dev").rows[0]["id"], search="tools", context_length=9000)
+    task = fanoutqa_open_book("dev", ids=question_rows("dev")[0]["id"], search="tools", context_length=9000)
     (log,) = evaluate(task, model=model, log_dir=str(tmp_path), display="none", log_realtime=False)
     (sample,) = log.samples or []
     assert seen == [prompts.open_book("official").tools_gpt_35.filled(question=sample.metadata["question"])]

@@ -14,6 +14,7 @@ import answer_styles
 import official
 import pytest
 
+from qabench.adapters.files import evaluate
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.data.predictions import read_predictions
@@ -50,7 +51,7 @@ def compare(
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "questions.json"
         file.write_text(json.dumps(questions), encoding="utf-8")
-        ours = BENCHMARK.evaluate(None, read_predictions(rows), questions=file, lemmatizer=lemmatizer, **options)
+        ours = evaluate(BENCHMARK, None, read_predictions(rows), questions=file, lemmatizer=lemmatizer, **options)
     result = BENCHMARK.official_shape(ours)
     assert result["acc"] == vars(acc)
     assert result["rouge"] == {kind: vars(getattr(rouges, kind)) for kind in ROUGE_TYPES}

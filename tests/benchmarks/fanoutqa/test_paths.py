@@ -12,9 +12,11 @@ pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 import answer_styles
 from openai_server import Fault, OpenAIServer, completion
+from question_rows import question_rows
 from scripted_model import Reply, run
 
 import qabench
+from qabench.adapters.files import evaluate
 from qabench.answers import loads
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
@@ -26,11 +28,11 @@ from qabench.runs.log import read_run
 
 @pytest.mark.parametrize("style", answer_styles.STYLES)
 def test_metrics_score_as_files_in_every_style(style: Callable[..., str]) -> None:
-    rows = read_questions("sample").rows
+    rows = question_rows("sample")
     answers: list[Any] = answer_styles.answers([{"answer": loads(row["answer"])} for row in rows], style)
     answers[3:5] = ["", None]
     lines = [{"id": row["id"], "answer": text} for row, text in zip(rows, answers, strict=True) if text is not None]
-    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), lemmatizer="simplemma")
+    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), lemmatizer="simplemma")
     given = {"predictions": [record.answer for record in evaluation.records]}
     given["references"] = [row["answer"] for row in rows]
     acc = qabench.load_metric("fanout_acc").compute(**given, lemmatizer="simplemma")
@@ -71,12 +73,12 @@ def judge_server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenA
 def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> None:
     questions = read_questions("sample")
     answers: list[Any] = [*JUDGE, *[None] * (12 - len(JUDGE))]
-    ids = [row["id"] for row in questions.rows]
+    ids = [question.id for question in questions.rows]
     options: dict[str, Any] = {"prompt": "qabench", "retries": 0}
     lines = [{"id": id, "answer": answer} for id, answer in zip(ids, answers, strict=True) if answer is not None]
     means = (3 / 11, 11, 1 / 6, 6)
 
-    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), families=["judge"], judge=options)
     assert [record.scores.get("gpt") for record in evaluation.records] == OFFICIAL
     assert [record.scores.get("gpt_readable") for record in evaluation.records] == READABLE
     assert BENCHMARK.official_shape(evaluation) == {"gpt": 3 / 11}
@@ -88,7 +90,7 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     assert problems.count("1 x the call of the judge failed") == 1
     assert [text.partition(" x ")[2] for text in problems].count("no readable verdict of the judge") > 1  # by reason
 
-    rows = [questions.by_id[id] for id in ids]
+    rows = question_rows("sample")
     texts, references = [row["question"] for row in rows], [loads(row["answer"]) for row in rows]
     judged = judge_answers(texts, references, answers, judge_for(**options))
     assert (judged.as_dict()["gpt"], len(judged.scores)) == means[:2]
@@ -117,8 +119,8 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
 
 def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_path: Path) -> None:
     judge_server.fault = lambda number, body: Fault(500, body={"error": {"message": "boom"}})
-    lines = [{"id": row["id"], "answer": "x"} for row in read_questions("sample").rows]
+    lines = [{"id": row["id"], "answer": "x"} for row in question_rows("sample")]
     options = {"prompt": "qabench", "retries": 0}
-    evaluation = BENCHMARK.evaluate("sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), families=["judge"], judge=options)
     assert "all 12 calls failed: HTTP 500" in (evaluation.unscored or "")
     assert evaluation.scores() == {} and BENCHMARK.official_shape(evaluation) == {}

@@ -90,8 +90,8 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ({"config": "nope"}, "no config 'nope'; allowed: dev"),
-        ({"metrics": "acc,bleu"}, "metrics are 'acc,bleu'; allowed: acc, rouge, bleurt, judge"),
-        ({"metrics": ""}, "metrics are ''"),
+        ({"metrics": "acc,bleu"}, "no metric 'bleu' .*; allowed: acc, rouge, bleurt, judge"),
+        ({"metrics": ""}, "metrics is empty"),
         ({"search": "smoke"}, "search is 'smoke'"),
         ({"protocol": "x"}, "protocol is 'x'"),
     ],
@@ -149,7 +149,7 @@ def test_an_unreachable_wiki_fails_the_sample(
     assert (sample.scores or {})["fanoutqa"].value == ALL_ZERO
     # With the pages in the cache, there are no requests.
     cache = MediaWiki().cache
-    rows = sample.metadata["necessary_evidence"]
+    rows = sample.metadata["row"]["necessary_evidence"]
     for number, row in enumerate(rows, start=10**6):
         pageid = row["pageid"] or number
         cache.write(pageid, f"All of {row['title']}.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -16,16 +17,22 @@ from qabench.data.predictions import (
     parse_run,
     read_bytes,
     read_predictions,
+    some,
     source_name,
 )
-from qabench.errors import SourceError
+from qabench.errors import InputError, SourceError
 from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
+from qabench.evaluation.scoring import Question, Questions
+from qabench.io.tables import Table
 from qabench.loading_scripts import source_table
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
+    from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
     from qabench.benchmarks.reproduction import Reproduction
-    from qabench.data.predictions import Predictions
+    from qabench.data.predictions import Joined, Predictions
     from qabench.evaluation import Evaluation, Record
+    from qabench.evaluation.signature import Declaration
     from qabench.loading_scripts.published import PublishedScore
 
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
@@ -149,6 +156,7 @@ class FanOutQA(Benchmark):
             "judge_base_url",
             "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI.",
             metavar="URL",
+            secret=True,
         ),
         Option(
             "judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"
@@ -168,6 +176,7 @@ class FanOutQA(Benchmark):
             'More options of the judge, as JSON: {"timeout": 60, "concurrency": 4, "retries": 2, "llm_cache_key": "x", '
             '"parameters": {...}}.',
             metavar="JSON",
+            secret=True,
         ),
         Option(
             "evidence_k",
@@ -204,11 +213,99 @@ class FanOutQA(Benchmark):
     commands = ("submit",)
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
-    def evaluate(self, config: str | None, predictions: Predictions, **options: Any) -> Evaluation:
-        """Score predictions; see ``qabench.benchmarks.fanoutqa.evaluate.evaluate``."""
-        from qabench.benchmarks.fanoutqa.evaluate import evaluate
+    def load(self, config: str | None, file: Path | None = None) -> Questions:
+        """Return the questions of a config, or of a file; see ``read_questions``."""
+        from qabench.benchmarks.fanoutqa.questions import read_questions
 
-        return evaluate(self, config, predictions, **options)
+        return read_questions(config, file)
+
+    def question(self, row: Mapping[str, Any]) -> Question:
+        """Return a row as a question."""
+        from qabench.benchmarks.fanoutqa.questions import question
+
+        return question(row)
+
+    def default_groups(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
+        """Return the default groups of answers, and "evidence" of pages."""
+        fields = {name for row in predictions.rows for name in row.fields}
+        has_evidence = "pages" in fields and all(
+            question.row["necessary_evidence"] for question in loaded.rows
+        )
+        of_answers = self.default_families if "answer" in fields or not has_evidence else ()
+        return (*of_answers, "evidence") if has_evidence else of_answers
+
+    def join(
+        self,
+        loaded: Questions,
+        predictions: Predictions,
+        groups: Sequence[str],
+        options: Mapping[str, Any],
+    ) -> Joined:
+        """Join predictions to the questions, or with ``only_score_answered`` to those that have one.
+
+        Raises:
+            InputError: questions without public answers (which only "evidence" does not need),
+                predictions for other questions, or "evidence" of predictions without pages.
+        """
+        from qabench.benchmarks.fanoutqa.questions import check_public
+
+        if set(groups) != {"evidence"}:
+            check_public(loaded)
+        if "evidence" in groups and not any("pages" in row.fields for row in predictions.rows):
+            raise InputError(
+                f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run'
+            )
+        joined = super().join(loaded, predictions, groups, options)
+        if not options.get("only_score_answered"):
+            return joined
+        if joined.unknown and not options.get("ignore_unknown"):
+            examples = some([f"{row.id} (line {row.line})" for row in joined.unknown])
+            raise InputError(
+                f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: {examples}. With "
+                "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
+                "(--ignore-unknown)"
+            )
+        # The official order is the order of the answers; the last digit of a mean depends on it.
+        last = {row.id: row for row in predictions.rows if row.id in joined.ids}
+        return replace(joined, ids=tuple(last), rows=tuple(last.values()))
+
+    def scorer(
+        self, groups: Sequence[str], ignore_unknown: bool = False, **options: Any
+    ) -> FanOutQAScorer:
+        """Return the scorer of these groups. ``ignore_unknown`` only affects ``join``."""
+        from qabench.benchmarks.fanoutqa.scorer import scorer_of
+
+        return scorer_of(groups, **options)
+
+    def asking(self, **arguments: Any) -> FanOutQAAsking:
+        """Return how a model is asked closed-book."""
+        from qabench.benchmarks.fanoutqa.prompts import asking_closed_book
+
+        return asking_closed_book(**arguments)
+
+    def tasks(self) -> Mapping[str, Callable[..., Any]]:
+        """Return the Inspect tasks of the three settings."""
+        from qabench.benchmarks.fanoutqa import tasks
+
+        return {
+            "fanoutqa_closed_book": tasks.fanoutqa_closed_book,
+            "fanoutqa_open_book": tasks.fanoutqa_open_book,
+            "fanoutqa_evidence_provided": tasks.fanoutqa_evidence_provided,
+        }
+
+    def declarations(self) -> Mapping[str, Declaration]:
+        """Return the official values of the signatures' fields."""
+        from qabench.benchmarks.fanoutqa.official import DECLARATIONS
+
+        return DECLARATIONS
+
+    def data_tables(
+        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
+    ) -> list[Table]:
+        """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.fanoutqa.stats import tables
+
+        return tables(config, splits)
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
@@ -253,23 +350,24 @@ class FanOutQA(Benchmark):
 
     def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
         """Return the scores in the format of the authors' scorer."""
-        from qabench.benchmarks.fanoutqa.evaluate import official_shape
+        from qabench.benchmarks.fanoutqa.scorer import official_shape
 
         return official_shape([record.scores for record in evaluation.records])
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
         """Return the text and the row of each question by its id; the answers must be public."""
-        from qabench.benchmarks.fanoutqa.questions import read_questions, with_answers
+        from qabench.benchmarks.fanoutqa.questions import check_public
 
-        return {
-            row["id"]: (row["question"], row) for row in with_answers(read_questions(config)).rows
-        }
+        check_public(self.load(config))
+        return super().questions(config)
 
     def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
         """Return the Wikipedia pages that a config's questions need."""
-        from qabench.benchmarks.fanoutqa.questions import read_questions
-
-        return [page for row in read_questions(config).rows for page in row["necessary_evidence"]]
+        return [
+            page
+            for question in self.load(config).rows
+            for page in question.row["necessary_evidence"]
+        ]
 
     def published(self) -> list[PublishedScore]:
         """Return the scores of the authors' leaderboard."""

@@ -12,13 +12,9 @@ from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
-from qabench.benchmarks.fanoutqa.window import (
-    ANSWER_TOKENS,
-    context_window,
-    counters,
-    how_many_fit,
-    prompt_tokens,
-)
+from qabench.adapters.inspect import note_prediction
+from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
+from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -42,7 +38,7 @@ def evidence_provided(
     lemmatizer: str,
     wiki: str | None,
 ) -> Solver:
-    """Fill the prompt with as many of the best fragments of ``metadata["necessary_evidence"]`` as fit.
+    """Fill the prompt with as many of the best fragments of the row's evidence pages as fit.
 
     The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's
     tokens, the budget and how tokens were counted, the number of fragments of each page that were
@@ -63,7 +59,7 @@ def evidence_provided(
         counter = await counter_of(model)
         question = state.metadata["question"]
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
-            pages = state.metadata["necessary_evidence"]
+            pages = state.metadata["row"]["necessary_evidence"]
             ranked, missing = await in_daemon_thread(
                 rank_evidence, question, pages, normalizer, official, wiki
             )
@@ -94,7 +90,9 @@ def evidence_provided(
             "left_out": dict(Counter(title for title, _ in ranked[n:])),
             "missing": missing,
         }
-        state.metadata["signed"] = retrieval_signature(counter.name, normalizer, wiki)
+        note_prediction(
+            state, {}, retrieval_signature(counter.name, normalizer, wiki), add_answer=True
+        )
         return state
 
     return solve

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,7 @@ from inspect_ai.tool import ToolCall, ToolDef, ToolParam, ToolParams
 from inspect_ai.util import concurrency
 from pydantic import ValidationError, validate_call
 
+from qabench.adapters.inspect import note_prediction
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.window import (
@@ -79,7 +80,7 @@ def open_book(
     The sample's metadata["searches"] lists the searches in order: the title and the id of the page
     (or the query if there is no such page), and the number of fragments shown and of all.
 
-    With ``official``, the fragments of a page are ranked by ``metadata["query"]``, and the reply
+    With ``official``, the fragments of a page are ranked by the row's ``query``, and the reply
     has the authors' reserve of tokens; otherwise they are ranked by the question, with a reserve of
     ``ANSWER_TOKENS``. For the others see the task. Raises InputError for an unknown search, or a
     wrong ``wiki``.
@@ -94,10 +95,12 @@ def open_book(
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
         counter = await counter_of(model)
-        state.metadata["searches"] = []
+        searches: list[dict[str, Any]] = []
+        state.metadata["searches"] = searches
+        note_prediction(state, {"pages": []}, {}, add_answer=True)
         window = context_window(model, context_length)
         room = window - TOKENS_FOR_REPLY if official else prompt_tokens(model, context_length)
-        query = state.metadata["query" if official else "question"]
+        query = state.metadata["row"]["query" if official else "question"]
 
         async def attempt(how: str) -> TaskState:
             prompt = (
@@ -109,16 +112,14 @@ def open_book(
             )
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             retrieval = retrieval_signature(counter.name, normalizer, wiki)
-            state.metadata["signed"] = retrieval | {"search": how, "prompt": prompt.label}
-            tool = Search(
-                query,
-                window // 2,
-                counter,
-                normalizer,
-                state.metadata["searches"].append,
-                source,
-                strings,
-            )
+            signed = retrieval | {"search": how, "prompt": prompt.label}
+
+            def seen(*entries: dict[str, Any]) -> None:
+                searches.extend(entries)
+                note_prediction(state, {"pages": _pages(searches)}, signed, add_answer=True)
+
+            seen()
+            tool = Search(query, window // 2, counter, normalizer, seen, source, strings)
             return await converse(state, tool, room, how == "text")
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
@@ -134,6 +135,14 @@ def open_book(
         return await attempt("text")
 
     return solve
+
+
+def _pages(searches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the pages with a fragment that the model was shown."""
+    read = [entry for entry in searches if entry["fragments"]]
+    return [
+        {name: entry[name] for name in ("title", "pageid") if entry.get(name)} for entry in read
+    ]
 
 
 def is_gpt_35(model: Model) -> bool:

@@ -9,8 +9,10 @@ Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
 from qabench.errors import InputError
@@ -24,6 +26,7 @@ from qabench.tasks.prompts import (
     PromptSource,
     check_fields,
     chosen_prompt,
+    chosen_protocol,
     read_prompt,
 )
 
@@ -35,6 +38,8 @@ JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
 
 DATE = "11-20-2023"
+ANSWER_TOKENS = 520
+"""Tokens reserved for the answer."""
 _TERMS = (
     f"Today's date is {DATE}. Give only the answer: no explanation, no introduction. If the answer is a list, write "
     "each item on its own line."
@@ -81,6 +86,48 @@ when you have checked all of them. The last line of your reply must be the lette
 )
 
 
+@dataclass(frozen=True)
+class FanOutQAAsking:
+    """How a model is asked in a setting.
+
+    Attributes:
+        setting: the name of the setting.
+        prompt: the prompt with the question.
+        protocol: "official" or "qabench".
+        references: the digest of the reference answers of the questions that are asked.
+        scoring: the options of the scorer.
+    """
+
+    setting: str
+    prompt: Prompt
+    protocol: str
+    references: str | None = None
+    scoring: Mapping[str, Any] = field(default_factory=lambda: {"threads": True})
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Return the generation options; the authors set no limit of tokens."""
+        return {
+            "temperature": 0,
+            "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS,
+        }
+
+    def messages(self, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """Return the prompt with the question; the question alone if the prompt needs documents."""
+        if "documents" in self.prompt.fields():
+            return (("user", row["question"]),)
+        return self.prompt.messages(question=row["question"])
+
+    def fields(self) -> Mapping[str, object]:
+        """Return the fields of signatures."""
+        return {
+            "setting": self.setting,
+            "prompt": self.prompt.label,
+            "protocol": self.protocol,
+            "references": self.references,
+        }
+
+
 def closed_book(prompt: str) -> Prompt:
     """Return the closed-book prompt for an argument, see ``chosen_prompt``; its field is question."""
     source = _authors_file(prompt, CLOSED_BOOK_FILE)
@@ -89,6 +136,12 @@ def closed_book(prompt: str) -> Prompt:
         if source
         else CLOSED_BOOK
     )
+
+
+def asking_closed_book(prompt: str = AUTO, protocol: str = AUTO) -> FanOutQAAsking:
+    """Return how a model is asked closed-book, for arguments of the task."""
+    user_prompt = closed_book(prompt)
+    return FanOutQAAsking("closed-book", user_prompt, chosen_protocol(protocol, user_prompt.name))
 
 
 def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import loads, type_name
+from qabench.answers import loads, text_of, type_name
 from qabench.data.rows import read_json_list
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import (
     LEADERBOARD,
     custom_digest,
@@ -20,49 +20,6 @@ from qabench.loading_scripts import (
     open_path,
 )
 from qabench.loading_scripts.fanoutqa.parse import read_rows
-
-
-@dataclass(frozen=True)
-class Questions:
-    """Questions in order.
-
-    Attributes:
-        config: the config's name; "file:NAME" for a file.
-        rows: the rows of the dataset; without ``answer`` if the answers are not public.
-        data_digest: twelve hex digits of the file's digest.
-        path: the file.
-        public: whether the questions have answers.
-    """
-
-    config: str
-    rows: Sequence[Mapping[str, Any]]
-    data_digest: str
-    path: Path
-    public: bool = True
-
-    @cached_property
-    def by_id(self) -> dict[str, Mapping[str, Any]]:
-        """Return the rows by question id."""
-        return {row["id"]: row for row in self.rows}
-
-    def source_rows(self) -> dict[str, str]:
-        """Return each row of the file as Python prints it, by question id: keys in the order of the file.
-
-        The authors' open-book runner ranks the fragments of a page by this text instead of by the
-        question: the titles of the evidence are in it, and for development questions the
-        decomposition with all answers.
-        """
-        return {row.fields["id"]: str(row.fields) for row in read_json_list(self.path)}
-
-    @cached_property
-    def references(self) -> dict[str, Any]:
-        """Return the reference answers by question id."""
-        return {row["id"]: loads(row["answer"]) for row in self.rows}
-
-    @cached_property
-    def groups(self) -> dict[str, dict[str, list[str]]]:
-        """Return the groups that each question is in, by question id; see ``groups_of``."""
-        return {row["id"]: groups_of(row) for row in self.rows}
 
 
 def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
@@ -78,42 +35,69 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
             not in the format.
         SourceError: the data is not available.
     """
-    if file is not None:
-        if config is not None:
-            raise InputError(
-                f"the config ({config!r}) and a file of questions ({file}) cannot be used together"
-            )
-        path = Path(file)
-        digest = custom_digest(path)
-        rows = list(read_rows(path, "dev"))
-        if not rows:
-            raise InputError(f"{path} has no questions")
-        ((id, count),) = Counter(row["id"] for row in rows).most_common(1)
-        if count > 1:
-            raise InputError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
-        return Questions(f"file:{path.name}", rows, digest, path)
+    if file is None:
+        name, path = _of_config(config)
+        table = dataset_table("fanoutqa")
+        ((source,),) = table.config(name).splits.values()
+        return _read(name, path, file_digest(table.name, source), path.stat().st_mtime_ns)
+    if config is not None:
+        raise InputError(
+            f"the config ({config!r}) and a file of questions ({file}) cannot be used together"
+        )
+    path = Path(file)
+    digest = custom_digest(path)
+    rows = list(read_rows(path, "dev"))
+    if not rows:
+        raise InputError(f"{path} has no questions")
+    ((id, count),) = Counter(row["id"] for row in rows).most_common(1)
+    if count > 1:
+        raise InputError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
+    return Questions(f"file:{path.name}", digest, list(map(question, rows)))
+
+
+def source_rows(config: str | None, file: str | None) -> dict[str, str]:
+    """Return each row of a file as Python prints it, by question id: keys in the order of the file.
+
+    The authors' open-book runner ranks the fragments of a page by this text instead of by the
+    question: the titles of the evidence are in it, and for development questions the decomposition
+    with all answers.
+    """
+    path = Path(file) if file else _of_config(config)[1]
+    return {row.fields["id"]: str(row.fields) for row in read_json_list(path)}
+
+
+def _of_config(config: str | None) -> tuple[str, Path]:
+    """Return the name of a config and its file."""
     table = dataset_table("fanoutqa")
     chosen = table.config(config)
     if chosen.name == LEADERBOARD:
         names = ", ".join(name for name in table.configs if name != LEADERBOARD)
         raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
-    ((split, (name,)),) = chosen.splits.items()
-    path = open_path(table.name, name)
-    return _of_config(
-        chosen.name, path, file_digest(table.name, name), split != "test", path.stat().st_mtime_ns
-    )
+    ((name,),) = chosen.splits.values()
+    return chosen.name, open_path(table.name, name)
 
 
 @lru_cache(maxsize=1)
-def _of_config(config: str, path: Path, data_digest: str, public: bool, modified: int) -> Questions:
+def _read(config: str, path: Path, digest: str, modified: int) -> Questions:
     """Return the questions of a file, which is parsed once for all systems that are scored on it."""
-    return Questions(config, list(read_rows(path, config)), data_digest, path, public)
+    return Questions(config, digest, list(map(question, read_rows(path, config))))
 
 
-def with_answers(questions: Questions) -> Questions:
-    """Return the same questions. Raises InputError if their answers are not public."""
-    if questions.public:
-        return questions
+def question(row: Mapping[str, Any]) -> Question:
+    """Return a row as a question; the answers to test questions are not public."""
+    reference = text_of(loads(row["answer"])) if "answer" in row else ""
+    return Question(row["id"], row["question"], reference, groups_of(row), row)
+
+
+def are_public(questions: Questions) -> bool:
+    """Return whether the questions have answers."""
+    return all("answer" in each.row for each in questions.rows)
+
+
+def check_public(questions: Questions) -> None:
+    """Raise InputError if the answers are not public."""
+    if are_public(questions):
+        return
     table = dataset_table("fanoutqa")
     public = [config.name for config in table.configs.values() if "test" not in config.splits]
     raise InputError(

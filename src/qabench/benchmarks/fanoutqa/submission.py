@@ -66,7 +66,7 @@ def leaderboard_ids() -> list[str]:
 
     Raises SourceError without their file.
     """
-    return [row["id"] for row in read_questions("test").rows]
+    return [question.id for question in read_questions("test").rows]
 
 
 def check(

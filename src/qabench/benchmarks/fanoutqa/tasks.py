@@ -1,35 +1,36 @@
-"""FanOutQA's three settings as Inspect AI tasks (closed-book, open-book, evidence-provided), and their scorer."""
+"""FanOutQA's three settings as Inspect AI tasks: closed-book, open-book, and evidence-provided."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import nan
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
-import anyio
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset, Sample
-from inspect_ai.model import GenerateConfig
 from inspect_ai.model._model import active_model
-from inspect_ai.scorer import Score, Scorer, Target, scorer
-from inspect_ai.solver import Solver, TaskState
-from inspect_ai.util import concurrency
+from inspect_ai.solver import Solver
 
-from qabench.answers import UNANSWERED, loads, text_of
+from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
+from qabench.answers import loads
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evaluate import COLUMNS, add_evidence, score_answers, scorers_of
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
-from qabench.benchmarks.fanoutqa.questions import groups_of, read_questions
-from qabench.benchmarks.fanoutqa.window import ANSWER_TOKENS, check_window
-from qabench.errors import InputError
+from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
+from qabench.benchmarks.fanoutqa.questions import are_public, source_rows
+from qabench.benchmarks.fanoutqa.window import check_window
+from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
-from qabench.tasks.common import answer_of, chosen, means, sample, task_metadata, texts
 from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
-from qabench.tasks.replies import ask, asked_with
+from qabench.tasks.replies import ask
 
+LOGGED = ("question", "answer", "necessary_evidence")
 Names = str | list[str] | None
 Lemmatizer = Literal["auto", "spacy", "simplemma"]
+
+BENCHMARK = benchmark("fanoutqa")
+fanoutqa_scorer = inspect_scorer(BENCHMARK)
 
 
 @task
@@ -70,7 +71,7 @@ def fanoutqa_closed_book(
     user_prompt = prompts.closed_book(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)
     selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
-    return _task("closed-book", user_prompt, followed, ask(), selection, scoring)
+    return _task("closed-book", user_prompt, followed, None, selection, scoring)
 
 
 @task
@@ -162,135 +163,40 @@ def _task(
     setting: str,
     prompt: Prompt,
     protocol: str,
-    solver: Solver | list[Solver],
+    solver: Solver | list[Solver] | None,
     selection: tuple[str | None, str | None, Names, Names],
     scoring: tuple[str, str, dict[str, Any] | None],
 ) -> Task:
     """Return the task of a setting for the selected config, file, ids and categories, scored by these options."""
     config, file, ids, category = selection
-    questions = read_questions(config, file)
+    metrics, lemmatizer, judge = scoring
+    questions = BENCHMARK.load(config, Path(file) if file else None)
+    groups = BENCHMARK.checked_families(metrics) or []
+    if setting == "open-book":
+        groups = [*groups, "evidence"]
     ranked_by_row = setting == "open-book" and protocol == OFFICIAL
-    queries = questions.source_rows() if ranked_by_row else {}
-    samples = chosen(
-        (_sample(row, prompt, queries.get(row["id"])) for row in questions.rows), ids, category
+    queries = source_rows(config, file) if ranked_by_row else {}
+    selected = [_logged(question, queries) for question in select(questions, ids, category)]
+    public = are_public(questions)
+    references = digest(loads(question.row["answer"]) for question in selected) if public else None
+    options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
+    asking = FanOutQAAsking(setting, prompt, protocol, references, options)
+    created = benchmark_task(
+        BENCHMARK, questions, selected, asking, setting, solver, groups, prompted=True
     )
-    fields = {
-        "config": questions.config,
-        "data": questions.data_digest,
-        "setting": setting,
-        "prompt": prompt.label,
-        "protocol": protocol,
-    }
-    metadata = task_metadata(
-        "fanoutqa", questions.config, setting, questions.data_digest, len(questions.rows)
-    )
-    metadata["signatures"] = {"run": signature("fanout_run", benchmark="fanoutqa", **fields)}
-    references = [loads((item.metadata or {})["answer"]) for item in samples if questions.public]
-    answer_scorer = fanoutqa_scorer(*scoring, signed=fields | {"references": digest(references)})
-    if not questions.public:
+    fields = {**questions.fields, **asking.fields(), "references": None}
+    metadata: dict[str, Any] = created.metadata or {}
+    metadata["signatures"] = {"run": signature("fanout_run", benchmark=BENCHMARK.name, **fields)}
+    if not public:
+        created.scorer = None
         metadata["unscored"] = (
             "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
         )
-    return Task(
-        dataset=MemoryDataset(samples, name=f"qabench/fanoutqa-{questions.config}"),
-        solver=solver,
-        scorer=answer_scorer if questions.public else None,
-        config=GenerateConfig(
-            temperature=0, max_tokens=None if protocol == OFFICIAL else ANSWER_TOKENS
-        ),
-        metadata=metadata,
-        # A failed question is unanswered: the others continue, it scores 0, and a retry asks it
-        # again.
-        fail_on_error=False,
-        score_on_error=True,
-    )
+    return created
 
 
-def _sample(row: Mapping[str, Any], prompt: Prompt, query: str | None) -> Sample:
-    answer = {"answer": row["answer"]} if "answer" in row else {}
-    with_evidence = "documents" in prompt.fields()
-    return sample(
-        row["id"],
-        row["question"] if with_evidence else prompt.filled(question=row["question"]),
-        row["question"],
-        text_of(loads(row["answer"])) if answer else "",
-        groups_of(row),
-        **answer,
-        necessary_evidence=row["necessary_evidence"],
-        **({"query": query} if query is not None else {}),
-    )
-
-
-@scorer(name="fanoutqa", metrics=[means()])
-def fanoutqa_scorer(
-    metrics: str = "acc,rouge",
-    lemmatizer: str = "auto",
-    judge: dict[str, Any] | None = None,
-    signed: Mapping[str, Any] | None = None,
-) -> Scorer:
-    """Score a reply as ``qabench score`` does, with the strings found and missing, and the judge's reply.
-
-    A sample without an answer (an error, a refusal, no reply) is unanswered; an empty reply is an
-    empty answer. If the judge's call fails, or there is no key, the sample has no judge score, and
-    its explanation says why.
-
-    For the first arguments see ``fanoutqa_closed_book``; ``signed`` are the first fields of the
-    signatures: data, prompt and protocol.
-    """
-    families = texts(metrics)
-    if not families or set(families) - set(COLUMNS):
-        raise InputError(
-            f"metrics are {metrics!r}; allowed: {', '.join(COLUMNS)}, separated by commas"
-        )
-    scorers = scorers_of(families, lemmatizer, judge=judge, threads=True)
-    limit = scorers.judge.caller.concurrency if scorers.judge else 16
-
-    async def score(state: TaskState, target: Target) -> Score:
-        answer = answer_of(state)
-        prediction = UNANSWERED if answer is None else answer
-        items = [state.metadata["question"]], [loads(state.metadata["answer"])], [prediction]
-        fields = {
-            "benchmark": "fanoutqa",
-            **(signed or {}),
-            **state.metadata.get("signed", {}),
-            "only_score_answered": False,
-            **_generation_fields(str(state.model)),
-        }
-        async with concurrency("qabench scoring", limit):
-            scores = await anyio.to_thread.run_sync(score_answers, *items, scorers, fields)
-        if "searches" in state.metadata:
-            pages = [entry for entry in state.metadata["searches"] if entry.get("fragments", 1)]
-            pages = [
-                {name: entry[name] for name in ("title", "url", "pageid") if entry.get(name)}
-                for entry in pages
-            ]
-            add_evidence(scores, [state.metadata["necessary_evidence"]], [pages], fields)
-        detail = scores.details[0]
-        metadata: dict[str, Any] = {"detail": detail, "signatures": scores.signatures}
-        if scores.judged:
-            metadata["usage"] = scores.judged.usage.as_dict()
-        explanation = scores.absent.get("gpt") or detail.get("judge_problem") or detail.get("judge")
-        if not scores.rows[0]:
-            return Score.unscored(
-                reason="grader_failed", explanation=explanation, answer=answer, metadata=metadata
-            )
-        # Inspect requires the same names in each sample's value; NaN values are left out when logs
-        # are read.
-        values = {
-            column: nan for family in scores.signatures for column in COLUMNS[family]
-        } | scores.rows[0]
-        return Score(value=values, answer=answer, explanation=explanation, metadata=metadata)
-
-    return score
-
-
-def _generation_fields(model: str) -> dict[str, Any]:
-    """Return the generation parameters of the sample's last call, for the signature.
-
-    The limit of tokens of Claude has its own name, because it is the only one that the authors
-    send.
-    """
-    options = asked_with()
-    if "claude" in model.lower() and "max_tokens" in options:
-        options["claude_max_tokens"] = options.pop("max_tokens")
-    return options
+def _logged(question: Question, queries: Mapping[str, str]) -> Question:
+    """Return a question for the log, with only the columns that solvers and the scorer need."""
+    row = {name: question.row[name] for name in LOGGED if name in question.row}
+    query = {"query": queries[question.id]} if question.id in queries else {}
+    return replace(question, row=row | query)

@@ -18,11 +18,10 @@ from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model
 
 from qabench.benchmarks.fanoutqa.official import AS_KANI
+from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
 from qabench.errors import InputError
 from qabench.io.environment import offline_variable
 
-ANSWER_TOKENS = 520
-"""Tokens reserved for the answer."""
 TEMPLATE_TOKENS = 64
 """Tokens reserved for the chat template: its markers, and the system prompt that some templates add."""
 _PIECE = re.compile(r"[A-Za-z]+|\n+|[^A-Za-z\s]")

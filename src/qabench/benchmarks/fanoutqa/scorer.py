@@ -1,0 +1,382 @@
+"""FanOutQA's scorer: answers against references, and the pages that were read against the necessary ones.
+
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116);
+``fanoutqa.eval.scorer.Scorer.score``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from qabench.answers import UNANSWERED, loads, text_of
+from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
+from qabench.data.predictions import some
+from qabench.errors import InputError
+from qabench.evaluation import ANSWERED, EMPTY, MISSING
+from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
+from qabench.evaluation.signature import digest, signature
+from qabench.io.limits import json_of
+from qabench.text import Lemmatizer, Normalizer
+from qabench.text.normalize import NormalizedTextCache, shared_normalizer
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.fanoutqa.judge import Judge, Judged
+
+ROUGE = tuple(f"rouge{n}.{part}" for n in "12L" for part in ("precision", "recall", "fscore"))
+NULL, BLANK, NOT_STRING = "null answers", "empty answers", "answers that are not strings"
+Bleurt = Callable[[list[str], list[str]], Sequence[float]]
+"""References and candidates, two lists of strings, to one score for each pair."""
+
+
+@dataclass
+class FanOutQAScorer(Scorer):
+    """Scores answers, as the official scorer does, and the pages that were read.
+
+    A prediction has ``answer``, ``pages`` or both. The pages are titles, URLs, page ids, or objects
+    with "title", "url" and "pageid". Without an answer the question is unanswered: it scores 0 in
+    accuracy, ROUGE and judge, and is the empty string for BLEURT. The answer None is the string
+    "None" for accuracy and the empty string for ROUGE, as upstream.
+
+    Attributes:
+        normalizer: for accuracy, which is not computed without one.
+        rouge: whether ROUGE is computed.
+        bleurt: the BLEURT function.
+        judge: the judge.
+        evidence: whether the pages are scored, if any item has some.
+        evidence_k: only the first k pages of each question count.
+        only_score_answered: whether unanswered questions are left out, for signatures.
+        judged: the judge's scores and costs in the last call of ``score``.
+    """
+
+    normalizer: Normalizer | None = None
+    rouge: bool = False
+    bleurt: Bleurt | None = None
+    judge: Judge | None = None
+    evidence: bool = False
+    evidence_k: int | None = None
+    only_score_answered: bool = False
+    judged: Judged | None = None
+
+    def __post_init__(self) -> None:
+        if self.judge:
+            self.concurrency = self.judge.caller.concurrency
+        self.fields = self._fields()
+
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return the scores of each item.
+
+        ``gpt`` is missing if the judge's call failed, ``gpt_readable`` if its reply has no readable
+        verdict. ``progress`` is called for accuracy, and then for the judge.
+
+        Raises:
+            InputError: as ``accuracy`` and the judge, or a BLEURT function returns another number
+                of scores.
+        """
+        unusable = [_unusable_pages(item.fields) if self.evidence else None for item in items]
+        usable = [
+            Item(item.row, None) if reason else item
+            for item, reason in zip(items, unusable, strict=True)
+        ]
+        references = [_reference(item) for item in items]
+        answers = list(map(_answer, usable))
+        columns: list[dict[str, float]] = [{} for _ in items]
+        details: list[dict[str, Any]] = [{} for _ in items]
+        if self.normalizer:
+            normalize = partial(self.normalizer.batch, progress=progress)
+            accuracies = accuracy(references, answers, normalize).per_question
+            for row, detail, question in zip(columns, details, accuracies, strict=True):
+                row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
+                detail |= {"found": list(question.matches), "missing": list(question.missing)}
+        if self.rouge:
+            from qabench.text.rouge import rouge
+
+            for row, kinds in zip(columns, rouge(references, answers).per_question, strict=True):
+                for column in ROUGE:
+                    kind, part = column.split(".")
+                    row[column] = float(getattr(kinds[kind], part))
+        if self.bleurt:
+            # An unanswered question is the empty string, as upstream.
+            values = list(self.bleurt(list(map(text_of, references)), list(map(text_of, answers))))
+            if len(values) != len(items):
+                raise InputError(
+                    f"the BLEURT function returned {len(values)} scores for {len(items)} questions"
+                )
+            for row, value in zip(columns, values, strict=True):
+                row["bleurt"] = float(value)
+        judged = None
+        if self.judge:
+            from qabench.benchmarks.fanoutqa.judge import judge_answers
+
+            questions = [item.row.get("question", "") for item in items]
+            judged = judge_answers(questions, references, answers, self.judge, progress)
+            self.judged, self.notes = judged, judged.notes()
+            _add_judgments(judged, columns, details)
+        if self._with_evidence(items):
+            necessary = [item.row["necessary_evidence"] for item in items]
+            pages = [(item.fields or {}).get("pages") for item in usable]
+            for i, score in enumerate(evidence_scores(necessary, pages, self.evidence_k)):
+                missing = [necessary[i][position]["title"] for position in score.missing]
+                columns[i] |= score.columns()
+                details[i] |= {"evidence_read": list(pages[i] or []), "evidence_missing": missing}
+        self.problems = _problems(items, answers, columns, details, judged)
+        return [
+            _outcome(*parts, judged=judged)
+            for parts in zip(usable, columns, details, unusable, strict=True)
+        ]
+
+    def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
+        """Return one signature per group of scores: the data, how a model was asked, and the scorer."""
+        names = list(about)
+        end = names.index("model") if "model" in about else len(names)
+        fields = {name: about[name] for name in names[:end]}
+        generation = {name: about[name] for name in names[end + 1 :]}
+        if items and "references" not in fields and all("answer" in item.row for item in items):
+            fields["references"] = digest(map(_reference, items))
+        fields["only_score_answered"] = self.only_score_answered
+        # The limit of tokens of Claude has its own name, because it is the only one that the
+        # authors send.
+        if "claude" in str(about.get("model", "")).lower() and "max_tokens" in generation:
+            generation["claude_max_tokens"] = generation.pop("max_tokens")
+        known = fields | generation
+        signed = dict(self.fields)
+        if self._with_evidence(items):
+            signed["evidence"] = {"k": self.evidence_k}
+        return {
+            group: signature(f"fanout_{group}", **known, **own) for group, own in signed.items()
+        }
+
+    def _with_evidence(self, items: Sequence[Item]) -> bool:
+        return self.evidence and any("pages" in (item.fields or {}) for item in items)
+
+    def _fields(self) -> dict[str, Mapping[str, object]]:
+        """Return the fields of the signatures that the scorer knows, by group of scores."""
+        groups: dict[str, Mapping[str, object]] = {}
+        if self.normalizer:
+            groups["acc"] = self.normalizer.signature()
+        if self.rouge:
+            from qabench.text.rouge import backend_version
+
+            groups["rouge"] = {"rouge": backend_version(), "stemmer": "porter"}
+        if self.bleurt:
+            from qabench.models.bleurt import signed_name
+
+            groups["bleurt"] = {"bleurt": signed_name(self.bleurt)}
+        if self.judge:
+            groups["judge"] = self.judge.signature()
+        return groups
+
+
+def scorer_of(
+    groups: Sequence[str],
+    lemmatizer: str | Lemmatizer = "auto",
+    only_score_answered: bool = False,
+    bleurt_model: str | None = None,
+    judge_model: str | None = None,
+    judge_base_url: str | None = None,
+    judge_prompt: str = "auto",
+    judge_max_calls: int | None = None,
+    judge_prices: str | None = None,
+    judge: str | Mapping[str, Any] | None = None,
+    evidence_k: int | None = None,
+    threads: bool = False,
+) -> FanOutQAScorer:
+    """Return the scorer of groups of scores; for the options see ``FanOutQA.options``.
+
+    See also ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and
+    ``judge_for``.
+
+    Args:
+        judge: all options of ``judge_for``, as a mapping or in JSON.
+        threads: whether answers are scored in several threads, one at a time.
+    """
+    scorer_options: dict[str, Any] = {}
+    if "bleurt" in groups:
+        from qabench.models.bleurt import load_bleurt
+
+        scorer_options["bleurt"] = load_bleurt(model=bleurt_model)
+    options: dict[str, Any] = {
+        "model": judge_model,
+        "base_url": judge_base_url,
+        "prompt": judge_prompt,
+    }
+    options |= {"max_calls": judge_max_calls, "prices": _prices(judge_prices)}
+    if judge_base_url:
+        from qabench.llm.endpoint import key_for_typed
+
+        options["api_key"] = key_for_typed(judge_base_url)
+    options |= _judge_options(judge)
+    if "judge" in groups:
+        from qabench.benchmarks.fanoutqa.judge import judge_for
+
+        scorer_options["judge"] = judge_for(**options)
+    if "acc" in groups:
+        cached = (
+            shared_normalizer(lemmatizer)
+            if threads
+            else Normalizer(lemmatizer, NormalizedTextCache.default())
+        )
+        scorer_options["normalizer"] = cached
+    return FanOutQAScorer(
+        rouge="rouge" in groups,
+        evidence="evidence" in groups,
+        evidence_k=evidence_k,
+        only_score_answered=only_score_answered,
+        **scorer_options,
+    )
+
+
+def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return the mean scores of questions in the shape of the official result.
+
+    Returns:
+        {"acc": {"loose", "strict"}, "rouge": {"rouge1": {"precision", "recall", "fscore"},
+        "rouge2": ..., "rougeL": ...}, "bleurt": float, "gpt": float}, without groups that have no
+        scores.
+    """
+    means = {
+        name: mean_in_order([row[name] for row in rows if name in row])
+        for name in dict.fromkeys(name for row in rows for name in row)
+    }
+    shape: dict[str, Any] = {}
+    if "acc.loose" in means:
+        shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
+    for column in ROUGE:
+        if column in means:
+            kind, part = column.split(".")
+            shape.setdefault("rouge", {}).setdefault(kind, {})[part] = means[column]
+    return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
+
+
+def _reference(item: Item) -> Any:
+    """Return the reference answer; "" for a test question, whose answer is not public."""
+    return loads(item.row["answer"]) if "answer" in item.row else ""
+
+
+def _answer(item: Item) -> Any:
+    return (item.fields or {}).get("answer", UNANSWERED)
+
+
+def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
+    """Return why the pages of a prediction cannot be read; None if they can."""
+    pages = (fields or {}).get("pages")
+    try:
+        if pages is not None and not isinstance(pages, list | tuple):
+            raise InputError(f"the pages are not a list: {pages!r:.60}")
+        distinct_pages(pages or ())
+    except InputError as error:
+        return str(error)
+    return None
+
+
+def _add_judgments(
+    judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[dict[str, Any]]
+) -> None:
+    if judged.absent:
+        return
+    for row, detail, judgment in zip(columns, details, judged.per_question, strict=True):
+        if judgment.score is not None:
+            row["gpt"] = float(judgment.score)
+        if judgment.readable is not None:
+            row["gpt_readable"] = float(judgment.readable)
+        detail |= {
+            "verdict": judgment.verdict,
+            "judge": judgment.reply,
+            "judge_problem": judgment.reason,
+        }
+
+
+def _problems(
+    items: Sequence[Item],
+    answers: Sequence[Any],
+    columns: Sequence[Mapping[str, float]],
+    details: Sequence[Mapping[str, Any]],
+    judged: Judged | None,
+) -> list[str]:
+    """Count answers that the leaderboard would not accept, and describe missing scores of the judge."""
+    ids_by_problem: dict[str, list[str]] = {}
+    ids = [str(item.row.get("id")) for item in items]
+    for id, answer in zip(ids, answers, strict=True):
+        ids_by_problem.setdefault(_answer_problem(answer), []).append(id)
+    sentences = [
+        f"{kind}: {len(ids_by_problem[kind])} ({some(ids_by_problem[kind])})"
+        for kind in (NULL, BLANK, NOT_STRING)
+        if kind in ids_by_problem
+    ]
+    if judged and judged.absent:
+        return [*sentences, f"gpt is absent: {judged.absent}"]
+    ids_by_problem = {}
+    for id, row, detail in zip(ids, columns, details, strict=True):
+        if reason := detail.get("judge_problem"):
+            has_reply = "gpt" in row
+            kind = (
+                "no readable verdict of the judge" if has_reply else "the call of the judge failed"
+            )
+            ids_by_problem.setdefault(f"{kind}: {reason}", []).append(id)
+    counted = ids_by_problem.items()
+    return sentences + [f"{len(ids)} x {problem} ({some(ids)})" for problem, ids in counted]
+
+
+def _answer_problem(answer: Any) -> str:
+    if answer is UNANSWERED:
+        return ""
+    if answer is None:
+        return NULL
+    if not isinstance(answer, str):
+        return NOT_STRING
+    return "" if answer.strip() else BLANK
+
+
+def _outcome(
+    item: Item,
+    scores: Mapping[str, float],
+    detail: Mapping[str, Any],
+    unusable: str | None,
+    judged: Judged | None,
+) -> Outcome:
+    fields = item.fields or {}
+    answer = fields.get("answer")
+    text, status, problem = None, MISSING, unusable
+    if answer is not None:
+        text = text_of(answer)
+        status = ANSWERED if text.strip() else EMPTY
+    elif "answer" in fields:
+        problem = "the answer is null"
+    elif item.fields and "evidence.recall" in scores:
+        status = ANSWERED if fields.get("pages") else EMPTY
+    explanation = detail.get("judge_problem") or detail.get("judge")
+    return Outcome(
+        scores=scores,
+        detail=detail,
+        problem=problem,
+        status=status,
+        answer=text,
+        usable=unusable is None,
+        explanation=judged.absent or explanation if judged else None,
+        usage=judged.usage.as_dict() if judged else None,
+    )
+
+
+def _prices(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    try:
+        of_prompts, of_replies = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            f"judge_prices is {text!r}; allowed: the prices per million prompt tokens and reply tokens, such as 2.5,10"
+        ) from None
+    return of_prompts, of_replies
+
+
+def _judge_options(judge: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    try:
+        return dict(json_of(judge) if isinstance(judge, str) else judge or {})
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"judge is {judge!r:.80}; allowed: a JSON object of the judge's options ({error})"
+        ) from None
