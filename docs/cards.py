@@ -11,7 +11,7 @@ from typing import Any
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.published import published
 from qabench.citations import bibtex, metric_class
-from qabench.hub.cards import LICENSES
+from qabench.hub.cards import NO_LICENSE, license_of
 from qabench.loading_scripts import FOLDER as DATASETS
 from qabench.loading_scripts import citation, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
@@ -127,20 +127,21 @@ def _details(name: str) -> str:
     from huggingface_hub import metadata_load
 
     data = metadata_load(DATASETS / name / "README.md") or {}
-    languages = ", ".join(LANGUAGES[code] for code in data["language"])
+    languages = ", ".join(LANGUAGES.get(code, code) for code in data["language"])
     return "\n".join(
         [
             f"- **Curated by:** {_authors(citation(name))}",
             "- **Shared by:** the qabench project, which converts the authors' files and changes no text",
             f"- **Language(s) (NLP):** {languages}",
-            f"- **License:** {_license(data)}",
+            f"- **License:** {_license(name, data)}",
         ]
     )
 
 
-def _license(data: dict[str, Any]) -> str:
-    if known := LICENSES.get(data["license"]):
-        return f"[{known.name}]({known.url})"
+def _license(name: str, data: dict[str, Any]) -> str:
+    if data["license"] not in NO_LICENSE:
+        license = license_of(name)
+        return f"[{license.name}]({license.url})"
     return f"none stated; see [License](#license) and [its terms]({data['license_link']})"
 
 

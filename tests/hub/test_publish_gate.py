@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,11 @@ import pytest
 from only_the_sample import only_the_sample
 from tiny_bleurt import write_tiny_bleurt
 from tiny_t5 import save_tiny_t5
+from typer.testing import CliRunner
 
+from qabench.cli import app
 from qabench.errors import InputError, QabenchError
+from qabench.hub import staging
 from qabench.hub.build import build, digests
 from qabench.hub.cards import license_of
 from qabench.hub.staging import check_dataset, check_space, run_card, stage_dataset, stage_space, write_space
@@ -176,3 +182,40 @@ def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.M
 def test_a_benchmark_without_a_license_is_rejected() -> None:
     with pytest.raises(InputError, match="fastbook cannot be published: its card has the license 'other'"):
         license_of("fastbook")
+
+
+@pytest.mark.parametrize("license", ["apache-2.0", "cc-by-4.0", "odc-by"])
+def test_any_license_of_the_hub_is_allowed(license: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "README.md").write_text(f"---\nlicense: {license}\n---\n")
+    monkeypatch.setattr("qabench.hub.cards.folder_of", lambda name: tmp_path)
+    assert license_of("fanoutqa").name == license and license_of("fanoutqa").requirements
+
+
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark outside of the package, as `qabench new` writes it; its folder is relative."""
+    assert CliRunner().invoke(app, ["new", "rivers", "--output", str(tmp_path / "mine")]).exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QABENCH_PATH", "mine")
+
+
+APP = """
+import runpy, gradio
+gradio.Blocks.launch = lambda blocks, **_: print(blocks.title)
+runpy.run_path("app.py")
+"""
+
+
+@pytest.mark.usefixtures("template")
+def test_the_space_of_a_benchmark_outside_has_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gradio", reason="needs the extra space")
+    monkeypatch.setattr(staging, "check_resolvable", lambda requirements: None)
+    staged = stage_space("rivers_match", "me", tmp_path)
+    assert staged.state == "staged", staged.reason
+    assert {"app.py", "pyproject.toml", "rivers/questions.jsonl", "rivers/metrics/rivers_match/rivers_match.py"} < set(
+        staged.files
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "QABENCH_PATH"}
+    command = [sys.executable, "-c", APP]
+    done = subprocess.run(command, cwd=staged.folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "Rivers match\n", done.stderr

@@ -19,6 +19,7 @@ from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folder
 from qabench.metrics import metric_names
 
 SAMPLE_LICENSE = "apache-2.0"
+NO_LICENSE = ("other", "unknown")  # do not say what is allowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class License:
 
 
 _ATTRIBUTION = (
-    "name the authors, link to the license, and state the changes (card and LICENSE.md do this)"
+    "name the authors, link to the license, and state the changes (in the card or in LICENSE.md)"
 )
 _SHARE_ALIKE = "publish adaptations under the same license"
 _TERMS = "comply with the terms of this license"
@@ -50,25 +51,25 @@ LICENSES = {
     "mit": License(
         "MIT",
         "https://opensource.org/license/mit",
-        ("keep the copyright notice and the license's text (LICENSE.md does this)",),
+        ("keep the copyright notice and the license's text (LICENSE.md)",),
     ),
 }
 
 
 def license_of(name: str) -> License:
-    """Return the license of a benchmark's data according to its card."""
+    """Return the license of a benchmark's data according to its card.
+
+    Raises InputError if the card names none that allows others to publish the data.
+    """
     folder = folder_of(name)
     identifier = (metadata_load(folder / "README.md") or {}).get("license")
-    if identifier and name in custom_folders() and identifier not in LICENSES:
-        return License(
-            identifier, f"https://huggingface.co/datasets?license=license:{identifier}", (_TERMS,)
-        )
-    if identifier not in LICENSES or not (folder / "LICENSE.md").is_file():
+    if not isinstance(identifier, str) or identifier in NO_LICENSE:
         raise InputError(
-            f"{name} cannot be published: its card has the license {identifier!r}; allowed: {', '.join(LICENSES)}, "
-            "with a LICENSE.md next to the card"
+            f"{name} cannot be published: its card has the license {identifier!r}; allowed: a license of the Hub, "
+            "such as cc-by-4.0"
         )
-    return LICENSES[identifier]
+    terms = f"https://huggingface.co/datasets?license=license:{identifier}"
+    return LICENSES.get(identifier) or License(identifier, terms, (_TERMS,))
 
 
 def check_accepted(names: Sequence[str], accepted: bool) -> None:

@@ -62,7 +62,7 @@ def page(metric: str) -> Any:
             "the page of a metric needs gradio: pip install 'qabench[space]'"
         ) from None
 
-    folder = Path(metrics.__file__).parent / metric
+    folder = metrics.metric_folder(metric)
     _, front, card = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     about = yaml.safe_load(front)
     example = json.loads((folder / "example.json").read_text(encoding="utf-8"))

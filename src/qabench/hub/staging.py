@@ -19,6 +19,7 @@ import datasets
 from datasets.info import DatasetInfosDict
 from huggingface_hub import constants, metadata_load
 
+from qabench.citations import metric_class
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
@@ -26,7 +27,7 @@ from qabench.hub.cards import in_namespace
 from qabench.hub.requirements import check_resolvable
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
-from qabench.loading_scripts import dataset_table
+from qabench.loading_scripts import PATH_VARIABLE, custom_folders, dataset_table
 from qabench.metrics import metric_folder
 
 Kind = Literal["dataset", "space"]
@@ -35,6 +36,12 @@ CARD_SECONDS = 600
 # Of the Spaces: the Python that checks them, and a gradio that runs their pages.
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 GRADIO = "6.31.0"
+# The Space of a benchmark outside of qabench has its package, so it need not be installed.
+USE_PACKAGE = f"""import os
+
+os.environ["{PATH_VARIABLE}"] = os.path.dirname(os.path.abspath(__file__))
+
+"""
 _CODE_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STATED_OUTPUT = re.compile(r"^print\(.*\)  # (.+)$", re.MULTILINE)
 _REQUIREMENT = re.compile(r"^qabench(\[[\w,-]+\])?$", re.MULTILINE)
@@ -108,12 +115,17 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
     version is added as a ``wheel`` instead. The card has the versions of Python and gradio. Without
     them, the Hub takes Python 3.10 and any gradio. The Hub names in the card have the owner
-    ``namespace``. The page is ``app.py``.
+    ``namespace``. The page is ``app.py``. The package of a benchmark outside of qabench is beside it.
     """
     copy_files(metric_folder(name), folder)
-    write_text(
-        folder / "app.py", f'from qabench.hub.space import page\n\npage("{name}").launch()\n'
-    )
+    page = f'from qabench.hub.space import page\n\npage("{name}").launch()\n'
+    benchmark = metric_class(name).BENCHMARK
+    if package := custom_folders().get(benchmark):
+        copy_files(package, folder / benchmark)
+        if (project := package.parent / "pyproject.toml").is_file():
+            shutil.copyfile(project, folder / project.name)
+        page = USE_PACKAGE + page
+    write_text(folder / "app.py", page)
     card, requirements = folder / "README.md", folder / "requirements.txt"
     versions = f"sdk: gradio\nsdk_version: {GRADIO}\npython_version: '{PYTHON}'\n"
     text = in_namespace(_card(folder), namespace)
@@ -227,6 +239,8 @@ def run_card(card: str, folder: Path) -> list[str]:
         environment |= {
             name: str(Path(caches, name)) for name in ("HF_DATASETS_CACHE", "HF_MODULES_CACHE")
         }
+        folders = sorted({str(path.parent) for path in custom_folders().values()})
+        environment[PATH_VARIABLE] = os.pathsep.join(folders)
         # -P: the working folder has a folder with this package's name.
         command = [sys.executable, "-P", "-W", "ignore", "-c", code]
         try:
