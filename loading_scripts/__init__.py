@@ -24,7 +24,7 @@ from typing import Any
 from qabench.data.hub import HubDataset
 from qabench.data.pinned import SourceTable, load_table
 from qabench.data.sources import local_path
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError, unknown_name, unreadable
 
 FOLDER = Path(__file__).parent
 TABLE = "configs.json"
@@ -209,4 +209,4 @@ def custom_digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     except OSError as error:
-        raise InputError(f"cannot read the questions {path}: {error.strerror or error}") from None
+        raise unreadable(f"the questions {path}", error) from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unreadable
 from qabench.io.limits import json_of, numbered_lines
 from qabench.io.tables import one_line, printable
 
@@ -49,7 +49,7 @@ class CorpusFile:
                 _count_rows(path, column) if path.suffix == ".parquet" else _count_lines(path)
             )
         except OSError as error:
-            raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+            raise unreadable(path, error) from None
         if not size:
             raise InputError(f"{path} has no documents")
         return cls(path, size, offsets, (status.st_size, status.st_mtime_ns))
@@ -244,7 +244,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 return
             content = file.read()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
     try:
         rows = json_of(content)
     except ValueError as error:

@@ -62,12 +62,7 @@ class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         score = autoais_agreement(references, predictions, on_unlabeled=on_unlabeled)
-        result = score.as_dict()
-        result |= self.provenance(
+        provenance = self.provenance(
             scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
         )
-        if per_question:
-            result["per_question"] = [
-                [claim.as_dict() for claim in row] for row in score.per_question
-            ]
-        return result
+        return score.as_dict(per_question) | provenance

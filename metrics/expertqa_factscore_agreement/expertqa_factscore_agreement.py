@@ -59,12 +59,7 @@ class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
         self, predictions: list[Any], references: list[Any], per_question: bool = False
     ) -> dict[str, Any]:
         score = factscore_agreement(references, predictions)
-        result = score.as_dict()
-        result |= self.provenance(
+        provenance = self.provenance(
             scored_part(references, FIELDS), threshold=THRESHOLD, fact_scores="given"
         )
-        if per_question:
-            result["per_question"] = [
-                [claim.as_dict() for claim in row] for row in score.per_question
-            ]
-        return result
+        return score.as_dict(per_question) | provenance

@@ -18,7 +18,7 @@ from dataclasses import asdict, astuple, dataclass
 
 import numpy as np
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.retrieval.bm25.search import Floats, Ints, Mask, Postings, Results, Search, top
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
@@ -107,7 +107,7 @@ class Parameters:
     ) -> Parameters:
         """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l)."""
         if method not in FORMULAS:
-            raise InputError(f"unknown BM25 method {method!r}; allowed: {', '.join(METHODS)}")
+            raise unknown_name("unknown BM25 method", method, METHODS)
         delta = DELTAS.get(method, 0.0) if delta is None else delta
         if not (
             0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)

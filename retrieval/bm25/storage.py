@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unreadable
 from qabench.io.files import replacing, sweep
 from qabench.io.limits import json_of
 from qabench.retrieval.bm25.building import Content, Filters, InvertedScorer, Origin
@@ -137,7 +137,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
                 )
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
-        raise InputError(f"cannot read the index {path}: {error.strerror or error}") from None
+        raise unreadable(f"the index {path}", error) from None
     if xxhash.xxh3_64_intdigest(data[START - 8 :]) != int.from_bytes(begin[-16:-8], "little"):
         raise _damaged(path, f"its {len(data)} bytes have another checksum")
     end = START + int.from_bytes(begin[-8:], "little")

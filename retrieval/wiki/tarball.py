@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unreadable
 from qabench.retrieval.wiki.cache import WikiCache
 
 PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
@@ -97,7 +97,7 @@ def import_cache(
         size = tarball.stat().st_size
         file = tarball.open("rb")
     except OSError as error:
-        raise InputError(f"cannot read the tarball {tarball}: {error.strerror or error}") from error
+        raise unreadable(f"the tarball {tarball}", error) from error
     with file:
         for writes in (False, True):
             for member, data in _checked_members(tarball, file, done):

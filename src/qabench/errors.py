@@ -25,6 +25,11 @@ def unknown_name(what: str, name: object, allowed: Iterable[str]) -> InputError:
     return InputError(f"{what} {name!r}{suggestion}; allowed: {', '.join(names) or 'none'}")
 
 
+def unreadable(what: object, error: OSError) -> InputError:
+    """Return the error for a file that cannot be read; ``what`` is its path, or such as "the suite FILE"."""
+    return InputError(f"cannot read {what}: {error.strerror or error}")
+
+
 class DataError(InputError):
     """A row of a data file does not match the benchmark's schema; the message names file, row and field."""
 

@@ -26,7 +26,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.io.tables import bounds_text
 
 __all__ = [
@@ -510,7 +510,7 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
         [0.5, 0.375, 0.5]
     """
     if correction not in CORRECTIONS:
-        raise InputError(f"unknown correction {correction!r}; allowed: {', '.join(CORRECTIONS)}")
+        raise unknown_name("unknown correction", correction, CORRECTIONS)
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
         raise InputError(f"p-values must be between 0 and 1; got {p[~((p >= 0) & (p <= 1))][0]}")

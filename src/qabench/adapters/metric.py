@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from qabench.answers import UNANSWERED, check_pairs, dumps, loads
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.scoring import Item
@@ -212,9 +212,7 @@ def decoded(
         The predictions, with ``UNANSWERED`` for None, and the references.
     """
     if references_format not in FORMATS:
-        raise InputError(
-            f"unknown references_format {references_format!r}; allowed: {', '.join(FORMATS)}"
-        )
+        raise unknown_name("unknown references_format", references_format, FORMATS)
     answers = [
         UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)
     ]

@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.output import set_quiet
-from qabench.errors import InputError, unknown_name
+from qabench.errors import unknown_name
 
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
@@ -236,7 +236,7 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
     def run(quiet: bool = False, **values: Any) -> None:
         set_quiet(quiet)
         if has_tables and values["format"] not in FORMATS:
-            raise InputError(f"unknown format {values['format']!r}; allowed: {', '.join(FORMATS)}")
+            raise unknown_name("unknown format", values["format"], FORMATS)
         if has_tables and values.pop("as_json"):
             values["format"] = "json"
         function(**values)

@@ -465,7 +465,7 @@ def export(
     from qabench.runs import export as runs_export
 
     if format not in SUFFIXES:
-        raise InputError(f"unknown format {format!r}; allowed: {', '.join(SUFFIXES)}")
+        raise unknown_name("unknown format", format, SUFFIXES)
     sources = read_evaluations(logs, benchmark, config)
     several = len(sources.evaluations) > 1
     if output is None and (several or format == "eee"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation, Score, reduced, rows_by_question, scores_of
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.tables import plot_intervals, undefined_note, value_cells
@@ -246,7 +246,7 @@ def compare(
         InputError: an unknown test or correction, or evaluations of several benchmarks or configs.
     """
     if test not in TESTS:
-        raise InputError(f"unknown test {test!r}; allowed: {', '.join(TESTS)}")
+        raise unknown_name("unknown test", test, TESTS)
     adjust([], correction)  # checks the name before the work
     if len(configs := {(each.benchmark, each.config) for each in evaluations.values()}) > 1:
         named = ", ".join(sorted(" ".join(config) for config in configs))

@@ -26,7 +26,7 @@ from huggingface_hub import (
 from huggingface_hub.errors import EntryNotFoundError
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.errors import InputError, QabenchError, unknown_name, unreadable
 from qabench.evaluation import ANSWERED
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
@@ -95,7 +95,7 @@ def read_reports(path: Path) -> list[Report]:
     try:
         document = json_of(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise InputError(f"cannot read the report {path}: {error.strerror or error}") from None
+        raise unreadable(f"the report {path}", error) from None
     except ValueError as error:
         raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
     reports = document if isinstance(document, list) else [document]

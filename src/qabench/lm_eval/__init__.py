@@ -20,7 +20,7 @@ import json
 from pathlib import Path
 
 from qabench.data.rows import SourceRow, read_json_lines
-from qabench.errors import DataError, InputError
+from qabench.errors import DataError, InputError, unreadable
 
 __all__ = ["generations"]
 ID_FIELDS = ("id", "index")
@@ -43,7 +43,7 @@ def generations(path: str | Path) -> str:
     try:
         rows = [_answer(row) for row in read_json_lines(Path(path))]
     except OSError as error:
-        raise InputError(f"cannot read the samples {path}: {error.strerror or error}") from None
+        raise unreadable(f"the samples {path}", error) from None
     if not rows:
         raise InputError(f"{path} has no samples; was the run stopped?")
     return "".join(json.dumps(row) + "\n" for row in rows)

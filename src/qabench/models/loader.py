@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from qabench.errors import InputError, QabenchError
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.environment import offline_variable
 from qabench.io.workers import cluster
 
@@ -137,7 +137,7 @@ def locate(
             QABENCH_PICKLED_WEIGHTS=1.
     """
     if dtype not in DTYPES:
-        raise InputError(f"unknown dtype {dtype!r}; allowed: {', '.join(DTYPES)}")
+        raise unknown_name("unknown dtype", dtype, DTYPES)
     place = _checked(device) if device else default_device()
     commit, version = _pinned(model, revision)
     allowed = os.environ.get(PICKLED_VARIABLE) == "1" if pickled is None else pickled

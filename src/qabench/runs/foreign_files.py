@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.rows import Json, Row, read_json, read_json_lines
-from qabench.errors import DataError, InputError
+from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Message, Record
 from qabench.evaluation.matching import DOC_HASH
 from qabench.runs.foreign import Log, groups_of, numbers_of
@@ -253,7 +253,7 @@ def _rows(path: Path) -> list[Row]:
     try:
         return [row.fields for row in read_json_lines(path)]
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise unreadable(path, error) from None
 
 
 def _object(value: Any) -> Row:

@@ -27,7 +27,7 @@ from inspect_ai.solver import SolverSpec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.errors import InputError, QabenchError, unknown_name, unreadable
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url, without_account
@@ -562,7 +562,7 @@ def read_suite(path: Path) -> Suite:
     try:
         suite = Suite.model_validate(yaml_of(path.read_text(encoding="utf-8")))
     except OSError as error:
-        raise InputError(f"cannot read the suite {path}: {error.strerror or error}") from None
+        raise unreadable(f"the suite {path}", error) from None
     except ValidationError as error:
         raise _wrong(path, error) from None
     except ValueError as error:

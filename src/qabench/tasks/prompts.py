@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError, SourceUnavailable, unreadable
 from qabench.io.limits import toml_of
 from qabench.loading_scripts import open_path
 
@@ -159,7 +159,7 @@ def read_prompt(path: Path) -> Prompt:
         text = path.read_text(encoding="utf-8")
         document: Json = toml_of(text) if path.suffix == ".toml" else {"user": text}
     except OSError as error:
-        raise InputError(f"cannot read the prompt file {path}: {error.strerror or error}") from None
+        raise unreadable(f"the prompt file {path}", error) from None
     except ValueError as error:
         raise InputError(
             f"the prompt file {path} is not {'TOML' if path.suffix == '.toml' else 'UTF-8'}: {error}"

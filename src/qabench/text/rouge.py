@@ -101,9 +101,9 @@ def resolve_backend(backend: str) -> str:
     return backend
 
 
-def backend_version() -> str:
-    """Return the package of the default backend with its version, for signatures."""
-    return _version_of(resolve_backend("auto"))
+def backend_version(backend: str = "auto") -> str:
+    """Return the package of a backend with its version, for signatures."""
+    return _version_of(resolve_backend(backend))
 
 
 def _version_of(name: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.data.rows import Json, SourceRow
-from qabench.errors import DataError, InputError
+from qabench.errors import DataError, InputError, unknown_name
 from qabench.loading_scripts.expertqa.parse import parse_field
 
 FIELDS = ("evidence", "support", "worthiness")  # the fields of a claim that AutoAIS uses
@@ -171,14 +171,20 @@ class SystemScores:
     per_question: Sequence[Sequence[Any]]
     summary: Callable[[Sequence[Any]], Json]
 
-    def as_dict(self) -> Json:
-        """Return the scores of all rows, and in ``by_system`` those of each system in first-seen order."""
+    def as_dict(self, per_question: bool = False) -> Json:
+        """Return the scores of all rows, and in ``by_system`` the scores of each system in first-seen order.
+
+        With ``per_question``, also the answers or claims of each row.
+        """
         items = [item for row in self.per_question for item in row]
         systems: dict[str, list[Any]] = {}
         for item in items:
             systems.setdefault(item.system, []).append(item)
-        by_system = {system: self.summary(own) for system, own in systems.items()}
-        return self.summary(items) | {"by_system": by_system}
+        result = self.summary(items)
+        result["by_system"] = {system: self.summary(own) for system, own in systems.items()}
+        if per_question:
+            result["per_question"] = [[item.as_dict() for item in row] for row in self.per_question]
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,9 +364,7 @@ def _labeled(
     references: Sequence[Any], predictions: Sequence[Any], on_unlabeled: object
 ) -> list[list[Answer]]:
     if on_unlabeled not in ON_UNLABELED:
-        raise InputError(
-            f"unknown on_unlabeled {on_unlabeled!r}; allowed: {', '.join(ON_UNLABELED)}"
-        )
+        raise unknown_name("unknown on_unlabeled", on_unlabeled, ON_UNLABELED)
     return read_answers(references, predictions, "autoais_label", FIELDS)
 
 

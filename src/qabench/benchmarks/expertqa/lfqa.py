@@ -23,9 +23,8 @@ from rouge_score.scoring import BootstrapAggregator, Score
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
 from qabench.errors import InputError
-from qabench.io.environment import package_version
 from qabench.stats import bootstrap_mean
-from qabench.text.rouge import BACKENDS, SURROGATE, resolve_backend
+from qabench.text.rouge import SURROGATE, backend_version, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
@@ -98,14 +97,8 @@ def lfqa_rouge(
         {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES},
         rows,
         answers.count(None),
-        rouge_backend(backend),
+        backend_version(backend),
     )
-
-
-def rouge_backend(backend: str = "auto") -> str:
-    """Return the package that computes ROUGE, with its version."""
-    package = BACKENDS[resolve_backend(backend)]
-    return f"{package}-{package_version(package)}"
 
 
 def median_of_means(kind: str, values: Sequence[float]) -> float:

@@ -46,7 +46,7 @@ from qabench.benchmarks.expertqa.claims import (
     split_claims,
 )
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, factscore_agreement
-from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge, rouge_backend
+from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged, page_key
 from qabench.data.rows import Json, Row
@@ -55,6 +55,7 @@ from qabench.evaluation.metric import compare_pages
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
 from qabench.models import entailment
+from qabench.text.rouge import backend_version
 
 ROUGE, AUTOAIS, FACT_SCORE, FAITHFULNESS = "rouge", "autoais", "fact_score", "faithfulness"
 AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT, EVIDENCE = (
@@ -228,7 +229,7 @@ class ExpertqaScorer(Scorer):
         groups = self._computable(read)
         if ROUGE in groups:
             bootstrap = {"bootstrap": BOOTSTRAP_SAMPLES, "bootstrap_seed": 0}
-            fields_of_group[ROUGE] = {"rouge": rouge_backend(), "stemmer": "none", **bootstrap}
+            fields_of_group[ROUGE] = {"rouge": backend_version(), "stemmer": "none", **bootstrap}
         if FAITHFULNESS in groups:
             model = entailment.shared_entailment()
             fields_of_group[FAITHFULNESS] = {"labels": model.name, "claims": sentence_splitter()[0]}
@@ -246,27 +247,28 @@ class ExpertqaScorer(Scorer):
 
     def _computable(self, read: Sequence[ReadItem]) -> list[str]:
         """Return the groups of scores that the predictions and the config allow."""
-        groups: list[str] = []
         claims = [claim for item in read for claim in item.claims or ()]
-        with_fact_scores = any(claim["fact_score"] is not None for claim in claims)
-        if any(item.annotated for item in read):
-            groups += (
-                [AUTOAIS, AUTOAIS_AGREEMENT] if any(claim["label"] for claim in claims) else []
-            )
-            groups += [FACT_SCORE_AGREEMENT] if with_fact_scores else []
-        elif self.in_run or claims:
-            groups.append(AUTOAIS)
-        with_answers = self.in_run or any(item.answer is not None for item in read)
-        if with_answers and _with_references(read):
-            groups += [ROUGE, FAITHFULNESS]
-        if with_fact_scores:
-            groups.append(FACT_SCORE)
+        annotated = any(item.annotated for item in read)
+        labeled = any(claim["label"] for claim in claims)
+        fact_scored = any(claim["fact_score"] is not None for claim in claims)
+        answered = self.in_run or any(item.answer is not None for item in read)
+        with_texts = answered and bool(_with_references(read))
         with_pages = any(item.fields.get("pages") is not None for item in read)
-        if with_pages and any(
-            item.pages is not None and item.row["evidence_urls"] for item in read
-        ):
-            groups.append(EVIDENCE)
-        return [group for group in groups if group in self.groups]
+        with_urls = any(item.pages is not None and item.row["evidence_urls"] for item in read)
+        computable = {
+            AUTOAIS: labeled if annotated else self.in_run or bool(claims),
+            AUTOAIS_AGREEMENT: annotated and labeled,
+            FACT_SCORE_AGREEMENT: annotated and fact_scored,
+            ROUGE: with_texts,
+            FAITHFULNESS: with_texts,
+            FACT_SCORE: fact_scored,
+            EVIDENCE: with_pages and with_urls,
+        }
+        return [
+            group
+            for group, is_computable in computable.items()
+            if is_computable and group in self.groups
+        ]
 
 
 def _ordered(about: Mapping[str, object]) -> dict[str, object]:

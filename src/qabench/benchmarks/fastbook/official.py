@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field
 from qabench.loading_scripts import dataset_table, file_digest
+from qabench.tasks.facts import GENERATE_CONFIG
 
 # the column answer_context of all questions, digested in the dataset's order
 REFERENCES = "6d23feba4ae3"
@@ -42,27 +43,6 @@ _CHUNKING: Declaration = {
 }
 # The other fields of a retrieval system do not make its scores unofficial.
 _SYSTEM = ("chunker", "corpus", "method", "query", "model")
-_GENERATION = (
-    *(
-        "temperature",
-        "max_tokens",
-        "top_p",
-        "top_k",
-        "seed",
-        "frequency_penalty",
-        "presence_penalty",
-        "stop_seqs",
-    ),
-    *(
-        "system_message",
-        "logit_bias",
-        "best_of",
-        "reasoning_effort",
-        "reasoning_tokens",
-        "effort",
-        "extra_body",
-    ),
-)
 _ANSWERS = (
     "config",
     "data",
@@ -73,7 +53,7 @@ _ANSWERS = (
     "stemmer",
     *_CHUNKING,
     *_SYSTEM,
-    *_GENERATION,
+    *GENERATE_CONFIG,
 )
 
 DECLARATIONS: Mapping[str, Declaration] = {

@@ -70,7 +70,7 @@ def make_queries(questions: Sequence[Row], keywords: Mapping[str, str], kind: st
         InputError: an unknown kind, or a question without keywords.
     """
     if kind not in KINDS:
-        raise InputError(f"unknown query {kind!r}; allowed: {', '.join(KINDS)}")
+        raise unknown_name("unknown query", kind, KINDS)
     texts = (
         keywords if kind == "keywords" else {row["id"]: row["question_text"] for row in questions}
     )

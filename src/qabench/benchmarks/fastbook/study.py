@@ -20,7 +20,7 @@ from qabench.benchmarks.fastbook.answer_components import (
 from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
 from qabench.benchmarks.fastbook.scorer import retrieval_columns
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
@@ -147,7 +147,7 @@ def load_study(
         SourceError: the data is not available.
     """
     if chunker not in CHUNKERS:
-        raise InputError(f"unknown chunker {chunker!r}; allowed: {', '.join(CHUNKERS)}")
+        raise unknown_name("unknown chunker", chunker, CHUNKERS)
     overlap = check_sizes(chunk_size, overlap)
     questions = benchmark("fastbook").load(config)
     configs = map(dataset_table("fastbook").config, CONFIGS[config])

@@ -26,7 +26,7 @@ from qabench.benchmarks.felm.scores import (
     read_replies,
 )
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError, SourceUnavailable, unknown_name
 from qabench.io.tables import quoted
 from qabench.llm.client import Answered
 from qabench.loading_scripts import open_path
@@ -166,7 +166,7 @@ class FelmMethod:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise InputError(f"unknown method {self.method!r}; allowed: {', '.join(METHODS)}")
+            raise unknown_name("unknown method", self.method, METHODS)
         if self.num_cons < 1:
             raise InputError(f"num_cons is {self.num_cons}; it must be at least 1")
         check_format(self.reply_format)

@@ -22,7 +22,7 @@ import numpy as np
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.data.rows import Json
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 
 ANSWER = "Answer: "
 ALL_CORRECT = "ALL_CORRECT"
@@ -96,9 +96,7 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
 def check_format(reply_format: str) -> None:
     """Raise InputError for an unknown format of replies."""
     if reply_format not in REPLY_FORMATS:
-        raise InputError(
-            f"unknown reply_format {reply_format!r}; allowed: {', '.join(REPLY_FORMATS)}"
-        )
+        raise unknown_name("unknown reply_format", reply_format, REPLY_FORMATS)
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
