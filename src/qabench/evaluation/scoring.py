@@ -16,7 +16,7 @@ from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]
 """Called with the number of units processed, and of all units."""
-Messages = Sequence[tuple[str, str]]
+Messages = tuple[tuple[str, str], ...]
 """The (role, text) pairs of a prompt."""
 
 

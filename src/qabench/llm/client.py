@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from qabench.errors import InputError, MissingExtra
+from qabench.evaluation.scoring import Progress
 from qabench.io.http_error import MOST_SHOWN, HttpError, retry_after
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
@@ -43,7 +44,6 @@ from qabench.llm.exchange import (
 )
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
 SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Messages
 from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
 
@@ -41,7 +42,7 @@ class ChatRequest:
     """
 
     model: str
-    messages: tuple[tuple[str, str], ...]
+    messages: Messages
     parameters: Mapping[str, Any] = field(default_factory=dict)
     sample: int = 0
     namespace: str = ""

@@ -14,8 +14,9 @@ from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.matching import common_scores, matched, unmatched
 from qabench.evaluation.metric import pass_of
+from qabench.evaluation.scoring import Progress
 from qabench.evaluation.tables import labels
-from qabench.runs.sources import Progress, read_evaluations
+from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
 
 System = str | Path | Evaluation

@@ -18,6 +18,7 @@ from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
+from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import asked_field, with_fields
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import write_line
@@ -43,7 +44,7 @@ def run(
     keep_answers: bool = False,
     concurrency: int = 8,
     limit: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Evaluation:
     """Answer the questions of a benchmark with a Python function or with a model, and score the answers.
@@ -157,7 +158,7 @@ async def _ask(
     predictions: dict[str, Json],
     path: Path | None,
     concurrency: int,
-    progress: Callable[[int, int], None],
+    progress: Progress,
 ) -> None:
     """Add the missing predictions, and write each to the file when it is there."""
     limit, loop, stopped = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
 from qabench.evaluation.samples import as_samples, with_passes
+from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field, with_fields
 from qabench.lm_eval import generations
 from qabench.runs.foreign import Log, evaluation_of
@@ -30,7 +31,6 @@ from qabench.runs.foreign_files import (
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

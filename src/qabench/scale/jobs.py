@@ -21,6 +21,7 @@ import pyarrow.parquet
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Progress
 from qabench.io.environment import package_version
 from qabench.io.files import replacing, sweep, write_json
 from qabench.io.limits import json_of
@@ -44,7 +45,6 @@ JOB = "job.json"
 
 Rows = list[dict[str, Any]]
 Columns = Mapping[str, Sequence[Any]]
-Progress = Callable[[int, int], None]
 Task = tuple[Path, int, int]  # the file of a part, and its first row and the one after its last
 Formula = Callable[[list[Any], list[Any]], Columns]  # of references and predictions
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable, unreadable
+from qabench.evaluation.scoring import Messages
 from qabench.io.limits import toml_of
 from qabench.loading_scripts import open_path
 
@@ -62,7 +63,7 @@ class Prompt:
         """Return the user message with the fields filled in; braces within a value are kept."""
         return FIELD.sub(lambda match: values[match[1]], self.user)
 
-    def messages(self, **values: str) -> tuple[tuple[str, str], ...]:
+    def messages(self, **values: str) -> Messages:
         """Return the (role, text) pairs with the fields filled in; braces within a value are kept."""
         templates = [("system", self.system), ("user", self.user)]
         return tuple(
@@ -88,7 +89,7 @@ class AskOnce:
         """Return the options of the scorer."""
         return {}
 
-    def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Row) -> Messages:
         """Return the messages for a row."""
         return self.prompt.messages(**{name: str(row[name]) for name in self.prompt.fields()})
 

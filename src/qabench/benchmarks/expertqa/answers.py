@@ -31,6 +31,7 @@ from qabench.benchmarks.expertqa.passages import (
 )
 from qabench.data.rows import Row
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Messages
 from qabench.retrieval.documents import Document
 from qabench.tasks.common import named_in_this_call
 from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt, chosen_protocol
@@ -97,7 +98,7 @@ class Answering:
             )
         return self.evidence.find(row["question"], ranked_by, self.k)
 
-    def messages(self, row: Row, read: Sequence[Document] = ()) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
         The authors' prompts without passages, and with those of the web, name the expert's field.

@@ -36,8 +36,9 @@ from qabench.benchmarks.expertqa.factscore import (
 from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, MissingExtra, QabenchError
+from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
-from qabench.llm.client import Caller, ChatClient, Plan, Progress, answered, caller_for, run_sync
+from qabench.llm.client import Caller, ChatClient, Plan, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatRequest, Outcome
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from inspect_ai import Task, task
 from inspect_ai.model import ChatMessageAssistant, ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
+from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, note_prediction, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter
@@ -46,8 +46,8 @@ def expertqa(
     k: int = K,
     chunk_size: int | None = None,
     overlap: int = OVERLAP,
-    fields: Sequence[str] | str | None = None,
-    ids: Sequence[str] | str | None = None,
+    fields: Names = None,
+    ids: Names = None,
 ) -> Task:
     """ExpertQA: answer an expert's question with citations; claims with evidence and ROUGE are scored.
 

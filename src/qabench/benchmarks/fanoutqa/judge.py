@@ -16,12 +16,12 @@ from typing import Any
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
 from qabench.llm.client import (
     Caller,
     Plan,
     Prices,
-    Progress,
     Usage,
     caller_for,
     merged,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from inspect_ai import Task, task
 
-from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
+from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Retrieval, load_study, run
@@ -46,8 +46,8 @@ def fastbook_rag(
     chunk_size: int = 500,
     overlap: int | None = None,
     chunker: Literal["sentences", "llama-index"] = "sentences",
-    chapters: Sequence[str] | str | None = None,
-    ids: Sequence[str] | str | None = None,
+    chapters: Names = None,
+    ids: Names = None,
     dense_model: str = DENSE_MODEL,
     colbert_model: str = COLBERT_MODEL,
 ) -> Task:

@@ -27,6 +27,7 @@ from qabench.benchmarks.felm.scores import (
 )
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable, unknown_name
+from qabench.evaluation.scoring import Messages
 from qabench.io.tables import quoted
 from qabench.llm.client import Answered
 from qabench.loading_scripts import open_path
@@ -86,8 +87,6 @@ _FIRST_LETTER = re.compile("[A-Za-z]")
 EXTRACTION = "extraction"
 PromptFor = Callable[[str, str, str], Prompt]
 """Return the prompt for a domain, a kind ("raw", "cot", "link", "content", EXTRACTION) and a unit."""
-Messages = tuple[tuple[str, str], ...]
-"""(role, text) in order."""
 
 
 def prompt_file(domain: str, kind: str, unit: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any, Literal
 
@@ -11,19 +10,18 @@ from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from qabench.adapters.inspect import benchmark_task, inspect_scorer, note_prediction, select
+from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, note_prediction, select
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.method import (
     CLAIMS_PARAMETERS,
     NUM_CONS,
     FelmMethod,
-    Messages,
     claims_in,
     judged,
 )
 from qabench.benchmarks.felm.scores import FelmClaim
 from qabench.data.rows import Json
-from qabench.evaluation.scoring import Question
+from qabench.evaluation.scoring import Messages, Question
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
 from qabench.tasks.common import note_problem
@@ -44,8 +42,8 @@ def felm(
     method: str = "raw",
     claims: bool = False,
     prompt: Origin | str = AUTO,
-    domains: Sequence[str] | str | None = None,
-    ids: Sequence[str] | str | None = None,
+    domains: Names = None,
+    ids: Names = None,
     num_cons: int = NUM_CONS,
     reply_format: Literal["answer", "vicuna"] = "answer",
     official_quirks: bool = False,
