@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean
 from typing import Any
 from unittest import mock
 
@@ -15,8 +16,11 @@ from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
 
+import qabench
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
+from qabench.errors import InputError
+from qabench.stats import bootstrap_mean
 
 Row = dict[str, Any]
 
@@ -134,3 +138,50 @@ def test_facts_with_evidence_of_the_web(
         assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
         assert {path.partition("?")[0] for path, _ in web.requests[asked:]} == {"/search"}
         assert len(server.calls) == calls + 1 and lines(out)[0]["claims"][1]["fact_score"] == 1.0
+
+
+CITED = {"answer": "Water boils at 100 C [1]. Ice floats [2]. It is wet.", "evidence": ["Water boils.", "Ice floats."]}
+GIVEN = {"claims": ["It is round.", {"claim": "Mars is red.", "evidence": []}], "evidence": ["The Moon."], "id": "x"}
+WITHOUT_MARKS = {"answer": "Water is wet. Ice is cold.", "evidence": ["Water.", "Ice."]}
+
+
+def test_autoais_of_any_answers(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [CITED, GIVEN, WITHOUT_MARKS, {"answer": "Hi.", "evidence": ["x"]}]
+    file, out = tmp_path / "answers.jsonl", tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert command("autoais", file, "-o", out, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    computed = qabench.load_metric("expertqa_autoais").compute(predictions=rows, per_question=True)
+    evidence = [[claim["evidence"] for claim in claims] for claims in computed["per_question"]]
+    assert evidence == [
+        [["Water boils."], ["Ice floats."], []],  # what each sentence cites
+        [["The Moon."], []],
+        [["Water.", "Ice."]] * 2,  # no marks: all
+        [],
+    ]
+    labels = [[claim["label"] for claim in claims] for claims in computed["per_question"]]
+    assert [[claim["label"] for claim in item["claims"]] for item in lines(out)] == labels
+    shares = [own.count("Y") / len(own) for own in labels if own]
+    flat = [label for own in labels for label in own]
+    assert (printed["macro"], printed["micro"]) == (pytest.approx(mean(shares)), flat.count("Y") / len(flat))
+    assert (printed["answers_without_claims"], printed["claims_without_evidence"]) == (1, 2)
+    # Claims of one answer are not independent: the interval is over the answers.
+    assert printed["macro_interval"] == pytest.approx([bootstrap_mean(shares).low, bootstrap_mean(shares).high])
+    assert printed["signature"] == computed["signature"] and "|counted:all claims|" in computed["signature"]
+    assert any(sentence.startswith("claims counted: all claims") for sentence in computed["deviations"])
+    asked = labeler.asked
+    assert command("autoais", file, "-o", out) == 0 and labeler.asked == asked  # labels are kept
+    assert "unofficial: no expert has judged these claims" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"evidence": ["x"]}, "row 1: answer is None; allowed: a string"),
+        ({"answer": "a b c d", "evidence": "x"}, "row 1: evidence is 'x'"),
+        ({"claims": [7], "evidence": []}, "row 1: a claim is 7"),
+    ],
+)
+def test_rows_that_autoais_does_not_take(row: Row, message: str, labeler: type[Labeler]) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        qabench.load_metric("expertqa_autoais").compute(predictions=[row])

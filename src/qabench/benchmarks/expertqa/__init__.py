@@ -288,7 +288,7 @@ class ExpertQA(Benchmark):
     )
     prediction_fields = ("answer", "claims")
     id_fields = ("id", "example_id")
-    commands = ("claims", "attribute", "facts")
+    commands = ("claims", "attribute", "autoais", "facts")
 
     def load(
         self, config: str | None, file: Path | None = None, split: str | None = None

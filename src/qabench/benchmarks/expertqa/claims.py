@@ -346,6 +346,16 @@ def write_items(path: Path, items: Sequence[Item]) -> None:
     write_text(path, "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in items))
 
 
+def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
+    """Return items whose claims have the label Y if their evidence entails them, else N."""
+    pairs = [(claim["claim"], claim["evidence"]) for item in items for claim in item["claims"]]
+    labels = iter(label_claims(pairs, model))
+    return [
+        {**item, "claims": [{**claim, "label": next(labels)} for claim in item["claims"]]}
+        for item in items
+    ]
+
+
 def faithfulness_labels(
     answers: Sequence[str | None], references: Sequence[str], model: Entailment
 ) -> list[list[Json]]:

@@ -12,9 +12,10 @@ import typer
 
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli.evaluations import print_evaluations, print_notes
-from qabench.cli.options import ConfigName, prices
-from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
-from qabench.data.predictions import read_predictions
+from qabench.cli.options import ConfigName, JsonOnly, prices
+from qabench.cli.output import print_json, print_table, progress_bar, say, say_on_stderr, warn
+from qabench.data.predictions import read_bytes, read_predictions, source_name
+from qabench.data.rows import json_rows
 from qabench.errors import InputError
 from qabench.io.tables import Table
 from qabench.llm.endpoint import key_for_typed
@@ -134,6 +135,74 @@ def attribute(
         "dtype": dtype,
     }
     _print_scores(_labeled(items, output, loading), output, questions, "autoais")
+
+
+def autoais(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help='Lines {"answer" or "claims", "evidence"}; - for standard input.'
+        ),
+    ],
+    output: Out = Path("labeled.jsonl"),
+    as_json: JsonOnly = False,
+    model: Model = None,
+    revision: Revision = None,
+    dtype: Dtype = None,
+    device: Device = None,
+    batch_size: BatchSize = None,
+) -> None:
+    """Label the claims of any system's answers by their evidence, and print the share that it supports.
+
+    Needs no question of ExpertQA; never official. Labels in an existing OUTPUT are kept: repeat an
+    interrupted command to continue it.
+    """
+    from qabench.benchmarks.expertqa.supported import (
+        claim_fields,
+        claimed_items,
+        share_supported,
+    )
+    from qabench.evaluation.signature import digest, signature
+
+    lines = read_bytes(file).splitlines()
+    rows = [row.fields for row in json_rows(lines, source_name(file))]
+    items = claimed_items(rows)
+    loading = {
+        "model": model,
+        "revision": revision,
+        "batch_size": batch_size,
+        "device": device,
+        "dtype": dtype,
+    }
+    labeled = _labeled(items, output, loading)
+    result = share_supported(labeled)
+    result["signature"] = signature(
+        "expertqa_autoais",
+        references=digest(rows),
+        labels=labeled[0]["labels_by"],
+        **claim_fields(rows),
+        asked=len(rows),
+    )
+    if as_json:
+        return print_json(result)
+    shares = [
+        [title, *map(_four_digits, (result[name], *result[f"{name}_interval"])), n]
+        for name, title, n in (
+            ("macro", "mean over answers", result["answers"] - result["answers_without_claims"]),
+            ("micro", "share of all claims", result["claims"]),
+        )
+    ]
+    notes = [
+        f"answers without claims: {result['answers_without_claims']}; "
+        f"claims without evidence, which count as unsupported: {result['claims_without_evidence']}",
+        f"unofficial: no expert has judged these claims, so all of them count; labels in {output}",
+        result["signature"],
+    ]
+    print_table(Table("Supported claims", ["", "AutoAIS", "low", "high", "n"], shares, notes))
+
+
+def _four_digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def facts(
@@ -257,8 +326,8 @@ def _items(
 
 def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:
     """Return items with labels by ``load_entailment(**loading)``; Ctrl-C keeps the labels so far in the output."""
-    from qabench.benchmarks.expertqa.claims import write_items
-    from qabench.models.entailment import label_claims, load_entailment
+    from qabench.benchmarks.expertqa.claims import with_labels, write_items
+    from qabench.models.entailment import load_entailment
 
     entailment = load_entailment(**loading)
     labels_by = entailment.name
@@ -274,15 +343,8 @@ def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) ->
         ):
             for start in range(0, len(rest), ITEMS_AT_ONCE):
                 chunk = rest[start : start + ITEMS_AT_ONCE]
-                pairs = [
-                    (claim["claim"], claim["evidence"])
-                    for item in chunk
-                    for claim in item["claims"]
-                ]
-                labels = iter(label_claims(pairs, entailment))
-                for item in chunk:
-                    claims = [{**claim, "label": next(labels)} for claim in item["claims"]]
-                    labeled[item["id"]] = {**item, "claims": claims, "labels_by": labels_by}
+                for item in with_labels(chunk, entailment):
+                    labeled[item["id"]] = {**item, "labels_by": labels_by}
                     file.write(json.dumps(labeled[item["id"]], ensure_ascii=False) + "\n")
                 file.flush()
                 progress(len(items) - len(rest) + start + len(chunk), len(items))

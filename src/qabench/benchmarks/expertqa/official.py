@@ -149,6 +149,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
             "citation",
         ),
         "labels": _LABELS,
+        "claims": IRRELEVANT,  # of any answers, which "counted" says
     },
     "expertqa_autoais_agreement": _ANNOTATED
     | {
