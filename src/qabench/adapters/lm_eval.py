@@ -7,17 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from math import isfinite, nan
 from typing import Any
 
 from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
-from qabench.benchmarks import benchmark
-from qabench.evaluation import EMPTY, MISSING, Record
-from qabench.evaluation.evaluation import values_of
-from qabench.evaluation.metric import CUTOFF, Metric
-from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
+from qabench.adapters.harness import COUNTS, HarnessTask, total
 from qabench.evaluation.signature import (
     asked_field,
     asked_part,
@@ -30,7 +25,6 @@ from qabench.loading import load_dataset
 # stop strings that no answer contains; whether it samples follows from temperature
 NOT_SIGNED = ("until", "do_sample")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
-COUNTS = ("unparsed", "unanswered")
 
 
 class QabenchTask(ConfigurableTask):
@@ -47,49 +41,15 @@ class QabenchTask(ConfigurableTask):
     def __init__(self, config: dict[str, Any]) -> None:
         # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
-        self._ids = [question.id for question in self.questions.rows]
+        self._ids = [question.id for question in self.harness.questions.rows]
         self._asked = self._ids
         self._sign()
 
     @cached_property
-    def benchmark(self) -> Any:
-        """Return the benchmark."""
-        return benchmark(self.config.dataset_path)
-
-    @cached_property
-    def asking(self) -> Asking:
-        """Return how the model is asked."""
-        prefix = f"{self.benchmark.name}_"
-        named = {
-            name: value for name, value in self.config.metadata.items() if name.startswith(prefix)
-        }
-        arguments = {name.removeprefix(prefix): value for name, value in named.items()}
-        asking: Asking = self.benchmark.asking(**arguments)
-        return asking
-
-    @cached_property
-    def scorer(self) -> Scorer:
-        """Return the scorer of the benchmark's default scores."""
-        scorer: Scorer = self.benchmark.scorer(
-            self.benchmark.default_families, **self.asking.scoring
-        )
-        return scorer
-
-    @cached_property
-    def questions(self) -> Questions:
-        """Return the questions of the config."""
-        questions: Questions = self.benchmark.load(self.config.dataset_name)
-        return questions
-
-    @cached_property
-    def metrics(self) -> list[Metric]:
-        """Return the scores of the results."""
-        groups = self.benchmark.default_families
-        return [
-            metric
-            for metric in self.benchmark.metrics
-            if metric.main and metric.family in groups and not metric.name.endswith(CUTOFF)
-        ]
+    def harness(self) -> HarnessTask:
+        """Return the prompts and scores of the task."""
+        config = self.config
+        return HarnessTask(config.dataset_path, config.dataset_name, config.metadata)
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
@@ -113,11 +73,11 @@ class QabenchTask(ConfigurableTask):
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
         """Return the user message."""
-        return dict(self.asking.messages(doc))["user"]
+        return dict(self.harness.asking.messages(doc))["user"]
 
     def doc_to_target(self, doc: Mapping[str, Any], doc_to_target: Any = None) -> str:
         """Return the reference, for the log."""
-        reference: str = self.benchmark.question(doc).reference
+        reference: str = self.harness.benchmark.question(doc).reference
         return reference
 
     def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
@@ -127,7 +87,7 @@ class QabenchTask(ConfigurableTask):
         """
         # Without a chat template, the harness joins both without a separator.
         end = "" if options.get("apply_chat_template") else "\n\n"
-        system = dict(self.asking.messages(doc)).get("system", "") + end
+        system = dict(self.harness.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
     def process_results(
@@ -135,30 +95,19 @@ class QabenchTask(ConfigurableTask):
     ) -> dict[str, Any]:
         """Return a reply's values for each score, and whether it is unparsed or unanswered."""
         (reply,) = results
-        (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
-        unanswered = reply is None or outcome.status == MISSING
-        unparsed = bool(outcome.problem) or outcome.status == EMPTY
-        counts = {"unparsed": unparsed and not unanswered, "unanswered": unanswered}
-        columns = {
-            metric: [outcome.scores.get(name, nan) for name in metric.needs]
-            for metric in self.metrics
-        }
-        values = {
-            metric.name: row if metric.function else row[0] for metric, row in columns.items()
-        }
-        return values | {name: int(count) for name, count in counts.items()}
+        return self.harness.values(doc, reply)
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that compute the scores from the values of all replies."""
         functions = {
-            metric.name: partial(_total, metric) if metric.function else mean
-            for metric in self.metrics
+            metric.name: partial(total, metric) if metric.function else mean
+            for metric in self.harness.metrics
         }
         return functions | dict.fromkeys(COUNTS, sum)
 
     def higher_is_better(self) -> dict[str, bool]:
         """Return the direction of each score."""
-        directions = {metric.name: metric.higher_is_better for metric in self.metrics}
+        directions = {metric.name: metric.higher_is_better for metric in self.harness.metrics}
         return directions | dict.fromkeys(COUNTS, False)
 
     def _sign(self) -> None:
@@ -169,15 +118,15 @@ class QabenchTask(ConfigurableTask):
             if name not in NOT_SIGNED
         }
         about = {
-            "benchmark": self.benchmark.name,
-            **self.questions.fields,
-            **self.asking.fields(),
+            "benchmark": self.harness.benchmark.name,
+            **self.harness.questions.fields,
+            **self.harness.asking.fields(),
             **generation,
         }
-        signatures = self.scorer.signatures([], about)
-        declarations = self.benchmark.declarations()
+        signatures = self.harness.scorer.signatures([], about)
+        declarations = self.harness.benchmark.declarations()
         questions = asked_field(self._asked)
-        groups = self.benchmark.default_families
+        groups = self.harness.benchmark.default_families
         lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
         part = asked_part(len(self._asked), len(self._ids))
         sentences = {
@@ -185,15 +134,3 @@ class QabenchTask(ConfigurableTask):
             for group, line in lines.items()
         }
         self.config.metadata |= {"signatures": lines, "deviations": sentences}
-
-
-def _total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
-    """Return the score of all replies; None if it is undefined."""
-    records = [
-        Record(
-            str(number), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True))
-        )
-        for number, row in enumerate(rows)
-        if all(map(isfinite, row))
-    ]
-    return values_of([metric], records).get(metric.name)

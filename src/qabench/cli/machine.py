@@ -26,13 +26,21 @@ cache_app = typer.Typer(
 
 def path(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="lm-eval or lighteval: the tasks for lm-evaluation-harness or lighteval.",
+        ),
     ],
 ) -> None:
-    """Print the path of a folder for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
-    if name != "lm-eval":
-        raise InputError(f"unknown folder {name!r}; allowed: lm-eval")
-    write_line(files("qabench.benchmarks"))
+    """Print the path of files for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
+    paths = {
+        "lm-eval": files("qabench.benchmarks"),
+        "lighteval": files("qabench.adapters") / "lighteval_tasks.py",
+    }
+    if name not in paths:
+        raise InputError(f"unknown name {name!r}; allowed: {', '.join(paths)}")
+    write_line(paths[name])
 
 
 def cite(

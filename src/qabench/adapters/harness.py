@@ -1,0 +1,87 @@
+"""What the tasks of lm-evaluation-harness and of lighteval share: prompts, scores and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any
+
+from qabench.benchmarks import Benchmark, benchmark
+from qabench.evaluation import EMPTY, MISSING, Record
+from qabench.evaluation.evaluation import values_of
+from qabench.evaluation.metric import CUTOFF, Metric
+from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
+
+COUNTS = ("unparsed", "unanswered")
+
+
+class HarnessTask:
+    """The questions of a config, as another harness asks and scores them.
+
+    Args:
+        name: the benchmark, such as "felm" or "qabench/felm".
+        config: the config of its dataset.
+        metadata: NAME_ARGUMENT is an argument of the benchmark's Inspect task: ``felm_method`` is
+            the ``method`` of the task ``felm``.
+    """
+
+    def __init__(self, name: str, config: str, metadata: Mapping[str, Any]) -> None:
+        self.benchmark: Benchmark = benchmark(name)
+        self._config = config
+        self._metadata = metadata
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Return how the model is asked."""
+        prefix = f"{self.benchmark.name}_"
+        arguments = {
+            name.removeprefix(prefix): value
+            for name, value in self._metadata.items()
+            if name.startswith(prefix)
+        }
+        return self.benchmark.asking(**arguments)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Return the scorer of the benchmark's default scores."""
+        return self.benchmark.scorer(self.benchmark.default_families, **self.asking.scoring)
+
+    @cached_property
+    def questions(self) -> Questions:
+        """Return the questions of the config."""
+        return self.benchmark.load(self._config)
+
+    @cached_property
+    def metrics(self) -> list[Metric]:
+        """Return the scores of the results."""
+        groups = self.benchmark.default_families
+        return [
+            metric
+            for metric in self.benchmark.metrics
+            if metric.main and metric.family in groups and not metric.name.endswith(CUTOFF)
+        ]
+
+    def values(self, row: Mapping[str, Any], reply: str | None) -> dict[str, Any]:
+        """Return a reply's values for each score, and whether it is unparsed or unanswered.
+
+        The value of a score that is not a mean is the list of what it needs; see ``total``.
+        """
+        (outcome,) = self.scorer.score([Item(row, None if reply is None else {"answer": reply})])
+        unanswered = reply is None or outcome.status == MISSING
+        unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
+        values: dict[str, Any] = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
+        for metric in self.metrics:
+            columns = [outcome.scores.get(name, nan) for name in metric.needs]
+            values[metric.name] = columns if metric.function else columns[0]
+        return values
+
+
+def total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
+    """Return a score that is not a mean from the values of all replies; None if it is undefined."""
+    records = [
+        Record(str(i), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True)))
+        for i, row in enumerate(rows)
+        if all(map(isfinite, row))
+    ]
+    return values_of([metric], records).get(metric.name)
