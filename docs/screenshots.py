@@ -28,7 +28,7 @@ def report(folder: Path) -> Path:
     """The report on the answers of three systems to the sample's questions."""
     runs = [
         qabench.evaluate_predictions(
-            "fanoutqa", "sample", path, metrics=["acc"], lemmatizer="simplemma"
+            "fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma"
         )
         for path in sorted(ANSWERS.glob("*.jsonl"))
     ]

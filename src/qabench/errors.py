@@ -17,12 +17,19 @@ class InputError(QabenchError, ValueError):
     """Invalid input from the user: an option, a name or a file. The command line exits with 2."""
 
 
-def unknown_name(what: str, name: object, allowed: Iterable[str]) -> InputError:
-    """Return the error for an unknown name: what it is, the nearest valid name, and all valid ones."""
+def unknown_name(
+    what: str, name: object, allowed: Iterable[str], listed: str | None = None
+) -> InputError:
+    """Return the error for an unknown name, with the nearest valid name and all valid ones.
+
+    ``listed`` shows the valid names in another way than separated by commas.
+    """
     names = list(allowed)
     nearest = difflib.get_close_matches(str(name), names, 1)
     suggestion = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    return InputError(f"{what} {name!r}{suggestion}; allowed: {', '.join(names) or 'none'}")
+    return InputError(
+        f"{what} {name!r}{suggestion}; allowed: {listed or ', '.join(names) or 'none'}"
+    )
 
 
 def unreadable(what: object, error: OSError) -> InputError:

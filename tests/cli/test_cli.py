@@ -71,7 +71,7 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
 
 def test_several_files_are_rows_in_every_format() -> None:
     files = [GENERATIONS / f"{name}.jsonl" for name in ("careful", "hasty")]
-    given = ("score", "fanoutqa", *files, *SAMPLE, "--metrics", "acc")
+    given = ("score", "fanoutqa", *files, *SAMPLE, "--scores", "acc")
     table = list(csv.DictReader(qabench(*given, "--format", "csv").stdout.splitlines()))
     assert [row["system"] for row in table] == ["careful", "hasty"]
     exact = as_json(*given)["evaluations"]
@@ -106,7 +106,7 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
         (["score", "fanoutqa", "@", *SAMPLE, "--lemmatizer", "x"], 2, "lemmatizer is 'x'; allowed: auto"),
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
         (["score", "felm", "@", "--lemmatizer", "spacy"], 2, "FELM has no option 'lemmatizer'; allowed: reply_format"),
-        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --all-metrics"),
+        (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --all-scores"),
         (["score", "fanoutqa", "@", "--config", "dev"], 1, "is in no mirror and not in the cache"),
         (["nope"], 2, "No such command 'nope'; allowed: list, fetch"),
         (["scor"], 2, "did you mean 'score'?"),

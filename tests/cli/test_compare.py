@@ -36,7 +36,7 @@ def test_a_score_that_no_system_has(tmp_path: Path) -> None:
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for file in files:
         file.write_text('{"id": "0", "answer": "ALL_CORRECT"}\n')
-    with pytest.raises(InputError, match=r"no system has the score f1, .*; choose another with --metric: .*recall"):
+    with pytest.raises(InputError, match=r"no system has a score: undefined .* with --scores: .*recall"):
         run("compare", "felm", *files, "--config", "sample")
 
 
@@ -52,7 +52,7 @@ def test_the_tables_and_notes() -> None:
     [
         (["fanoutqa", ANSWERS[0], "--config", "sample"], "give at least two systems"),
         (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the file was given twice"),
-        (["fanoutqa", *ANSWERS, "--metric", "f1"], "has no metric 'f1'; allowed: acc.loose"),
+        (["fanoutqa", *ANSWERS, "--scores", "f1"], "has no score 'f1'; allowed: scores acc.loose"),
     ],
 )
 def test_errors_name_the_problem(arguments: list[str], message: str) -> None:
@@ -66,8 +66,9 @@ def rows(*arguments: object) -> list[dict[str, Any]]:
 
 def test_scores_are_ranked_in_their_group() -> None:
     assert [(row["rank"], row["system"]) for row in rows()] == [(1, "S5"), (2, "S3"), (2, "S3")]
-    assert [row["system"] for row in rows("--metric", "acc.strict")] == ["S"]
-    assert [row["rank"] for row in rows("--metric", "acc.strict", "--metric", "acc.loose")] == [1, 2, 2, 1]
+    assert [row["system"] for row in rows("--scores", "acc.strict")] == ["S"]
+    assert [row["rank"] for row in rows("--scores", "acc.strict", "--scores", "acc.loose")] == [1, 2, 2, 1]
+    assert rows("--scores", "acc") == rows("--scores", "acc.strict,acc.loose")
 
 
 def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
 
 def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = SimpleNamespace(rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml")
-    monkeypatch.setattr("qabench.io.environment.offline_variable", lambda: None)
+    monkeypatch.setattr("qabench.cli.score.offline_variable", lambda: None)
     monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [entry])
     assert rows()[-1]["source"] == "Hub: fanoutqa_test_closed_book.yaml" and rows()[-1]["system"] == "org/model"
     monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [SimpleNamespace(rank="x")])
@@ -89,3 +90,33 @@ def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_to_rank() -> None:
     with pytest.raises(InputError, match="there are no scores of FanOutQA to rank"):
         run("leaderboard", "fanoutqa", "--setting", "none")
+
+
+SELECTING = {
+    "score": ["fanoutqa", ANSWERS[0], *SAMPLE, "--json"],
+    "compare": ["fanoutqa", *ANSWERS[:2], *SAMPLE, "--resamples", "10", "--json"],
+    "leaderboard": ["fanoutqa", "--json"],
+    "report": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "-o", "@/page"],
+    "export": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "--format", "eee", "-o", "@/eee"],
+    "results": ["@/scores.json", "--setting", "closed-book", "--allow-unofficial", "--json"],
+}
+
+
+@pytest.mark.parametrize("command", SELECTING)
+def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
+    if command == "results":
+        run("score", "fanoutqa", ANSWERS[0], *SAMPLE, "-o", tmp_path / "scores.json")
+    words = [str(word).replace("@", str(tmp_path)) for word in SELECTING[command]]
+    for names, loose, strict in (("acc", True, True), ("acc.loose", True, False), ("rouge2.recall", False, False)):
+        if command == "leaderboard" and names == "rouge2.recall":
+            continue  # it is not among the published scores
+        text = run(command, *words, "--scores", names)
+        files = "".join(path.read_text() for path in tmp_path.rglob("*.json") if path.name != "scores.json")
+        shown = files if command in ("report", "export") else text
+        assert ("acc.loose" in shown, "acc.strict" in shown) == (loose, strict), (names, shown)
+        for path in [path for path in tmp_path.rglob("*.json") if path.name != "scores.json"]:
+            path.unlink()
+    with pytest.raises(
+        InputError, match=r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc"
+    ):
+        run(command, *words, "--scores", "acc.lose")

@@ -86,9 +86,9 @@ def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.
     [
         ("score fe", ["felm"]),
         ("score fanoutqa --config d", ["dev", "dev_nov23"]),
-        ("score fanoutqa --metrics acc,r", ["acc,rouge"]),
+        ("score fanoutqa --scores acc,ble", ["acc,bleurt"]),
         ("score fastbook --format m", ["markdown"]),
-        ("compare fanoutqa --metric acc", ["acc.loose", "acc.strict"]),
+        ("compare fanoutqa --scores acc", ["acc", "acc.loose", "acc.strict"]),
         ("run fanoutqa --setting c", ["closed-book"]),
         ("run nope --setting c", []),
         ("run felm -T nu", ["num_cons="]),

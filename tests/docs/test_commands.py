@@ -23,7 +23,7 @@ TEXTS = [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*.md"), *ROOT.glob(
 BLOCK = re.compile(r"^```(text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]  # of click, or of Typer's own copy
 EXTERNAL = {  # parts of commands that need what no test machine has, or that another test runs
-    "models": ("attribute", "--metrics faithfulness", "bleurt", "labels.jsonl", "vicuna"),
+    "models": ("attribute", "--scores faithfulness", "bleurt", "labels.jsonl", "vicuna"),
     "search services": ("search=", "--search google", "report logs", "lucene:", "opensearch:", "index "),
     "the Hub": ("publish", "--push", "-base-url huggingface", "hf-inference-providers", "--on ", "--attach"),
     "Wikipedia": (".zim", "wiki "),
@@ -93,7 +93,7 @@ def with_model(words: list[str], url: str) -> list[str]:
 def write_inputs(words: list[str]) -> None:
     """Write the files that a command reads and that do not exist yet: answers of the benchmark that it names."""
     name = next((word for word in words if word in benchmark_names()), None)
-    for path in map(Path, words):
+    for path in [Path(part) for word in words for part in word.split(",")]:
         if path.suffix in (".jsonl", ".csv") and not path.exists() and f"--output {path}" not in shlex.join(words):
             rows = [{"docno": f"d{i}", "text": f"text {i}"} for i in range(3)]
             if path.stem == "queries":

@@ -52,7 +52,7 @@ def test_scores_and_records_are_complete(run: Evaluation, tmp_path: Path) -> Non
             score.interval.low,
             score.interval.high,
         )
-        assert details["details"]["signature"] == run.signatures[score.metric.family]
+        assert details["details"]["signature"] == run.signatures[score.metric.group]
         assert details["details"]["questions failed"] == "1" and "simplemma" in str(by_name["acc.loose"])
     assert by_name["acc.loose"]["generation_config"]["generation_args"] == {"temperature": 0.5}
     samples = document["detailed_evaluation_results"]

@@ -56,21 +56,21 @@ def test_the_estimates_are_those_of_all_draws_and_of_inspect(right: int, k: int)
 
 
 def test_files_of_one_system(files: list[str]) -> None:
-    scored = document("score", "fanoutqa", *files, "--samples", *SAMPLE, "--metrics", "acc")
+    scored = document("score", "fanoutqa", *files, "--samples", *SAMPLE, "--scores", "acc")
     scores = {name.removeprefix("acc.strict."): value for name, value in scored["scores"].items() if "strict" in name}
     # a quarter of the questions each has 0, 1, 2 and 3 right samples of 3
     expected = {"pass@2": (0 + 2 / 3 + 1 + 1) / 4, "pass@3": 3 / 4, "pass^2": (0 + 0 + 1 / 3 + 1) / 4, "pass^3": 1 / 4}
     assert scores == pytest.approx({"acc.strict": 0.5} | expected)
     assert scored["model"] == "system" and scored["n"]["acc.strict"] == 36 and scored["n"]["acc.strict.pass@2"] == 12
     assert scored["unit"]["acc.strict"] == "answers" and "each question was asked 3 times" in str(scored["deviations"])
-    chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--metrics", "acc", "--pass-k", "1")
+    chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--scores", "acc", "--pass-k", "1")
     assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
     assert "acc.strict.pass@2" not in chosen["scores"]
 
 
 def test_systems_with_samples_are_compared_by_question(files: list[str]) -> None:
     systems = [",".join(files), f"{files[1]},{files[2]}"]
-    compared = document("compare", "fanoutqa", *systems, *SAMPLE, "--metric", "acc.strict.pass@2")
+    compared = document("compare", "fanoutqa", *systems, *SAMPLE, "--scores", "acc.strict.pass@2")
     (pair,) = compared["pairs"]
     # of 12 questions, three each with pass@2 of 0 and 0, 2/3 and 0, 1 and 1, 1 and 1
     assert (pair["difference"], pair["n"]) == (pytest.approx(2 / 3 / 4), 12)

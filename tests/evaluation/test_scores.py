@@ -184,7 +184,7 @@ def test_metrics_of_all_benchmarks_are_compared() -> None:
             rows = [dict.fromkeys(metric.needs, value) for value in (1.0, 0.0, 1.0)]  # the second has no units
             pairs = compare({"a": evaluation(rows), "b": evaluation(rows)}, metric, resamples=20).pairs
             assert all(pair.ties == pair.n == 3 for pair in pairs), metric
-            assert pairs or name != "expertqa" or metric.family == "factscore"  # some are undefined for equal numbers
+            assert pairs or name != "expertqa" or metric.group == "factscore"  # some are undefined for equal numbers
 
 
 def test_each_pair_uses_its_common_questions() -> None:

@@ -99,7 +99,7 @@ def test_another_value_has_another_signature(key: tuple[str, str, str], tmp_path
     if option == "lemmatizer":  # "auto" is simplemma without spaCy's model
         assert "lemmatizer:simplemma" in after["acc"]
     else:
-        assert all(before[family] != after[family] for family in before), (before, after)
+        assert all(before[group] != after[group] for group in before), (before, after)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_generation_options_change_the_signature(name: str, setting: str, tmp_pa
     before = signed(name, setting, tmp_path)
     for option, value in {"temperature": 0.7, "max_tokens": 77, "top_p": 0.5, "system_message": "Be brief."}.items():
         after = signed(name, setting, tmp_path, **{option: value})
-        families = [family for family in before if family not in ("run", "retrieval")]
-        assert families and all(before[family] != after[family] for family in families), (option, before, after)
+        groups = [group for group in before if group not in ("run", "retrieval")]
+        assert groups and all(before[group] != after[group] for group in groups), (option, before, after)
 
 
 def test_every_generation_option_is_recorded_or_has_a_reason() -> None:

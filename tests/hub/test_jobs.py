@@ -61,7 +61,7 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     (tmp_path / "fanoutqa").write_text("a file named like a benchmark stays here")
     tracker = Mock()
     monkeypatch.setitem(sys.modules, "trackio", tracker)
-    result = qabench("run", *RUN, *ON, "--limit", "2-3", "-T", "metrics=acc", "--json", "--track", "trackio")
+    result = qabench("run", *RUN, *ON, "--limit", "2-3", "--scores", "acc", "--json", "--track", "trackio")
     assert result.exit_code == 0, (result.output, result.exception)
     report = json.loads(result.stdout)
     assert report["model"] == f"openai-api/qabench/{MODEL}" and report["counts"]["answered"] == 2

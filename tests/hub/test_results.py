@@ -223,7 +223,7 @@ def test_entries_are_printed_or_written(report: Path, tmp_path: Path) -> None:
     assert "date: '2026-01-31T10:00:00+00:00'" in done.stdout
     path = tmp_path / ".eval_results/fanoutqa_dev_open_book.yaml"
     for metric in SCORES:
-        done = as_json(report, "--setting=open-book", f"--metric={metric}", "--output", tmp_path)
+        done = as_json(report, "--setting=open-book", f"--scores={metric}", "--output", tmp_path)
         assert done["written"] == [str(path)]
     rows = parse_eval_result_entries(yaml.safe_load(path.read_text(encoding="utf-8")))
     names = {f"dev_open_book_{name.replace('.', '_')}": value for name, value in SCORES.items()}
@@ -235,7 +235,7 @@ def test_a_file_of_broken_yaml_is_kept(report: Path, tmp_path: Path, content: by
     path = tmp_path / ".eval_results/fanoutqa_dev_open_book.yaml"
     path.parent.mkdir()
     path.write_bytes(content)
-    assert str(path) in failed(report, "--setting=open-book", "--metric=acc.loose", "--output", tmp_path)
+    assert str(path) in failed(report, "--setting=open-book", "--scores=acc.loose", "--output", tmp_path)
     assert path.read_bytes() == content
 
 
@@ -266,7 +266,7 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ((), "does not have the setting of the run: add --setting"),
-        (("--setting=x", "--metric=acc"), "has no metric 'acc'; allowed: acc.loose, acc.strict, rouge1.fscore"),
+        (("--setting=x", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, rouge1.fscore"),
         (("--setting=x", "--dataset=a"), "the dataset is 'a'"),
         (("--setting=x", "--dataset=a/.."), "the dataset is 'a/..'"),
         (("--setting=x", "--push=a b"), "the model is 'a b', which is not a name"),
@@ -309,7 +309,7 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     again = command(report, "--setting=closed-book", "--push", MODEL)
     assert "already has these results: no pull request was opened" in again.stdout
     newer = write(tmp_path / "newer.json", REPORT | {"created": "2026-02-01"})
-    later = as_json(newer, "--setting=closed-book", "--metric=acc.loose", "--push", MODEL)
+    later = as_json(newer, "--setting=closed-book", "--scores=acc.loose", "--push", MODEL)
     assert later["pull_request"].endswith("/discussions/2")
     assert "does not exist" in failed(report, "--setting=x", "--push", "someone/nothing")
     assert [row["date"] == "2026-02-01" for row in rows(2)] == [True, False, False]

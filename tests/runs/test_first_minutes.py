@@ -138,11 +138,11 @@ def test_scores_of_a_log_are_selected(arguments: dict[str, Any]) -> None:
         return CliRunner().invoke(app, ["score", "fanoutqa", str(log), *options])
 
     assert "acc.loose" in score().stdout
-    shown = score("--metrics", "rouge").stdout
+    shown = score("--scores", "rouge").stdout
     assert "rouge1.fscore" in shown and "acc" not in shown
-    assert "has no scores of bleurt" in str(score("--metrics", "bleurt").exception)
+    assert "has no scores bleurt" in str(score("--scores", "bleurt").exception)
     command = ["run", "--resume", str(log), "--model", "m", "--base-url", arguments["base_url"]]
-    assert "more scores" not in CliRunner().invoke(app, [*command, "--all-metrics"]).stdout
+    assert "more scores" not in CliRunner().invoke(app, [*command, "--all-scores"]).stdout
 
 
 @pytest.mark.quick

@@ -127,10 +127,10 @@ def test_logs_of_any_inspect_task_are_compared_by_every_score(logs: list[Path]) 
     (pair,) = by_score["match"]["pairs"]
     assert (pair["difference"], pair["wins"], pair["ties"], pair["losses"]) == (0.25, 5, 15, 0)
     assert [system["mean"] for system in by_score["parts.partly"]["systems"]] == [0.5, 0.5]
-    text = run("compare", *logs, "--score", "match")
+    text = run("compare", *logs, "--scores", "match")
     assert "match" in text and "parts.half" not in text and "official" not in text
     with pytest.raises(InputError, match=r"the score 'f1'; allowed: match, parts.half, parts.partly"):
-        run("compare", *logs, "--score", "f1")
+        run("compare", *logs, "--scores", "f1")
 
 
 def test_epochs_have_the_pass_scores_of_inspects_own_reducers(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_
 
 def test_unmatched_and_contradicting_questions(logs: list[Path], tmp_path: Path) -> None:
     part = inspect_log(tmp_path / "part", lambda i: True, ids=range(15))
-    compared = document("compare", logs[0], part, "--score", "match")
+    compared = document("compare", logs[0], part, "--scores", "match")
     assert compared["comparisons"][0]["pairs"][0]["n"] == 15
     assert "lacks 5 of 20 questions: 15, 16, 17, 18, 19" in compared["notes"][0]
     with pytest.raises(InputError, match=r"another target for 20 of 20 ids .* such as '0' and 'x'"):
@@ -223,7 +223,7 @@ def test_details_of_lighteval(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True)
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         paths.append(path)
-    compared = document("compare", *paths, "--score", "em")
+    compared = document("compare", *paths, "--scores", "em")
     assert compared["config"] == "mod|0" and compared["comparisons"][0]["pairs"][0]["wins"] == 5
     assert [each["system"] for each in compared["comparisons"][0]["systems"]] == ["m1", "m2"]
 

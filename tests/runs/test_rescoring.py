@@ -111,7 +111,7 @@ def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, m
     with OpenAIServer() as server:
         server.reply = lambda body: "It agrees. A"
         judge = {"model": "judge", "base_url": server.base_url, "api_key": "none", "prompt": "qabench"}
-        task = fanoutqa_closed_book("sample", metrics="acc,judge", lemmatizer="simplemma", judge=judge)
+        task = fanoutqa_closed_book("sample", scores="acc,judge", lemmatizer="simplemma", judge=judge)
         log = Path(run(task, lambda messages: "Mars", tmp_path).location)
         calls = len(server.calls)
         honest = read_run(log).scores()["gpt"].interval.mean

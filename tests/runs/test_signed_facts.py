@@ -113,8 +113,8 @@ def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
     before = read_run(plain)
     after = read_run(log_of(tmp_path, **OPTIONS, model_args=ARGUMENTS | SYSTEM | HARMLESS))
     names = {*OPTIONS, *(f"model_arg_{name}" for name in ARGUMENTS | SYSTEM)}
-    for family, line in after.signatures.items():
-        assert set(parse(line)[1]) - set(parse(before.signatures[family])[1]) == names
+    for group, line in after.signatures.items():
+        assert set(parse(line)[1]) - set(parse(before.signatures[group])[1]) == names
         assert "secret" not in line
     added = said(after) - said(before)
     assert len(added) == len(OPTIONS) - 1 + len(ARGUMENTS)  # the seed has no effect at temperature 0
@@ -131,7 +131,7 @@ def test_a_part_has_another_signature_than_the_whole(plain: Path, tmp_path: Path
     two, whole = read_run(plain), read_run(log_of(tmp_path, limit=None))
     answers = [{"id": record.id, "answer": record.answer} for record in whole.records]
     file = qabench.evaluate_predictions("fanoutqa", "sample", answers, lemmatizer="simplemma")
-    function = qabench.run("fanoutqa", "sample", lambda question, row: "Mars", limit=2, metrics=["rouge"])
+    function = qabench.run("fanoutqa", "sample", lambda question, row: "Mars", limit=2, scores=["rouge"])
     asked = [parse(each.signatures["rouge"])[1]["asked"] for each in (two, whole, file, function)]
     assert asked[0] == asked[3] != asked[1] == asked[2] and asked[1].startswith("12-")
     assert parse(two.signatures["run"])[1]["asked"] != parse(whole.signatures["run"])[1]["asked"]

@@ -18,7 +18,7 @@ def evaluate(
     config: str | None,
     predictions: Predictions,
     *,
-    families: Sequence[str] | None = None,
+    groups: Sequence[str] | None = None,
     questions: Path | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -38,7 +38,7 @@ def evaluate(
         if option.for_loading
     }
     loaded = benchmark.load(config, questions, **loading)
-    groups = families or benchmark.default_groups(loaded, predictions)
+    groups = groups or benchmark.groups_of(loaded, predictions)
     joined = benchmark.join(loaded, predictions, groups, options)
     scorer = benchmark.scorer(groups, **options)
     by_id = {question.id: question for question in loaded.rows}
@@ -49,7 +49,7 @@ def evaluate(
     ]
     outcomes = scorer.score(items, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
-    _check_computed(scorer, families, signatures, predictions.path)
+    _check_computed(scorer, groups, signatures, predictions.path)
     split = {} if loaded.split is None else {"split": loaded.split}
     scored = list(zip(rows, joined.rows, outcomes, strict=True))
     explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]

@@ -45,7 +45,7 @@ class HarnessTask:
     @cached_property
     def scorer(self) -> Scorer:
         """Return the scorer of the benchmark's default scores."""
-        return self.benchmark.scorer(self.benchmark.default_families, **self.asking.scoring)
+        return self.benchmark.scorer(self.benchmark.default_groups, **self.asking.scoring)
 
     @cached_property
     def questions(self) -> Questions:
@@ -55,11 +55,11 @@ class HarnessTask:
     @cached_property
     def metrics(self) -> list[Metric]:
         """Return the scores of the results."""
-        groups = self.benchmark.default_families
+        groups = self.benchmark.default_groups
         return [
             metric
             for metric in self.benchmark.metrics
-            if metric.main and metric.family in groups and not metric.name.endswith(CUTOFF)
+            if metric.main and metric.group in groups and not metric.name.endswith(CUTOFF)
         ]
 
     def values(self, row: Mapping[str, Any], reply: str | None) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def benchmark_task(
     asking: Asking,
     setting: str,
     solver: Solver | list[Solver] | None = None,
-    metrics: Names = None,
+    scores: Names = None,
     predicted: Mapping[str, Mapping[str, Any]] | None = None,
     prompted: bool = False,
 ) -> Task:
@@ -53,7 +53,7 @@ def benchmark_task(
         asking: how the model is asked.
         setting: the name of the setting in the log.
         solver: by default, the model is asked once with the messages of ``asking``.
-        metrics: the groups of scores; by default, the benchmark's.
+        scores: names of scores or groups; by default, the benchmark's default groups.
         predicted: question id -> fields of its prediction that the model does not change, such as
             retrieved passages.
         prompted: whether samples begin with the messages of ``asking``, whose fields are then
@@ -78,7 +78,9 @@ def benchmark_task(
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
-        scorer=scorer_of_task(signed=signed, groups=metrics, **asking.scoring),
+        scorer=scorer_of_task(
+            signed=signed, groups=scored.selected_groups(scores or None), **asking.scoring
+        ),
         config=GenerateConfig(**asking.parameters),
         metadata=task_metadata(scored.name, questions.config, setting, questions.data, available),
         # A failed question is unanswered: the others continue, and a retry asks it again.
@@ -103,7 +105,7 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
         questions: str | None = None,
         ids: Names = None,
         groups: Names = None,
-        metrics: Names = None,
+        scores: Names = None,
     ) -> Task:
         """Ask each question once.
 
@@ -112,12 +114,12 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
             questions: a file of questions in the dataset's format, instead of a config.
             ids: only these questions.
             groups: only the questions in these groups.
-            metrics: the groups of scores to compute.
+            scores: the scores, or groups of scores, to compute.
         """
         loaded = scored.load(config, Path(questions) if questions else None)
         asking = scored.asking(**setting.arguments)
         return benchmark_task(
-            scored, loaded, select(loaded, ids, groups), asking, setting.name, metrics=metrics
+            scored, loaded, select(loaded, ids, groups), asking, setting.name, scores=scores
         )
 
     registered: Callable[..., Task] = task(name=setting.task)(ask_once)
@@ -180,7 +182,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
     def score_answers(
         signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
     ) -> InspectScorer:
-        names = texts(groups) or scored.default_families
+        names = texts(groups) or scored.default_groups
         answers = scored.scorer(names, **options)
 
         async def score(state: TaskState, target: Target) -> Score:
@@ -207,7 +209,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             absent = {
                 column: nan
                 for each in scored.metrics
-                if each.family in signatures and not each.name.endswith(CUTOFF)
+                if each.group in signatures and not each.name.endswith(CUTOFF)
                 for column in each.needs
             }
             usage = {"usage": dict(outcome.usage)} if outcome.usage else {}

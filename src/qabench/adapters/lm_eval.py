@@ -126,7 +126,7 @@ class QabenchTask(ConfigurableTask):
         signatures = self.harness.scorer.signatures([], about)
         declarations = self.harness.benchmark.declarations()
         questions = asked_field(self._asked)
-        groups = self.harness.benchmark.default_families
+        groups = self.harness.benchmark.default_groups
         lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
         part = asked_part(len(self._asked), len(self._ids))
         sentences = {

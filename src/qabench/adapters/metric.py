@@ -82,7 +82,7 @@ class MetricModule:
             Record(str(number), 1, "", "", (), None, outcome.status, scores=outcome.scores)
             for number, outcome in enumerate(outcomes)
         ]
-        metrics = [metric for metric in scored.metrics if metric.family == self.GROUP]
+        metrics = [metric for metric in scored.metrics if metric.group == self.GROUP]
         result: dict[str, Any] = dict(values_of(metrics, records))
         result |= self.provenance(references, **scorer.fields[self.GROUP])
         if per_question:

@@ -27,7 +27,7 @@ class OtherTask(Benchmark):
     title = "Task"
     settings = ()
     metrics: ClassVar[tuple[Metric, ...]] = ()
-    families: ClassVar[Mapping[str, str]] = {}
+    groups: ClassVar[Mapping[str, str]] = {}
 
 
 _OTHER = OtherTask()

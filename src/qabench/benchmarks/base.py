@@ -18,7 +18,16 @@ from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS
-from qabench.evaluation.metric import CUTOFF, Metric, pass_of, present
+from qabench.evaluation.metric import (
+    CUTOFF,
+    Metric,
+    Names,
+    pass_of,
+    present,
+    select_scores,
+    split_names,
+    stems,
+)
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
 from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
 from qabench.io.tables import Displayed, Table
@@ -139,8 +148,8 @@ class Benchmark(Displayed, ABC):
         part: the argument of the tasks that selects a part of the questions, such as "category".
         metrics: all metrics, in display order.
         headline: names of metrics; the first one that an evaluation has is its main metric.
-        families: the allowed values of ``--metrics`` -> the scores of each, in one sentence.
-        default_families: the families that are computed by default.
+        groups: group of scores -> what its scores are, in one sentence.
+        default_groups: the groups that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
@@ -154,7 +163,7 @@ class Benchmark(Displayed, ABC):
             scored.
         generation_fields: fields of signatures that have an option of the generation under another
             name -> its name.
-        families_without_model: families of scores that do not depend on the model that answers.
+        groups_without_model: groups of scores that do not depend on the model that answers.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of
             ``qabench.benchmarks.NAME.commands``.
@@ -169,8 +178,8 @@ class Benchmark(Displayed, ABC):
     part: ClassVar[str] = "groups"
     metrics: ClassVar[tuple[Metric, ...]]
     headline: ClassVar[tuple[str, ...]] = ()
-    families: ClassVar[Mapping[str, str]]
-    default_families: ClassVar[tuple[str, ...]]
+    groups: ClassVar[Mapping[str, str]]
+    default_groups: ClassVar[tuple[str, ...]]
     groupings: ClassVar[Mapping[str, str]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
@@ -179,7 +188,7 @@ class Benchmark(Displayed, ABC):
     failures_official: ClassVar[bool] = False
     model_fields: ClassVar[tuple[str, ...]] = ()
     generation_fields: ClassVar[Mapping[str, str]] = {}
-    families_without_model: ClassVar[tuple[str, ...]] = ()
+    groups_without_model: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
 
@@ -204,7 +213,7 @@ class Benchmark(Displayed, ABC):
         common["temperature"] = Field(("0", "0.0"), absent=True)
         return {
             f"{self.name}_{group}": common | dict(self.official.get(group, {}))
-            for group in self.families
+            for group in self.groups
         }
 
     def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
@@ -236,9 +245,9 @@ class Benchmark(Displayed, ABC):
         rows = self.read_rows(file or open_path(self.name, path), selected.name)
         return Questions(selected.name, digest, [self.question(row) for row in rows])
 
-    def default_groups(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
+    def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the groups of scores that are computed for a file of predictions by default."""
-        return self.default_families
+        return self.default_groups
 
     def join(
         self,
@@ -382,7 +391,7 @@ class Benchmark(Displayed, ABC):
         """
         questions = asked_field(record.id for record in records)
         signatures = {
-            family: with_fields(line, asked=questions) for family, line in signatures.items()
+            group: with_fields(line, asked=questions) for group, line in signatures.items()
         }
         fields = {"expected": len(records), "available": len(records)} | self.scoring() | fields
         return Evaluation(
@@ -432,7 +441,7 @@ class Benchmark(Displayed, ABC):
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:
             return by_name[stem + CUTOFF].at(cutoff)
         if name not in by_name:
-            raise unknown_name(f"{self.title} has no metric", name, by_name)
+            raise unknown_name(f"{self.title} has no score", name, by_name)
         return by_name[name]
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
@@ -466,21 +475,20 @@ class Benchmark(Displayed, ABC):
             raise unknown_name(f"{self.title} has no official values for", score, declarations)
         return declarations[score]
 
-    def checked_families(self, names: Sequence[str] | str | None) -> list[str] | None:
-        """Return the families of scores in ``names``.
+    def selected_groups(self, names: Names) -> list[str] | None:
+        """Return the groups to compute for names of scores and groups; None for the default groups.
 
-        Raises InputError that lists the allowed names.
+        Raises InputError that lists the scores and groups.
         """
         if names is None:
             return None
-        if isinstance(names, str):
-            names = names.split(",")
-        families = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-        if unknown := [name for name in families if name not in self.families]:
-            raise unknown_name(f"{self.title} has no metric", unknown[0], self.families)
-        if not families:
-            raise InputError(f"metrics is empty; allowed: {', '.join(self.families)}")
-        return families
+        selected = select_scores(self.metrics, stems(names), self.title)
+        named = set(split_names(stems(names) or ()))
+        # A name of both a group and a score of another group selects the group.
+        groups = named | {
+            metric.group for metric in selected if metric.name in named - {*self.groups}
+        }
+        return [name for name in self.groups if name in groups] or None
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that are not None. Raises InputError for an unknown name or value."""
@@ -496,16 +504,22 @@ class Benchmark(Displayed, ABC):
         return values
 
     def tables(self) -> list[Table]:
-        """Return metrics and settings, as ``print`` and notebooks show them."""
+        """Return scores and settings, as ``print`` and notebooks show them."""
         metrics: list[list[Any]] = [
-            [metric.name, metric.about, metric.unit, "yes" if metric.official else "no"]
+            [
+                metric.name,
+                metric.group,
+                metric.about,
+                metric.unit,
+                "yes" if metric.official else "no",
+            ]
             for metric in self.metrics
         ]
         settings: list[list[Any]] = [[setting.name, setting.about] for setting in self.settings]
         return [
             Table(
                 f"{self.title} ({self.name})",
-                ["score", "what it measures", "n counts", "official"],
+                ["score", "group", "what it measures", "n counts", "official"],
                 metrics,
             ),
             Table("Settings of a run", ["setting", "what the model is given"], settings),

@@ -85,7 +85,7 @@ def own_entries(
     """Yield the scores of an evaluation by these metrics; ``setting`` is that of files of predictions."""
     for name, score in evaluation.scores().items():
         if name in names:
-            line = evaluation.signatures.get(score.metric.family)
+            line = evaluation.signatures.get(score.metric.group)
             interval = score.interval
             yield Entry(
                 evaluation.model,

@@ -51,7 +51,7 @@ def show(
     by: Sequence[str] = (),
     output: Path | None = None,
     track: str | None = None,
-    all_metrics: bool = False,
+    all_scores: bool = False,
     verbose: bool = False,
 ) -> list[dict[str, Any]]:
     """Print, write and track evaluations as the options of a command say, and return their reports."""
@@ -63,7 +63,7 @@ def show(
     if format == "json":
         print_json(document)
     else:
-        print_evaluations(evaluations, by, format, all_metrics)
+        print_evaluations(evaluations, by, format, all_scores)
     print_notes(evaluations, sources.notes, format, verbose)
     if track:
         from qabench.runs.export import send
@@ -99,22 +99,22 @@ def is_official(evaluation: Evaluation) -> bool:
 
 
 def print_evaluations(
-    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_metrics: bool = False
+    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_scores: bool = False
 ) -> None:
     """Print the scores: per config one table, of one evaluation or with one row per evaluation; then the groups."""
-    all_metrics = all_metrics or format == "csv"
+    all_scores = all_scores or format == "csv"
     tables = []
     for group in _by_config(evaluations):
         names = labels(group)
         if len(group) > 1:
-            tables.append(systems_table(group, names, all_metrics, wide=format == "csv"))
+            tables.append(systems_table(group, names, all_scores, wide=format == "csv"))
         elif group[0].scores():
-            tables.append(score_table(group[0], all_metrics))
+            tables.append(score_table(group[0], all_scores))
         for grouping in by:
             heading = f"By {benchmark(group[0].benchmark).groupings.get(grouping, grouping)}"
             for name, evaluation in zip(names, group, strict=True):
                 with_name = f"{heading}: {name}" if len(group) > 1 else heading
-                tables.append(group_table(evaluation, grouping, with_name, all_metrics))
+                tables.append(group_table(evaluation, grouping, with_name, all_scores))
     print_tables(tables, format)
 
 
@@ -161,9 +161,9 @@ def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
         notes.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
     if rank := _rank(evaluation):
         notes.append((rank, ""))
-    for family, line in evaluation.signatures.items():
+    for group, line in evaluation.signatures.items():
         text = line if verbose else short_signature(line, evaluation.declarations)
-        notes.append((f"{family}: {text}", "dim"))
+        notes.append((f"{group}: {text}", "dim"))
     return notes
 
 

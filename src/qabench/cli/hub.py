@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, SkipMissing
+from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, Scores, SkipMissing
 from qabench.cli.output import (
     plain_warnings,
     print_json,
@@ -239,13 +239,7 @@ def results(
             help="Logs of runs, folders of logs, or files written by `qabench score` or `qabench run` with --output.",
         ),
     ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Only this metric, such as acc.loose; may be repeated. Default: all metrics that the authors report.",
-        ),
-    ] = None,
+    scores: Scores = None,
     setting: Annotated[
         str | None,
         typer.Option(
@@ -279,7 +273,8 @@ def results(
 ) -> None:
     """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
-    Each entry is one score. Its notes contain n, the 95% interval, the deviations from the official
+    Each entry is one score; without --scores, all that the benchmark's authors report. Its notes
+    contain n, the 95% interval, the deviations from the official
     score and the signature.
     """
     from qabench.hub import results as hub_results
@@ -288,13 +283,13 @@ def results(
     files: Files = {}
     for path in reports:
         with plain_warnings():
-            scores = hub_results.read_reports(path)
-        for report in scores:
+            documents = hub_results.read_reports(path)
+        for report in documents:
             model = report.get("model")
             if push and model and not model.endswith(push):
                 warn(f"{path} is about the model {model}, not {push}")
             new, present = (
-                hub_results.entries(report, about, metric or []),
+                hub_results.entries(report, about, scores),
                 files.setdefault(hub_results.path_of(report, about), []),
             )
             if repeated := {entry.task_id for entry in present} & {entry.task_id for entry in new}:

@@ -23,7 +23,7 @@ def complete_benchmarks(incomplete: str) -> list[str]:
 
 
 def _names(
-    flags: str | tuple[str, ...],
+    flag: str,
     help: str,
     names_of: Callable[[Benchmark], Iterable[str]],
     metavar: str = "NAME",
@@ -39,8 +39,7 @@ def _names(
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
-    flags = (flags,) if isinstance(flags, str) else flags
-    return typer.Option(*flags, metavar=metavar, help=help, autocompletion=complete)
+    return typer.Option(flag, metavar=metavar, help=help, autocompletion=complete)
 
 
 def _task_options(benchmark: Benchmark) -> list[str]:
@@ -61,8 +60,8 @@ def _settings(benchmark: Benchmark) -> list[str]:
     return [setting.name for setting in benchmark.settings]
 
 
-def _metrics(benchmark: Benchmark) -> list[str]:
-    return [metric.name for metric in benchmark.metrics]
+def _scores(benchmark: Benchmark) -> list[str]:
+    return list(dict.fromkeys([*benchmark.groups, *(metric.name for metric in benchmark.metrics)]))
 
 
 def _checked_tracker(target: str | None) -> str | None:
@@ -98,19 +97,19 @@ BenchmarkOrLog = Annotated[
     ),
 ]
 
-_families, _groupings = attrgetter("families"), attrgetter("groupings")
-_FAMILIES = f"The scores to compute, separated by commas: {_by_benchmark(_families)}."
-_GROUPINGS = f"Also print scores by group: {_by_benchmark(_groupings)}. May be repeated."
+_groups, _groupings = attrgetter("groups"), attrgetter("groupings")
+_SCORES = (
+    "Only these scores, or groups of scores; `qabench list BENCHMARK` prints their names. "
+    f"Groups: {_by_benchmark(_groups)}."
+)
+_GROUPINGS = f"Also print the scores of each category of questions: {_by_benchmark(_groupings)}. May be repeated."
 _SETTINGS = f"What the model is given: {_by_benchmark(_settings)}. Default: the first."
 _TASK_OPTION = "An option of the setting; see --list-options. May be repeated."
-
-_METRIC = "The score. Default: the benchmark's main one; for logs of other tasks, every common one."
 
 ConfigName = Annotated[
     str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)
 ]
-Families = Annotated[str | None, _names("--metrics", _FAMILIES, _families, "NAMES")]
-MetricName = Annotated[str | None, _names(("--metric", "--score"), _METRIC, _metrics)]
+Scores = Annotated[list[str] | None, _names("--scores", _SCORES, _scores, "NAME,...")]
 Groupings = Annotated[list[str] | None, _names("--by", _GROUPINGS, _groupings, "GROUPING")]
 SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
 TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
@@ -156,8 +155,8 @@ PassKs = Annotated[
     ),
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
-AllMetrics = Annotated[
-    bool, typer.Option("--all-metrics", help="Print all scores, not only the main ones.")
+AllScores = Annotated[
+    bool, typer.Option("--all-scores", help="Print all scores, not only the main ones.")
 ]
 
 OnRay = Annotated[

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qabench.benchmarks import Benchmark, Setting, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks import benchmark_names
 from qabench.cli.evaluations import show
 from qabench.cli.options import (
-    AllMetrics,
+    AllScores,
     ConfigName,
     Format,
     Output,
     Questions,
+    Scores,
     SettingName,
     TaskArguments,
     Track,
@@ -50,12 +51,26 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 
+# Arguments of the task.
+OF_TASK = (
+    "config",
+    "questions",
+    "prompt",
+    "ids",
+    "protocol",
+    "retriever",
+    "wiki",
+    "context_length",
+)
+PROVIDER = ("base_url", "model_args")
+SENT = (*PROVIDER, "max_connections", "timeout", "max_retries")
+ASKED = ("limit", "epochs", "max_tokens")
 LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
 PRICES = ("dry_run", "price_in", "price_out")
-OUTPUT = ("log_dir", "format", "output", "as_json", "all_metrics", "track", "quiet")
+OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "track", "quiet")
 SECTIONS = {
     "Model": ("model", "base_url", "model_args"),
-    "Questions": ("config", "questions", "limit", "ids", "category", "epochs"),
+    "Questions and scores": ("scores", "config", "questions", "limit", "ids", "category", "epochs"),
     "Prompt and protocol": (
         *("setting", "prompt", "protocol", "temperature", "max_new_tokens", "seed"),
         *("retriever", "context_length", "wiki", "solver", "task_args", "list_options"),
@@ -68,45 +83,14 @@ SECTIONS = {
 WITH_BOTH = ("base_url", "model_args", *LIMITS, *OUTPUT)
 WITH_SUITE = (*WITH_BOTH, "limit", "epochs", "temperature", "max_new_tokens", "cache", *PRICES)
 WITH_RESUME = (
-    *(
-        *WITH_BOTH,
-        "config",
-        "questions",
-        "ids",
-        "prompt",
-        "protocol",
-        "retriever",
-        "context_length",
-        "wiki",
-    ),
-    *("model", "solver", "epochs", "task_args", "on", "job_timeout"),
+    *(*WITH_BOTH, "scores", "config", "questions", "ids", "prompt", "protocol", "retriever"),
+    *("context_length", "wiki", "model", "solver", "epochs", "task_args", "on", "job_timeout"),
 )
 WITH_ON = (
-    *(
-        *OUTPUT,
-        *LIMITS,
-        "cache",
-        "job_timeout",
-        "resume",
-        "benchmark",
-        "model",
-        "model_args",
-        "config",
-        "questions",
-    ),
-    *(
-        "limit",
-        "ids",
-        "category",
-        "epochs",
-        "setting",
-        "prompt",
-        "protocol",
-        "temperature",
-        "max_new_tokens",
-        "seed",
-    ),
-    *("context_length", "task_args"),
+    *(*OUTPUT, *LIMITS, "scores", "cache", "job_timeout", "resume", "benchmark", "model"),
+    *("model_args", "config", "questions", "limit", "ids", "category", "epochs", "setting"),
+    *("prompt", "protocol", "temperature", "max_new_tokens", "seed", "context_length"),
+    "task_args",
 )
 ADVICE = {
     "suite": "write it into the suite's file, or run the benchmarks one by one",
@@ -150,6 +134,7 @@ def run(
             help="An argument of the model's provider; may be repeated.",
         ),
     ] = None,
+    scores: Scores = None,
     config: ConfigName = None,
     questions: Questions = None,
     limit: Annotated[
@@ -282,7 +267,7 @@ def run(
     ] = None,
     format: Format = "table",
     output: Output = None,
-    all_metrics: AllMetrics = False,
+    all_scores: AllScores = False,
     track: Track = None,
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
@@ -292,50 +277,25 @@ def run(
     it again. Exit code: 0 scored, 1 the model does not respond or no question was answered, 2 wrong
     usage, 130 and 143 interrupted.
     """
-    price = prices(price_in, price_out)
-    if price and not dry_run:
+    values = dict(locals())
+    values["price"] = prices(price_in, price_out)
+    if values["price"] and not dry_run:
         raise InputError("--price-in and --price-out are for --dry-run, which estimates the cost")
     if output:
         check_writable(output)
-    showing = {"format": format, "output": output, "track": track, "all_metrics": all_metrics}
     if on or attach:
-        _report([_job_log(ctx, log_dir)], showing)
+        _report([_job_log(ctx, log_dir)], values)
         return
-    questions_file = str(questions) if questions else None
-    of_task: dict[str, Any] = {
-        "config": config,
-        "questions": questions_file,
-        "prompt": prompt,
-        "ids": ids,
-    }
-    of_task |= {"protocol": protocol, "retriever": retriever, "wiki": wiki}
-    of_task |= {"context_length": context_length}
-    task_arguments: dict[str, Any] = {name: value for name, value in of_task.items() if value}
-    task_arguments |= parse_pairs("-T", task_args)
-    provider = {"base_url": base_url, "model_args": parse_pairs("-M", model_args)}
-    sending = {"max_connections": max_connections, "timeout": timeout, "max_retries": max_retries}
-    watch_options = {"max_calls": max_calls, "token_budget": token_budget}
-    asking = {"limit": parse_limit(limit), "epochs": epochs, "max_tokens": max_new_tokens}
+    values["model_args"] = parse_pairs("-M", model_args)
+    values["limit"] = parse_limit(limit)
+    values["max_tokens"] = max_new_tokens
+    values["task_args"] = _task_arguments(values)
     if suite:
         _check_options(ctx, "suite", WITH_SUITE)
-        options: dict[str, Any] = {**provider, **asking, "cache": None if cache else False}
-        if dry_run:
-            _plan_suite(suite, options, price, format)
-        else:
-            options |= {**sending, "temperature": temperature}
-            _run_suite(suite, log_dir, showing, watch_options, options)
+        _run_suite(suite, values)
     elif resume:
         _check_options(ctx, "resume", WITH_RESUME)
-        retry: dict[str, Any] = {
-            name: value for name, value in sending.items() if _was_passed(ctx, name)
-        }
-        retry |= {**provider, "task_args": task_arguments, "solver": solver, "epochs": epochs}
-        folder = log_dir if _was_passed(ctx, "log_dir") else None
-        with _watched(folder or resume.parent, watch_options, f"resuming {resume}") as watch:
-            from qabench.runs.running import resume as resume_run
-
-            log = resume_run(resume, model, watch=watch, log_dir=folder, **retry)
-        _report([log], showing)
+        _report([_resumed(ctx, resume, values)], values)
     elif benchmark is None or not (model or solver or list_options):
         raise InputError(
             "give a benchmark and --model NAME, such as: qabench run BENCHMARK --model openai/gpt-4o"
@@ -343,24 +303,7 @@ def run(
     elif list_options:
         _list_options(benchmark, setting, format)
     else:
-        model = model or "none/none"  # Inspect's name: the solver may call other models
-        descriptor = benchmark_of(benchmark)
-        task_arguments = ({descriptor.part: category} if category else {}) | task_arguments
-        if retriever and not setting:
-            setting = descriptor.retriever_setting or None
-        if dry_run:
-            plans = [((benchmark, setting, model), task_arguments, 1)]
-            _print_plans(f"qabench run {benchmark} --model {model}", plans, asking, price, format)
-            return
-        starting = f"{descriptor.title}, {descriptor.setting(setting).name}"
-        starting += f": starting with the model {model}" + (f" at {base_url}" if base_url else "")
-        options = {**provider, **asking, **sending, "temperature": temperature, "seed": seed}
-        options |= {"log_dir": log_dir, "cache": cache, "solver": solver}
-        with _watched(log_dir, watch_options, starting) as watch:
-            from qabench.runs.running import start
-
-            log = start(benchmark, setting, model, task_args=task_arguments, watch=watch, **options)
-        _report([log], showing)
+        _run_benchmark(benchmark_of(benchmark), values)
 
 
 run.__dict__["sections"] = SECTIONS  # of the help
@@ -377,6 +320,59 @@ def _check_options(ctx: typer.Context, mode: str, allowed: Sequence[str]) -> Non
         if parameter.name not in (None, mode, *allowed) and _was_passed(ctx, parameter.name):
             name = parameter.opts[-1] if parameter.param_type_name == "option" else "BENCHMARK"
             raise InputError(f"{name} cannot be combined with --{mode}: {ADVICE[mode]}")
+
+
+def _task_arguments(values: Options) -> dict[str, Any]:
+    arguments = {name: values[name] for name in OF_TASK if values[name]}
+    if "questions" in arguments:
+        arguments["questions"] = str(arguments["questions"])
+    return arguments | parse_pairs("-T", values["task_args"])
+
+
+def _options(values: Options, *names: str) -> dict[str, Any]:
+    return {name: values[name] for name in names}
+
+
+def _run_benchmark(benchmark: Benchmark, values: Options) -> None:
+    """Run a model over a benchmark and report its scores, or estimate the run."""
+    model = values["model"] or "none/none"  # Inspect's name: the solver may call other models
+    setting, scores = values["setting"], values["scores"]
+    if values["retriever"] and not setting:
+        setting = benchmark.retriever_setting or None
+    chosen = benchmark.setting(setting)
+    task_args = values["task_args"]
+    if values["category"]:
+        task_args = {benchmark.part: values["category"]} | task_args
+    benchmark.selected_groups(scores)
+    if scores and "scores" in _task_options(benchmark, chosen):
+        task_args["scores"] = ",".join(scores)
+    if values["dry_run"]:
+        plans = [((values["benchmark"], setting, model), task_args, 1)]
+        _print_plans(f"qabench run {values['benchmark']} --model {model}", plans, values)
+        return
+    place = f" at {values['base_url']}" if values["base_url"] else ""
+    starting = f"{benchmark.title}, {chosen.name}: starting with the model {model}{place}"
+    with _watched(values["log_dir"], values, starting) as watch:
+        from qabench.runs.running import start
+
+        options = _options(
+            values, *SENT, *ASKED, "temperature", "seed", "log_dir", "cache", "solver"
+        )
+        log = start(
+            values["benchmark"], setting, model, task_args=task_args, watch=watch, **options
+        )
+    _report([log], values)
+
+
+def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
+    """Resume a run and return its log."""
+    folder = values["log_dir"] if _was_passed(ctx, "log_dir") else None
+    passed = [name for name in SENT if name in PROVIDER or _was_passed(ctx, name)]
+    with _watched(folder or log.parent, values, f"resuming {log}") as watch:
+        from qabench.runs.running import resume
+
+        options = _options(values, *passed, "task_args", "solver", "epochs")
+        return resume(log, values["model"], watch=watch, log_dir=folder, **options)
 
 
 def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
@@ -485,21 +481,21 @@ def _check_log(values: Options, model: str) -> None:
     )
 
 
-def _run_suite(
-    file: Path,
-    log_dir: Path,
-    showing: Options,
-    watch_options: Options,
-    options: Options,
-) -> None:
-    """Run a suite, print one row of scores per run, and write a report of all runs."""
-    with _watched(log_dir, watch_options, f"logs: {log_dir}") as watch:
+def _run_suite(file: Path, values: Options) -> None:
+    """Run a suite, print one row of scores per run, and write a report of all runs; or estimate it."""
+    log_dir = values["log_dir"]
+    options = _options(values, *PROVIDER, *ASKED) | {"cache": None if values["cache"] else False}
+    if values["dry_run"]:
+        _plan_suite(file, options, values)
+        return
+    options |= _options(values, *SENT, "temperature")
+    with _watched(log_dir, values, f"logs: {log_dir}") as watch:
         from qabench.runs.running import read_suite, run_suite
 
         logs, unfinished = run_suite(read_suite(file), log_dir, watch=watch, **options)
     if not watch.total:
         hint(f"nothing was asked: {log_dir} has the logs of all runs")
-    evaluations = _report(logs, showing)
+    evaluations = _report(logs, values)
     from qabench.report import build_report
 
     try:
@@ -512,7 +508,7 @@ def _run_suite(
         raise typer.Exit(1)
 
 
-def _plan_suite(file: Path, options: Options, price: Any, format: str) -> None:
+def _plan_suite(file: Path, options: Options, values: Options) -> None:
     _check_inspect()
     from qabench.runs.running import read_suite
 
@@ -522,16 +518,14 @@ def _plan_suite(file: Path, options: Options, price: Any, format: str) -> None:
         for entry in suite.entries
         for model in suite.models
     ]
-    asking = {"limit": suite.limit, "epochs": options["epochs"], "max_tokens": suite.max_new_tokens}
-    _print_plans(f"qabench run --suite {file}", plans, asking, price, format)
+    asked = {"limit": suite.limit, "max_tokens": suite.max_new_tokens}
+    _print_plans(f"qabench run --suite {file}", plans, {**values, **asked})
 
 
 def _print_plans(
     command: str,
     plans: Sequence[tuple[tuple[str, str | None, str], Options, int]],
-    asking: Options,
-    price: Any,
-    format: str,
+    values: Options,
 ) -> None:
     """Print the estimated calls, tokens and cost of runs: (benchmark, setting, model), task arguments, repetitions."""
     _check_inspect()
@@ -542,7 +536,9 @@ def _print_plans(
     rows: list[list[Any]] = []
     with plain_warnings():
         for (name, setting, model), task_arguments, n in plans:
-            plan = plan_run(name, setting, model, task_arguments, price, **asking)
+            plan = plan_run(
+                name, setting, model, task_arguments, values["price"], **_options(values, *ASKED)
+            )
             documents.append(plan.as_dict() | {"benchmark": name, "model": model, "repetitions": n})
             cost = (
                 "unknown: give --price-in and --price-out"
@@ -563,7 +559,7 @@ def _print_plans(
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
     document = documents[0] if len(documents) == 1 else {"plans": documents}
-    print_table(Table(f"Estimate of {command}", columns, rows, notes), format, document)
+    print_table(Table(f"Estimate of {command}", columns, rows, notes), values["format"], document)
 
 
 def _list_options(name: str, setting_name: str | None, format: str) -> None:
@@ -585,13 +581,20 @@ def _list_options(name: str, setting_name: str | None, format: str) -> None:
     print_tables(tables, format)
 
 
-def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
+def _task_options(descriptor: Benchmark, setting: Setting) -> list[str]:
+    from qabench.runs.plan import task_options
+
+    _check_inspect()
+    return [option.name for option in task_options(descriptor, setting)]
+
+
+def _report(logs: list[Path], values: Options) -> list[Evaluation]:
     """Print and track the scores of logs, and return their evaluations.
 
     Exit with 1 if no question was answered.
     """
-    sources = read_evaluations(logs)
-    reports = show(sources, **showing)
+    sources = read_evaluations(logs, scores=values["scores"])
+    reports = show(sources, **_options(values, "format", "output", "track", "all_scores"))
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
         raise typer.Exit(1)
@@ -599,7 +602,7 @@ def _report(logs: list[Path], showing: Options) -> list[Evaluation]:
 
 
 @contextmanager
-def _watched(log_dir: Path, options: Options, starting: str) -> Iterator[Watch]:
+def _watched(log_dir: Path, values: Options, starting: str) -> Iterator[Watch]:
     """Print what is starting, before Inspect is imported.
 
     Yield a watch that prints the log's path, then progress.
@@ -614,7 +617,7 @@ def _watched(log_dir: Path, options: Options, starting: str) -> Iterator[Watch]:
             on_log=lambda path: write_line(f"log: {path}", sys.stderr),
             on_progress=progress,
             say=hint,
-            **options,
+            **_options(values, "max_calls", "token_budget"),
         )
 
 

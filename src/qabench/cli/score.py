@@ -17,21 +17,20 @@ from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.evaluations import is_official, print_notes, scored, show
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
-    AllMetrics,
+    AllScores,
     BenchmarkName,
     BenchmarkOrLog,
     ConfigName,
-    Families,
     Format,
     Groupings,
     JsonOnly,
-    MetricName,
     OnRay,
     Output,
     PassKs,
     Questions,
     RayAddress,
     Samples,
+    Scores,
     Track,
     Verbose,
     benchmark_and_files,
@@ -49,6 +48,7 @@ from qabench.cli.output import (
     warn,
 )
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
+from qabench.evaluation.metric import select_scores
 from qabench.io.environment import offline_variable
 from qabench.io.files import check_writable, write_json, write_text
 from qabench.io.tables import Table, bounds_text, write_document
@@ -65,10 +65,10 @@ HUB_SECONDS = 20.0
 RANKS = [
     "rank",
     "system",
-    "score",
+    "value",
     "95% interval",
     "n",
-    "metric",
+    "score",
     "config",
     "setting",
     "judge",
@@ -115,7 +115,7 @@ def _score(
         ),
     ] = None,
     config: ConfigName = None,
-    metrics: Families = None,
+    scores: Scores = None,
     by: Groupings = None,
     questions: Questions = None,
     per_item: Annotated[
@@ -133,7 +133,7 @@ def _score(
     format: Format = "table",
     output: Output = None,
     track: Track = None,
-    all_metrics: AllMetrics = False,
+    all_scores: AllScores = False,
     verbose: Verbose = False,
     ray: OnRay = False,
     ray_address: RayAddress = None,
@@ -146,7 +146,8 @@ def _score(
     """
     scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
-    families = scorer.checked_families(metrics)
+    if scorer.name:
+        scorer.selected_groups(scores)
     if unknown := [name for name in by or () if scorer.groupings and name not in scorer.groupings]:
         raise unknown_name(f"{scorer.title} has no grouping", unknown[0], scorer.groupings)
     for path in filter(None, (output, per_item)):
@@ -154,15 +155,15 @@ def _score(
     with on_ray(ray, ray_address):
         values |= {"samples": samples, "ks": parse_ks(pass_k)}
         sources = scored(
-            paths, scorer.name or None, config, metrics=families, questions=questions, **values
+            paths, scorer.name or None, config, scores=scores, questions=questions, **values
         )
     for evaluation in sources.evaluations:
-        if families and evaluation.answered and not evaluation.scores() and is_log(evaluation.path):
+        if scores and evaluation.answered and not evaluation.scores() and is_log(evaluation.path):
             raise InputError(
-                f"{evaluation.path} has no scores of {', '.join(families)}. To compute them, write its answers to a "
+                f"{evaluation.path} has no scores {', '.join(scores)}. To compute them, write its answers to a "
                 f"file with `qabench export {evaluation.path} -o FILE`, and score the file"
             )
-    reports = show(sources, format, by or (), output, track, all_metrics, verbose)
+    reports = show(sources, format, by or (), output, track, all_scores, verbose)
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
@@ -202,7 +203,7 @@ def _compare(
         ),
     ] = None,
     config: ConfigName = None,
-    metric: MetricName = None,
+    scores: Scores = None,
     questions: Questions = None,
     test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
@@ -223,9 +224,9 @@ def _compare(
 ) -> None:
     """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
 
-    All questions of the config count, unanswered ones as in the official score. Logs of any task
-    are compared by each score that all of them have, on the questions that both systems of a pair
-    have.
+    All questions of the config count, unanswered ones as in the official score. Without --scores,
+    the systems are compared by the benchmark's main score, and logs of any other task by each score
+    that all of them have, on the questions that both systems of a pair have.
     """
     from qabench.runs import comparing
 
@@ -241,25 +242,23 @@ def _compare(
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         if scorer.name:
             testing |= {"questions": questions, "progress": progress, **options}
-            comparisons = [comparing.compare(scorer.name, config, paths, metric, **testing)]
+            comparison = comparing.compare(scorer.name, config, paths, scores, **testing)
         else:
             scorer.checked_options(options)
-            comparisons = comparing.compare_logs(paths, metric, **testing)
-    evaluations, notes = list(comparisons[0].evaluations.values()), list(comparisons[0].notes)
+            comparison = comparing.compare_logs(paths, scores, **testing)
+    evaluations, notes = list(comparison.evaluations.values()), list(comparison.notes)
     document: dict[str, Any] = {
         "benchmark": evaluations[0].benchmark,
         "config": evaluations[0].config,
     }
-    if evaluations[0].benchmark:
-        document |= comparisons[0].as_dict()
+    if evaluations[0].benchmark and not comparison.others:
+        document |= comparison.as_dict()
     else:
-        document |= {"comparisons": [comparison.as_dict() for comparison in comparisons]}
+        document["comparisons"] = [each.as_dict() for each in (comparison, *comparison.others)]
     document |= {"notes": notes}
     if output:
         write_json(output, document)
-    print_tables(
-        [table for comparison in comparisons for table in comparison.tables()], format, document
-    )
+    print_tables(comparison.tables(), format, document)
     print_notes(evaluations, notes, format, verbose)
     if track:
         from qabench.runs.export import send
@@ -276,13 +275,7 @@ def leaderboard(
         list[str] | None,
         typer.Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
     ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A metric, such as acc.loose; may be repeated. Default: the main one.",
-        ),
-    ] = None,
+    scores: Scores = None,
     setting: Annotated[
         str | None,
         typer.Option(
@@ -296,9 +289,9 @@ def leaderboard(
 ) -> None:
     """Rank systems: published scores, the Hub's entries, and your own evaluations.
 
-    Only scores with the same metric, setting, questions and judge are ranked among each other. A
+    Only systems with the same score, setting, questions and judge are ranked among each other. A
     score that deviates from the official one has no rank. The Hub's entries have the Hub's rank;
-    they need the network.
+    they need the network. Without --scores, systems are ranked by the main score.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
@@ -311,7 +304,7 @@ def leaderboard(
         published = published_entries(scorer.name)
     except SourceError as error:
         published, notes = [], [f"The published scores are not available: {error}"]
-    names = _metrics(scorer, metric, evaluations, published)
+    names = _ranked_by(scorer, scores, evaluations, published)
     entries = [entry for entry in published if entry.metric in names]
     entries += [
         entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)
@@ -323,7 +316,7 @@ def leaderboard(
     ]
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
     notes += filter(None, [hub_note])
-    rows = [*ranked(entries, scorer), *(hub if not (setting or config or metric) else ())]
+    rows = [*ranked(entries, scorer), *(hub if not (setting or config or scores) else ())]
     if not rows:
         raise InputError(
             f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
@@ -343,22 +336,23 @@ def leaderboard(
         write(note, "yellow")
 
 
-def _metrics(
+def _ranked_by(
     scorer: Benchmark,
-    chosen: Sequence[str] | None,
+    selected: Sequence[str] | None,
     evaluations: Sequence[Evaluation],
     published: Sequence[Entry],
 ) -> list[str]:
-    """Return the metrics to rank by: those that are chosen, else the main one, else the first that has a score."""
-    available = {entry.metric for entry in published}
-    available |= {name for evaluation in evaluations for name in evaluation.scores()}
-    if unknown := [name for name in chosen or () if name not in available]:
-        raise unknown_name(f"{scorer.title} has no score", unknown[0], sorted(available))
-    headline = scorer.headline_metric(evaluations)
-    first = [metric.name for metric in scorer.metrics if metric.name in available] or sorted(
-        available
-    )
-    return list(chosen or ([headline.name] if headline else first[:1]))
+    """Return the scores to rank by: the selected ones, else the main one, else the first."""
+    names = {entry.metric for entry in published}
+    names |= {name for evaluation in evaluations for name in evaluation.scores()}
+    if selected is None and (headline := scorer.headline_metric(evaluations)):
+        return [headline.name]
+    declared = [metric.name for metric in scorer.metrics if metric.name in names]
+    ordered = list(dict.fromkeys([*declared, *sorted(names)]))
+    if selected is None:
+        return ordered[:1]
+    chosen = select_scores(list(map(scorer.metric, ordered)), selected, scorer.title)
+    return [metric.name for metric in chosen]
 
 
 def _on_hub(dataset: str) -> tuple[list[Entry], str]:
@@ -408,7 +402,7 @@ def _table(scorer: Benchmark, entries: Sequence[Entry]) -> Table:
         )
         rows[-1] += [entry.setting, entry.judge, entry.source]
     return Table(
-        f"{scorer.title}: ranks among scores with the same metric, config, setting and judge",
+        f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
         RANKS,
         rows,
     )
@@ -447,6 +441,7 @@ def export(
         typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions."),
     ] = None,
     config: ConfigName = None,
+    scores: Scores = None,
     developer: Annotated[
         str | None,
         typer.Option(
@@ -466,7 +461,7 @@ def export(
 
     if format not in SUFFIXES:
         raise unknown_name("unknown format", format, SUFFIXES)
-    sources = read_evaluations(logs, benchmark, config)
+    sources = read_evaluations(logs, benchmark, config, scores=scores)
     several = len(sources.evaluations) > 1
     if output is None and (several or format == "eee"):
         raise InputError("--output is required for several runs and for the format eee")
@@ -513,7 +508,7 @@ def report(
         str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
     ] = None,
     config: ConfigName = None,
-    metrics: Families = None,
+    scores: Scores = None,
     questions: Questions = None,
     corpus: Annotated[
         Path | None,
@@ -534,21 +529,24 @@ def report(
     check_writable(output / "index.html")
     from qabench.report import build_report
 
-    if benchmark is None and (config or metrics or questions or corpus):
-        message = "--config, --metrics, --questions and --corpus are for files of predictions and need --benchmark"
+    if benchmark is None and (config or questions or corpus):
+        message = (
+            "--config, --questions and --corpus are for files of predictions and need --benchmark"
+        )
         raise InputError(message)
-    families = benchmark_of(benchmark).checked_families(metrics) if benchmark else None
+    if benchmark:
+        benchmark_of(benchmark).selected_groups(scores)
     options = (
         benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
     )
     options |= {"samples": samples, "ks": parse_ks(pass_k)}
-    sources = scored(runs, benchmark, config, metrics=families, questions=questions, **options)
+    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
     page = build_report(sources.evaluations, output)
-    scores = page.with_name("report.json")
+    numbers = page.with_name("report.json")
     if as_json:
-        document = {"page": str(page), "numbers": str(scores), "bytes": page.stat().st_size}
+        document = {"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size}
         print_json(document | {"notes": sources.notes})
     else:
-        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {scores}")
+        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")
     for note in sources.notes:
         hint(note, "yellow")

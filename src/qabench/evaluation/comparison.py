@@ -92,17 +92,18 @@ class Comparison(Displayed):
     """Systems on the same questions.
 
     Attributes:
-        metric: the metric by which they are compared.
+        metric: the score by which they are compared.
         systems: label -> score on all of the system's answers, the best first; only systems that
-            have the metric.
+            have the score.
         pairs: all pairs with common questions on which both have a score, in the order of
             ``systems``.
         test: "randomization" or "bootstrap".
         correction: of p-values over the pairs.
         resamples: of intervals and tests.
         seed: of intervals and tests.
-        evaluations: label -> what was compared, also systems without the metric.
+        evaluations: label -> what was compared, also systems without the score.
         notes: sentences about systems that are left out.
+        others: the comparisons by further scores, if several were selected.
     """
 
     metric: Metric
@@ -114,6 +115,7 @@ class Comparison(Displayed):
     seed: int = SEED
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    others: tuple[Comparison, ...] = ()
 
     def to_pandas(self) -> Any:
         """Return the pairs as a pandas DataFrame, with unrounded numbers."""
@@ -168,7 +170,10 @@ class Comparison(Displayed):
         }
         notes = [self.about(), *filter(None, [undefined_note(differences)])]
         scores = Table(self.metric.title, columns, rows, [undefined] if undefined else [])
-        return [scores, Table("Pairs", names, pairs, notes)]
+        tables = [scores, Table("Pairs", names, pairs, notes)]
+        for other in self.others:
+            tables += other.tables()
+        return tables
 
     def plot(self, axes: Any = None) -> Any:
         """Plot the paired differences with their 95% intervals, by matplotlib, and return the axes.

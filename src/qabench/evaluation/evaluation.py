@@ -13,7 +13,7 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.errors import InputError
-from qabench.evaluation.metric import Metric, present
+from qabench.evaluation.metric import Metric, Names, present
 from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
 from qabench.evaluation.tables import (
     as_dict,
@@ -314,7 +314,7 @@ class Evaluation(Displayed):
             been asked.
         records: in the order of the benchmark's questions; repetitions of a question are ordered by
             epoch.
-        signatures: family of scores -> everything these scores depend on, in one line; see
+        signatures: group of scores -> everything these scores depend on, in one line; see
             ``signature``.
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
@@ -324,7 +324,7 @@ class Evaluation(Displayed):
         notes: sentences about the scoring, such as the calls of a judge and their cost.
         origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared
             with each other.
-        recorded: family of scores -> why its scores are those of the log, not computed again from
+        recorded: group of scores -> why its scores are those of the log, not computed again from
             the answers.
         metrics: the benchmark's metrics; those whose columns no record has are not computed.
         declarations: the official values of the fields of the benchmark's signatures, by the
@@ -425,8 +425,8 @@ class Evaluation(Displayed):
         if not (score.metric.official or score.metric.reducer):
             sentences.append("not a score of the benchmark's authors")
         sentences += self._signature_deviations(score.metric)
-        if score.metric.family in self.recorded:
-            why = self.recorded[score.metric.family]
+        if score.metric.group in self.recorded:
+            why = self.recorded[score.metric.group]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
         sentences += asked_part(len({record.id for record in self.records}), self.available)
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
@@ -444,7 +444,7 @@ class Evaluation(Displayed):
         return sentences
 
     def _signature_deviations(self, metric: Metric) -> list[str]:
-        line = self.signatures.get(metric.family)
+        line = self.signatures.get(metric.group)
         if not line:
             return ["the signature is missing"]
         try:
@@ -481,21 +481,19 @@ class Evaluation(Displayed):
         """Return the scores as a Markdown table, with the deviations from the official scores below it."""
         return "\n".join(table.formatted("markdown") for table in self.tables())
 
-    def plot(
-        self, metrics: Sequence[str] | None = None, by: str | None = None, axes: Any = None
-    ) -> Any:
+    def plot(self, scores: Names = None, by: str | None = None, axes: Any = None) -> Any:
         """Plot scores with their 95% intervals by matplotlib, and return the axes.
 
         Args:
-            metrics: names of metrics, such as ("acc.loose", "acc.strict"); None for all.
-            by: a grouping, such as "category": one row per group, for the first of the metrics.
+            scores: names of scores or groups, such as ("acc.loose", "rouge"); None for all.
+            by: a grouping, such as "category": one row per category, for the first of the scores.
             axes: matplotlib axes to draw on; None for a new figure.
 
         Raises:
-            InputError: a metric or grouping that the evaluation does not have.
+            InputError: a score or grouping that the evaluation does not have.
             MissingExtra: matplotlib is not installed.
         """
-        return plot_scores(self, metrics, by, axes)
+        return plot_scores(self, scores, by, axes)
 
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""

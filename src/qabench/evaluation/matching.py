@@ -9,7 +9,7 @@ from pathlib import Path
 from qabench.data.predictions import some
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.metric import Metric, Names, select_scores
 
 DOC_HASH = "doc_hash"  # in ``Record.detail``: a digest of the whole question
 
@@ -79,21 +79,17 @@ def unmatched(labels: Sequence[str], evaluations: Sequence[Evaluation]) -> list[
     return notes
 
 
-def common_scores(evaluations: Sequence[Evaluation], name: str | None) -> list[Metric]:
-    """Return the scores that all evaluations have, or the one with this name.
+def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[Metric]:
+    """Return the scores that all evaluations have; of these only the named ones, if there are names.
 
     Raises InputError if there is none.
     """
     metrics = [{metric.name: metric for metric in each.metrics} for each in evaluations]
     common = [metric for key, metric in metrics[0].items() if all(key in each for each in metrics)]
-    available = ", ".join(metric.name for metric in common) or "none"
-    if name is not None:
-        common = [metric for metric in common if metric.name == name]
     if not common:
-        wanted = "a score" if name is None else f"the score {name!r}"
         owned = "; ".join(
             f"{Path(each.path).name}: {', '.join(own)}"
             for each, own in zip(evaluations, metrics, strict=True)
         )
-        raise InputError(f"the logs do not all have {wanted}; allowed: {available} ({owned})")
-    return common
+        raise InputError(f"the logs have no common score ({owned})")
+    return select_scores(common, names, "one of the logs")

@@ -11,7 +11,11 @@ from dataclasses import dataclass, replace
 from math import comb, nan
 from typing import Any
 
+from qabench.errors import InputError, unknown_name
+
 CUTOFF = "@k"
+Names = Sequence[str] | str | None
+"""Names of scores and of their groups; in a string, commas separate them. None selects by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Metric:
             as "mrr@10".
         title: such as "Loose accuracy".
         about: what it measures, in one sentence.
-        family: the key of its signature in ``Evaluation.signatures``.
+        group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns; () means one column with the name of the metric.
         function: from one NumPy array per column, of sums, to an array of scores; None means the
@@ -53,13 +57,13 @@ class Metric:
             other replies as the official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
         official: whether the benchmark's authors report it; other metrics are additions of qabench.
-        main: whether tables show it without ``--all-metrics``.
+        main: whether tables show it without ``--all-scores``.
     """
 
     name: str
     title: str
     about: str
-    family: str
+    group: str
     unit: str = "questions"
     columns: tuple[str, ...] = ()
     function: Callable[..., Any] | None = None
@@ -165,8 +169,68 @@ def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
     return computable
 
 
+def split_names(names: Sequence[str] | str, whole: Sequence[str] = ()) -> list[str]:
+    """Return the names in a list or in strings with commas; names in ``whole`` contain commas."""
+    texts = [names] if isinstance(names, str) else names
+    split: list[str] = []
+    for text in texts:
+        split += [text] if text in whole else text.split(",")
+    return [name.strip() for name in split if name.strip()]
+
+
+def stems(names: Names) -> list[str] | None:
+    """Return the names without pass@k and pass^k, such as "acc.strict" of "acc.strict.pass@2"."""
+    if names is None:
+        return None
+    texts = [names] if isinstance(names, str) else names
+    return [",".join(pass_of(name.strip())[0] for name in text.split(",")) for text in texts]
+
+
+def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[Metric]:
+    """Return the scores with these names, and the scores of the groups with these names.
+
+    Every option and argument that selects scores uses this function. Tables show a score that is
+    selected by its own name, as they show the main scores.
+
+    Args:
+        metrics: all scores; those for every cutoff can be named with one, such as "mrr@10".
+        names: the names; None selects all.
+        title: what has the scores, for the error.
+
+    Raises:
+        InputError: an unknown name; the error lists the scores and the groups. Or no name at all.
+    """
+    if names is None:
+        return list(metrics)
+    groups = list(dict.fromkeys(metric.group for metric in metrics))
+    scores = [metric.name for metric in metrics]
+    chosen = split_names(names, scores)
+    listed = f"scores {', '.join(scores)}; groups {', '.join(groups)}" if scores else "none"
+    if not chosen:
+        raise InputError(f"no scores are selected; allowed: {listed}")
+    selected: dict[str, Metric] = {}
+    named = set(chosen)
+    for name in chosen:
+        stem, _, cutoff = name.partition("@")
+        matching = [metric for metric in metrics if name in (metric.name, metric.group)]
+        if cutoff.isdigit() and not matching:
+            declared = [metric for metric in metrics if metric.name == stem + CUTOFF]
+            matching = [metric.at(cutoff) for metric in declared]
+        scored, of_samples = pass_of(name)
+        if of_samples and not matching:
+            declared = [metric for metric in metrics if not metric.reducer]
+            matching = [
+                of_samples.of(each) for each in declared if scored in (each.name, each.group)
+            ]
+        if not matching:
+            raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
+        for metric in matching:
+            selected[metric.name] = replace(metric, main=metric.main or metric.name in named)
+    return list(selected.values())
+
+
 def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
-    """Return the metrics of the family "evidence"; ``kind`` says which pages are evidence, such as "necessary"."""
+    """Return the metrics of the group "evidence"; ``kind`` says which pages are evidence, such as "necessary"."""
     recall = f"Share of the {kind} pages that were read; 0 without a search."
     precision = f"Share of the pages read that are {kind}, over the questions with pages."
     return (

@@ -134,15 +134,15 @@ def _shared_start(names: Sequence[str]) -> str:
 
 
 def _signatures(evaluations: Sequence[Evaluation]) -> dict[str, str]:
-    """Return the joined signatures of the families that all evaluations have."""
+    """Return the joined signatures of the groups that all evaluations have."""
     signatures = {}
-    for family in evaluations[0].signatures:
-        lines = [each.signatures[family] for each in evaluations if family in each.signatures]
+    for group in evaluations[0].signatures:
+        lines = [each.signatures[group] for each in evaluations if group in each.signatures]
         if len(lines) < len(evaluations):
             continue
         fields = [parse(line)[1] for line in lines]
         names = dict.fromkeys(name for each in fields for name in each if name != VERSION)
         values = {name: [each.get(name, "none") for each in fields] for name in names}
         joined = {name: "+".join(dict.fromkeys(each)) for name, each in values.items()}
-        signatures[family] = with_fields(lines[0], **joined)
+        signatures[group] = with_fields(lines[0], **joined)
     return signatures

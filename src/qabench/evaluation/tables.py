@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
 from qabench.errors import MissingExtra, unknown_name
+from qabench.evaluation.metric import Names, select_scores
 from qabench.io.tables import Table
 
 if TYPE_CHECKING:
@@ -34,20 +35,20 @@ def _questions(evaluation: Evaluation) -> str:
 def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
     """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
 
-    The scores are named by their families; those of a family to which a sentence applies in part by
+    The scores are named by their groups; those of a group to which a sentence applies in part by
     their own names.
     """
     scores = evaluation.scores()
     names_by_sentence: dict[str, list[str]] = {}
-    families: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for name, score in scores.items():
-        families.setdefault(score.metric.family, []).append(name)
+        groups.setdefault(score.metric.group, []).append(name)
         for sentence in evaluation.deviations(score):
             names_by_sentence.setdefault(sentence, []).append(name)
     for sentence, names in names_by_sentence.items():
         whole = {
-            name: family
-            for family, members in families.items()
+            name: group
+            for group, members in groups.items()
             if set(members) <= set(names)
             for name in members
         }
@@ -55,20 +56,20 @@ def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
     return names_by_sentence
 
 
-def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
-    """Return one row per score; without ``all_metrics`` only the main scores.
+def score_table(evaluation: Evaluation, all_scores: bool = True) -> Table:
+    """Return one row per score; without ``all_scores`` only the main scores.
 
     The notes count records.
     """
     scores = evaluation.scores()
     rows: list[list[Any]] = []
-    for name, score in _shown(scores, all_metrics).items():
+    for name, score in _shown(scores, all_scores).items():
         official = ["no" if evaluation.deviations(score) else "yes"] if evaluation.benchmark else []
         rows.append([name, *value_cells(score.interval), score.size, *official])
-    main = {metric.name for metric in evaluation.metrics if metric.main or all_metrics}
+    main = {metric.name for metric in evaluation.metrics if metric.main or all_scores}
     columns = [
-        "metric",
         "score",
+        "value",
         "95% interval",
         "n",
         *(["official"] if evaluation.benchmark else []),
@@ -79,19 +80,19 @@ def score_table(evaluation: Evaluation, all_metrics: bool = True) -> Table:
         f"{count} {status}" for status, count in evaluation.counts().items() if count
     )
     notes = [counts] if counts else []
-    if hidden := len(scores) - len(_shown(scores, all_metrics)):
-        notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-metrics")
+    if hidden := len(scores) - len(_shown(scores, all_scores)):
+        notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-scores")
     if reason := unscored(evaluation, scores):
         notes = [f"no scores: {reason}"]
     return Table(title(evaluation), columns, rows, notes)
 
 
 def systems_table(
-    evaluations: Sequence[Evaluation], labels: Sequence[str], all_metrics: bool, wide: bool
+    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool, wide: bool
 ) -> Table:
     """Return one row per evaluation of a config; if ``wide``, the bounds of intervals have columns of their own."""
     columns = _shown(
-        {name: score for each in evaluations for name, score in each.scores().items()}, all_metrics
+        {name: score for each in evaluations for name, score in each.scores().items()}, all_scores
     )
     names = [
         name
@@ -117,11 +118,11 @@ def systems_table(
     )
 
 
-def group_table(evaluation: Evaluation, grouping: str, heading: str, all_metrics: bool) -> Table:
+def group_table(evaluation: Evaluation, grouping: str, heading: str, all_scores: bool) -> Table:
     """Return the scores of each group of a grouping, such as "category"."""
     groups = evaluation.scores_by_group(grouping)
     names = _shown(
-        {name: score for scores in groups.values() for name, score in scores.items()}, all_metrics
+        {name: score for scores in groups.values() for name, score in scores.items()}, all_scores
     )
     sizes = {group: len(records) for group, records in evaluation.by_group(grouping).items()}
     rows: list[list[Any]] = [
@@ -141,9 +142,9 @@ def _with_half_width(interval: Interval) -> str:
     return f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}"
 
 
-def _shown(scores: dict[str, Score], all_metrics: bool) -> dict[str, Score]:
+def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
     main = {name: score for name, score in scores.items() if score.metric.main}
-    return scores if all_metrics or not main else main
+    return scores if all_scores or not main else main
 
 
 def value_cells(interval: Interval) -> list[str]:
@@ -218,7 +219,7 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``,
         ``left_out`` and ``deviations`` (sentences; [] for an official score); ``counts`` (records
         by status, missing ones and all records), ``problems`` (sentences), ``signatures`` by
-        family; ``replies`` (all, and those from the cache) of a run whose replies are cached;
+        group; ``replies`` (all, and those from the cache) of a run whose replies are cached;
         ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any, as
         ``undefined`` (why a score is undefined, by metric name); with ``by`` {grouping: {group:
         {"records", "scores", "intervals", "n", "left_out"}}}.
@@ -333,14 +334,11 @@ BLUE = "#0072B2"  # of the colors of Okabe and Ito
 INCHES_PER_ROW = 0.4
 
 
-def plot_scores(
-    evaluation: Evaluation, metrics: Sequence[str] | None, by: str | None, axes: Any
-) -> Any:
+def plot_scores(evaluation: Evaluation, selected: Names, by: str | None, axes: Any) -> Any:
     """Plot scores; see ``Evaluation.plot``."""
     scores = evaluation.scores()
-    names = list(metrics) if metrics else list(scores)
-    if missing := [name for name in names if name not in scores]:
-        raise unknown_name("unknown score", missing[0], scores)
+    metrics = [score.metric for score in scores.values()]
+    names = [metric.name for metric in select_scores(metrics, selected, title(evaluation))]
     if by is None:
         intervals = {scores[name].metric.title: scores[name].interval for name in names}
         return plot_intervals(intervals, title(evaluation), axes)

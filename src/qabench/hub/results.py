@@ -26,8 +26,9 @@ from huggingface_hub import (
 from huggingface_hub.errors import EntryNotFoundError
 
 from qabench.benchmarks import benchmark
-from qabench.errors import InputError, QabenchError, unknown_name, unreadable
+from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
+from qabench.evaluation.metric import Names, select_scores
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.leaderboards import task_id
@@ -109,17 +110,17 @@ def read_reports(path: Path) -> list[Report]:
     return reports
 
 
-def chosen(report: Report, names: Sequence[str] = ()) -> list[str]:
-    """Return the names of the metrics to publish: those requested, else all that the benchmark's authors report."""
+def chosen(report: Report, names: Names = None) -> list[str]:
+    """Return the names of the scores to publish: the selected ones, else all that the authors report."""
     scores = list(report["scores"])
     if not scores:
         raise QabenchError(
             f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}"
         )
-    if unknown := [name for name in names if name not in scores]:
-        raise unknown_name(f"{report.get('path')} has no metric", unknown[0], scores)
-    metric = benchmark(report["benchmark"]).metric
-    return list(names) or [name for name in scores if metric(name).official] or scores
+    metrics = list(map(benchmark(report["benchmark"]).metric, scores))
+    if names is None:
+        return [metric.name for metric in metrics if metric.official] or scores
+    return [metric.name for metric in select_scores(metrics, names, str(report.get("path")))]
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
@@ -131,18 +132,18 @@ def deviations_of(report: Report, name: str) -> list[str]:
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
     metric = scorer.metric(name)
-    if line := report["signatures"].get(metric.family):
+    if line := report["signatures"].get(metric.group):
         declaration = scorer.declaration(signature_name(line))
         sentences += deviations(line, declaration, metric.needs[0].partition("@")[2])
     return list(dict.fromkeys(sentences))
 
 
-def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[EvalResultEntry]:
-    """Return one entry for each metric of a report; see ``chosen``.
+def entries(report: Report, about: About, scores: Names = None) -> list[EvalResultEntry]:
+    """Return one entry for each score of a report; see ``chosen``.
 
     Raises InputError if a score is unofficial and this is not allowed, or is not a finite number.
     """
-    names, setting, path = chosen(report, metrics), setting_of(report, about), report.get("path")
+    names, setting, path = chosen(report, scores), setting_of(report, about), report.get("path")
     dataset = about.dataset or f"qabench/{report['benchmark']}"
     check_name("the dataset", dataset, f"qabench/{report['benchmark']}")
     deviating = {name: sentences for name in names if (sentences := deviations_of(report, name))}
@@ -150,7 +151,7 @@ def entries(report: Report, about: About, metrics: Sequence[str] = ()) -> list[E
         name, sentences = next(iter(deviating.items()))
         raise InputError(
             f"{len(deviating)} of {len(names)} scores of {path} are not official. {name}: {'; '.join(sentences)}. Use "
-            "the official settings, choose other scores (--metric), or publish them as unofficial (--allow-unofficial; "
+            "the official settings, choose other scores (--scores), or publish them as unofficial (--allow-unofficial; "
             "their notes list the deviations)"
         )
     values = {name: report["scores"][name] for name in names}
@@ -257,7 +258,7 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
         for kind, count in report["counts"].items()
         if count and kind not in UNREMARKABLE
     ]
-    interval, line = report["intervals"].get(name), report["signatures"].get(metric.family)
+    interval, line = report["intervals"].get(name), report["signatures"].get(metric.group)
     parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
     parts += [f"{name}, {setting}", f"n {report['n'][name]} {metric.unit}"]
     for column, text in ((name, "left out"), (metric.readable, "without a readable reply")):

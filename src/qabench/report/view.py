@@ -246,14 +246,10 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
-    """Return by family of scores the fields in which the runs' signatures differ, except those of the system."""
-    differing_by_family = {}
-    for family in dict.fromkeys(
-        family for run in section.runs.values() for family in run.signatures
-    ):
-        lines = [
-            run.signatures[family] for run in section.runs.values() if family in run.signatures
-        ]
+    """Return by group of scores the fields in which the runs' signatures differ, except those of the system."""
+    differing_by_group = {}
+    for group in dict.fromkeys(group for run in section.runs.values() for group in run.signatures):
+        lines = [run.signatures[group] for run in section.runs.values() if group in run.signatures]
         try:
             fields = [parse(line)[1] for line in lines]
             name = signature_name(lines[0])
@@ -264,8 +260,8 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
             declared |= run.declarations.get(name, {})
         names = [field for field, about in declared.items() if about.official is not None]
         if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
-            differing_by_family[family] = differing
-    return differing_by_family
+            differing_by_group[group] = differing
+    return differing_by_group
 
 
 def _run_problems(run: Evaluation) -> list[str]:

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.matching import common_scores, matched, unmatched
-from qabench.evaluation.metric import pass_of
+from qabench.evaluation.metric import Metric, Names, present, select_scores, split_names
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.tables import labels
 from qabench.runs.sources import read_evaluations
@@ -26,7 +26,7 @@ def compare(
     name: str,
     config: str | None,
     systems: Sequence[System] | Mapping[str, System],
-    metric: str | None = None,
+    scores: Names = None,
     *,
     test: str = TEST,
     correction: str = CORRECTION,
@@ -38,12 +38,14 @@ def compare(
 ) -> Comparison:
     """Compare systems on the same questions, as ``qabench compare`` does.
 
+    With several scores, the comparisons by all but the first are ``others`` of the result.
+
     Args:
         name: the benchmark, such as "fanoutqa".
         config: such as "dev"; None for the benchmark's default.
         systems: logs of runs, folders of logs, files of predictions, or evaluations; or these by
             label.
-        metric: such as "acc.loose"; None for the benchmark's main metric.
+        scores: names of scores or groups, such as "acc.loose"; None for the benchmark's main score.
         test: "randomization" or "bootstrap"; see ``qabench.stats``.
         correction: of p-values over the pairs: "holm", "bh" or "none".
         resamples: of intervals and tests.
@@ -54,77 +56,92 @@ def compare(
 
     Raises:
         InputError: an unknown name, fewer than two systems, one of them twice, or no system has the
-            metric.
+            scores.
         SourceError: the benchmark's data is not available.
     """
     scorer = benchmark(name)
-    chosen = scorer.metric(metric) if metric else None
-    groups = [
-        group for group in scorer.families if chosen and group in (chosen.family, chosen.name)
-    ]
     given = list(systems.values()) if isinstance(systems, Mapping) else list(systems)
     file = None if questions is None else Path(questions)
     values = scorer.checked_options(options)
-    of_samples = pass_of(metric or "")[1]
     found = read_evaluations(
         given,
         scorer.name,
         config,
-        metrics=groups or None,
+        scores=scores,
         questions=file,
         progress=progress,
-        ks=[of_samples.k] if of_samples else (),
         **values,
     )
     evaluations = found.evaluations
     _check(evaluations)
-    chosen = chosen or scorer.headline_metric(evaluations)
-    if chosen is None:
-        raise InputError(f"none of the systems has a score of {scorer.title}")
     names = list(systems) if isinstance(systems, Mapping) else labels(evaluations)
     if len(names) != len(evaluations):
         raise InputError(
             f"{len(names)} labels for {len(evaluations)} systems; give one log or file for each label"
         )
     by_label = dict(zip(names, evaluations, strict=True))
-    comparison = compare_evaluations(
-        by_label, chosen, test=test, correction=correction, resamples=resamples, seed=seed
-    )
-    if not comparison.systems:
-        available = dict.fromkeys(
-            score for evaluation in evaluations for score in evaluation.scores()
+    comparisons = [
+        compare_evaluations(
+            by_label, metric, test=test, correction=correction, resamples=resamples, seed=seed
         )
+        for metric in _chosen(scorer, scores, evaluations)
+    ]
+    comparisons = [comparison for comparison in comparisons if comparison.systems]
+    if not comparisons:
+        available = {score for evaluation in evaluations for score in evaluation.scores()}
         raise InputError(
-            f"no system has the score {chosen.name}, which is undefined for these answers; choose another with "
-            f"--metric: {', '.join(available)}"
+            f"no system has {_named(scores)}: undefined for these answers, or not computed. "
+            f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
         )
     unscored = [
-        f"{label} has no score {chosen.name}"
+        f"{label} has no score {comparison.metric.name}"
+        for comparison in comparisons
         for label in by_label
         if label not in comparison.systems
     ]
-    return replace(comparison, notes=(*found.notes, *unscored))
+    return _with_others(comparisons, [*found.notes, *unscored])
 
 
-def compare_logs(
-    paths: Sequence[str | Path], score: str | None = None, **testing: Any
-) -> list[Comparison]:
-    """Compare the systems in logs of one task by a score, or by each score that all of them have.
+def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:
+    """Return the named scores that an evaluation has the columns of; without names the main one."""
+    if names is None:
+        headline = scorer.headline_metric(evaluations)
+        return [headline] if headline else []
+    declared = {metric.name: metric for each in evaluations for metric in each.metrics}
+    selected = select_scores(list(declared.values()), names, scorer.title)
+    columns = {name for each in evaluations for record in each.records for name in record.scores}
+    return present(selected, sorted(columns))
+
+
+def _named(names: Names) -> str:
+    if names is None:
+        return "a score"
+    return f"the scores {', '.join(split_names(names))}"
+
+
+def _with_others(comparisons: Sequence[Comparison], notes: Sequence[str]) -> Comparison:
+    """Return the first comparison, with the others and the notes."""
+    first, *others = comparisons
+    return replace(first, others=tuple(others), notes=tuple(notes))
+
+
+def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: Any) -> Comparison:
+    """Compare the systems in logs of one task by some scores, or by each score that all of them have.
 
     Logs of a benchmark are compared as by ``compare``.
 
     Args:
         paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or
             folders of them.
-        score: its name; None for all common ones, or for the main score of a benchmark.
+        scores: names of scores or groups; None for all common ones, or for the main score of a
+            benchmark.
         **testing: test, correction, resamples and seed, as in ``compare``.
 
     Raises:
         InputError: fewer than two systems, one of them twice, no common score, or logs of several
             tasks.
     """
-    of_samples = pass_of(score or "")[1]
-    found = read_evaluations(paths, ks=[of_samples.k] if of_samples else ())
+    found = read_evaluations(paths, scores=scores)
     evaluations = found.evaluations
     _check(evaluations)
     names = {evaluation.benchmark for evaluation in evaluations}
@@ -134,7 +151,7 @@ def compare_logs(
         )
         raise InputError(f"systems must be compared on the same questions; these are on {tasks}")
     if name := names.pop():
-        return [compare(name, None, evaluations, score, **testing)]
+        return compare(name, None, evaluations, scores, **testing)
     same = matched(evaluations)
     by_label = dict(zip(labels(evaluations), same, strict=True))
     notes = [*found.notes, *unmatched(list(by_label), same)]
@@ -144,9 +161,9 @@ def compare_logs(
             f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}"
         )
     comparisons = [
-        compare_evaluations(by_label, each, **testing) for each in common_scores(same, score)
+        compare_evaluations(by_label, each, **testing) for each in common_scores(same, scores)
     ]
-    return [replace(comparison, notes=tuple(notes)) for comparison in comparisons]
+    return _with_others(comparisons, notes)
 
 
 def _check(evaluations: Sequence[Evaluation]) -> None:

@@ -209,7 +209,7 @@ def _result(run: Evaluation, score: Score) -> Json:
         "score_details": {
             "score": interval.mean,
             "details": {
-                "signature": run.signatures.get(metric.family, ""),
+                "signature": run.signatures.get(metric.group, ""),
                 "n": score.size,
                 "left out": str(score.left_out),
                 "deviations from the official score": "; ".join(run.deviations(score)) or "none",
@@ -353,7 +353,7 @@ def _send(package: Any, project: str, evaluation: Evaluation, is_mlflow: bool) -
     parameters = {name: str(getattr(evaluation, name)) for name in names}
     parameters |= {"path": os.path.abspath(evaluation.path), "qabench": version()}
     parameters |= {f"argument {name}": str(value) for name, value in evaluation.arguments.items()}
-    parameters |= {f"signature {family}": line for family, line in evaluation.signatures.items()}
+    parameters |= {f"signature {group}": line for group, line in evaluation.signatures.items()}
     values: dict[str, float] = {
         f"count/{status}": count for status, count in evaluation.counts().items()
     }

@@ -84,19 +84,19 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
     scorer, facts = benchmark(evaluation.benchmark), facts_of(log)
     questions = asked_field(map(str, log.eval.dataset.sample_ids or ()))
     signatures = {}
-    for family, line in evaluation.signatures.items():
+    for group, line in evaluation.signatures.items():
         try:
             fields = parse(line)[1]
         except InputError:  # an edited one, which is a deviation
-            signatures[family] = line
+            signatures[group] = line
             continue
         _check_metadata(log, fields, evaluation.path)
         renamed = {
             option: name for name, option in scorer.generation_fields.items() if name in fields
         }
         happened = {renamed.get(name, name): value for name, value in facts.items()}
-        of_model = {} if family in scorer.families_without_model else happened
-        signatures[family] = with_fields(line, **of_model, asked=questions)
+        of_model = {} if group in scorer.groups_without_model else happened
+        signatures[group] = with_fields(line, **of_model, asked=questions)
     added = {
         name: IRRELEVANT if _is_of_system(name) else _ADDED
         for name in facts

@@ -147,7 +147,7 @@ def _metrics(records: Sequence[Record], lower: frozenset[str]) -> list[Metric]:
             name,
             name,
             "As recorded in the log.",
-            family=name,
+            group=name,
             graded=all(0 <= value <= 1 for value in numbers),
             higher_is_better=name not in lower,
         )

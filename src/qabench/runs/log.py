@@ -413,10 +413,10 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     """
     scorer = benchmark(run.benchmark)
     columns = {name for record in run.records for name in record.scores}
-    scored = {metric.family for metric in scorer.metrics if columns.intersection(metric.needs)}
-    named = {metric.family for metric in scorer.metrics}.intersection(run.signatures)
-    families = sorted(scored | named)
-    if not run.answered or not families:
+    scored = {metric.group for metric in scorer.metrics if columns.intersection(metric.needs)}
+    named = {metric.group for metric in scorer.metrics}.intersection(run.signatures)
+    groups = sorted(scored | named)
+    if not run.answered or not groups:
         return run
     of_run = scorer.rescoring_options(run)
     options = of_run | {name: value for name, value in options.items() if name in of_run}
@@ -427,16 +427,16 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
             for epoch, predictions in _predictions(run, scorer).items()
         }
     except (QabenchError, ImportError) as error:
-        return replace(run, recorded=dict.fromkeys(families, f"not computed again: {error}"))
+        return replace(run, recorded=dict.fromkeys(groups, f"not computed again: {error}"))
     today = next(iter(epochs.values()))
     by_key = {
         (epoch, record.id): record
         for epoch, evaluation in epochs.items()
         for record in evaluation.records
     }
-    absent = {family for family in families if not _is_computed(scorer, run, today, by_key, family)}
+    absent = {group for group in groups if not _is_computed(scorer, run, today, by_key, group)}
     recorded_columns = {
-        name for metric in scorer.metrics if metric.family in absent for name in metric.needs
+        name for metric in scorer.metrics if metric.group in absent for name in metric.needs
     }
     records, differing = [], []
     for record in run.records:
@@ -457,8 +457,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
             "the answers were scored again"
         )
     lines = {
-        family: line if family in absent else _signed(line, today.signatures.get(family, ""))
-        for family, line in run.signatures.items()
+        group: line if group in absent else _signed(line, today.signatures.get(group, ""))
+        for group, line in run.signatures.items()
     }
     recorded = dict.fromkeys(absent, "") | _labeled(scorer, today, run)
     fields: dict[str, Any] = {"signatures": lines, "problems": problems, "recorded": recorded}
@@ -479,32 +479,30 @@ def _is_computed(
     run: Evaluation,
     today: Evaluation,
     by_key: Mapping[tuple[int, str], Record],
-    family: str,
+    group: str,
 ) -> bool:
-    """Return whether today's code has all of the family's scores that the log has, by the same model."""
-    if family not in today.signatures:
+    """Return whether today's code has all of the group's scores that the log has, by the same model."""
+    if group not in today.signatures:
         return False
-    columns = {
-        name for metric in scorer.metrics if metric.family == family for name in metric.needs
-    }
+    columns = {name for metric in scorer.metrics if metric.group == group for name in metric.needs}
     lacking = any(
         (columns & record.scores.keys())
         - by_key.get((record.epoch, record.id), record).scores.keys()
         for record in run.records
     )
-    ours, theirs = _fields(today.signatures[family]), _fields(run.signatures[family])
+    ours, theirs = _fields(today.signatures[group]), _fields(run.signatures[group])
     same_model = all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
     return not lacking and same_model
 
 
 def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
-    """Return the families that are computed from labels in the log, which a model made."""
+    """Return the groups that are computed from labels in the log, which a model made."""
     return {
-        family: f"{name} by {label}"
-        for family, line in run.signatures.items()
+        group: f"{name} by {label}"
+        for group, line in run.signatures.items()
         for name in scorer.model_fields
         if (label := _fields(line).get(name, NONE)) not in (NONE, UNSTATED)
-        and _fields(today.signatures.get(family, "")).get(name) == UNSTATED
+        and _fields(today.signatures.get(group, "")).get(name) == UNSTATED
     }
 
 

@@ -14,6 +14,7 @@ from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
+from qabench.evaluation.metric import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.samples import as_samples, with_passes
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field, with_fields
@@ -45,7 +46,7 @@ def evaluate_predictions(
     name: str,
     config: str | None,
     predictions: str | Path | Sequence[Mapping[str, Any]] | Predictions,
-    metrics: Sequence[str] | None = None,
+    scores: Names = None,
     *,
     questions: str | Path | None = None,
     progress: Progress | None = None,
@@ -59,8 +60,8 @@ def evaluate_predictions(
         predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
             input, or a list of objects with an "id" and the benchmark's fields, such as "answer";
             or the path of a log of a run.
-        metrics: families of scores, such as ("acc", "rouge"); None for the benchmark's default
-            families.
+        scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"); None for
+            the benchmark's default groups.
         questions: a file of questions in the benchmark's official format, used instead of those of
             a config.
         progress: called with the number of units processed, and of all units.
@@ -71,17 +72,17 @@ def evaluate_predictions(
         intervals, and ``.deviations(score)`` says how a score differs from the official one.
 
     Raises:
-        InputError: an unknown name of a benchmark, config, metric or option, or a file that cannot
+        InputError: an unknown name of a benchmark, config, score or option, or a file that cannot
             be read.
         SourceError: the benchmark's data is not available.
-        MissingExtra: a metric needs a package that is not installed.
+        MissingExtra: a score needs a package that is not installed.
     """
     scorer = benchmark(name)
-    families = scorer.checked_families(metrics)
+    groups = scorer.selected_groups(scores)
     values = scorer.checked_options(options)
     questions = None if questions is None else Path(questions)
     if isinstance(predictions, str | Path) and is_log(predictions):
-        evaluation = _read_run(predictions, questions, families, **values)
+        evaluation = _read_run(predictions, questions, scores, **values)
         _check(evaluation, scorer.name, config)
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
@@ -101,12 +102,14 @@ def evaluate_predictions(
         scorer,
         config,
         predictions,
-        families=families,
+        groups=groups,
         questions=questions,
         progress=progress,
         **values,
     )
-    return evaluation if facts is None else _with_harness_facts(evaluation, facts)
+    if facts is not None:
+        evaluation = _with_harness_facts(evaluation, facts)
+    return _with_scores(evaluation, scores)
 
 
 def _with_harness_facts(evaluation: Evaluation, facts: Mapping[str, str]) -> Evaluation:
@@ -126,6 +129,7 @@ def read_evaluations(
     benchmark: str | None = None,
     config: str | None = None,
     *,
+    scores: Names = None,
     samples: bool = False,
     ks: Sequence[int] = (),
     **options: Any,
@@ -140,6 +144,7 @@ def read_evaluations(
         paths: of files and folders.
         benchmark: None for logs, which name it, and for logs of any other task.
         config: of the benchmark.
+        scores: names of scores and groups; None for the default groups.
         samples: whether all files are samples of one system.
         ks: of pass@k and pass^k; see ``with_passes``.
         **options: those of ``evaluate_predictions``.
@@ -152,7 +157,11 @@ def read_evaluations(
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
         files = sample_files(path)
-        read = [each for file in files for each in _read(file, benchmark, config, notes, **options)]
+        read = [
+            each
+            for file in files
+            for each in _read(file, benchmark, config, notes, scores=stems(scores), **options)
+        ]
         evaluations += [as_samples(read)] if len(files) > 1 else read
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
@@ -163,8 +172,12 @@ def read_evaluations(
     notes += filter(None, map(incomplete, latest))
     if samples and latest:
         latest = [as_samples(latest)]
-    if ks:
-        latest = [with_passes(each, ks) for each in latest]
+    passes = [of for name in split_names(scores or ()) if (of := pass_of(name)[1])]
+    if ks or passes:
+        all_ks = sorted({*ks, *(each.k for each in passes)})
+        latest = [with_passes(each, all_ks) for each in latest]
+    if passes:
+        latest = [_with_scores(each, scores) for each in latest]
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
     return Found(
         [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
@@ -185,7 +198,7 @@ def _read(
     config: str | None,
     notes: list[str],
     *,
-    metrics: Sequence[str] | None = None,
+    scores: Names = None,
     questions: Path | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -197,16 +210,16 @@ def _read(
     if Path(path).is_dir():
         logs = _logs_of_folder(Path(path), benchmark, config, notes)
         runs = [
-            log if isinstance(log, Evaluation) else _read_run(log, questions, metrics, **options)
+            log if isinstance(log, Evaluation) else _read_run(log, questions, scores, **options)
             for log in logs
         ]
         empty = [run for run in runs if run.status == "started" and not run.records]
         notes += [f"{run.path} is left out: the run has no answers yet" for run in empty]
         return [run for run in runs if run not in empty]
     if benchmark is None and (foreign := read_foreign(Path(path))):
-        return list(map(evaluation_of, foreign))
+        return [_with_scores(evaluation_of(log), scores) for log in foreign]
     if is_log(path):
-        evaluation = _read_run(path, questions, metrics, **options)
+        evaluation = _read_run(path, questions, scores, **options)
         _check(evaluation, benchmark, config)
         return [evaluation]
     if benchmark is None and not Path(path).exists() and str(path) != STDIN:
@@ -217,7 +230,7 @@ def _read(
             "needs a benchmark: --benchmark NAME"
         )
     options |= {"questions": questions, "progress": progress}
-    return [evaluate_predictions(benchmark, config, path, metrics, **options)]
+    return [evaluate_predictions(benchmark, config, path, scores, **options)]
 
 
 def read_foreign(path: Path) -> list[Log]:
@@ -237,17 +250,25 @@ def read_foreign(path: Path) -> list[Log]:
 
 
 def _read_run(
-    path: str | Path, questions: Path | None, families: Sequence[str] | None = None, **options: Any
+    path: str | Path, questions: Path | None, scores: Names = None, **options: Any
 ) -> Evaluation:
-    """Return the run in a log, with the scores of these families only."""
+    """Return the run in a log, with these scores only."""
     from qabench.runs.log import read_run  # imports the model client
 
-    run = read_run(path, questions, **options)
-    if families is None:
-        return run
-    metrics = [metric for metric in run.metrics if metric.family in families]
-    signatures = {family: line for family, line in run.signatures.items() if family in families}
-    return replace(run, metrics=metrics, signatures=signatures)
+    return _with_scores(read_run(path, questions, **options), scores)
+
+
+def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
+    """Return the evaluation with the named scores only, and their signatures."""
+    if names is None:
+        return evaluation
+    title = benchmark(evaluation.benchmark).title if evaluation.benchmark else evaluation.config
+    metrics = select_scores(evaluation.metrics, names, title)
+    others = {metric.group for metric in evaluation.metrics} - {each.group for each in metrics}
+    signatures = {
+        group: line for group, line in evaluation.signatures.items() if group not in others
+    }
+    return replace(evaluation, metrics=metrics, signatures=signatures)
 
 
 def is_log(path: str | Path) -> bool:

@@ -7,7 +7,7 @@ Content of logs, which ``qabench.runs`` reads:
 - a sample's id is the benchmark's; its metadata has "question", "reference" (strings for readers) and "groups"
   ({grouping: [group, ...]});
 - a score's value is {column: number}, its answer is the text that was scored, and its metadata is {"detail",
-  "signatures": {family: signature}}.
+  "signatures": {group: signature}}.
 
 ``detail`` by benchmark, with unchanged strings:
 

@@ -73,16 +73,16 @@ def test_annotated_claims_score_as_metrics(mirror: Path, split: str, compared: C
     assert [ours[f"autoais_{name}"] for name in MEANS] == [theirs[name] for name in MEANS]
     assert ours["evidence"] == 1 - theirs["claims_without_evidence"] / theirs["claims"]
     assert scores(found)["autoais_micro"].n == theirs["counted_claims"]
-    for family, metric, name in (
+    for group, metric, name in (
         ("autoais_agreement", "expertqa_autoais_agreement", "label"),
         ("fact_score_agreement", "expertqa_factscore_agreement", "fact_score"),
     ):
         theirs = qabench.load_metric(metric).compute(predictions=flat(given, name), references=references)
-        assert ours[f"{family}.accuracy"] == theirs["accuracy"]
-        assert scores(found)[f"{family}.accuracy"].n == theirs["claims"]
-        for of in ("complete", "not_complete") if family == "autoais_agreement" else ("correct", "not_correct"):
+        assert ours[f"{group}.accuracy"] == theirs["accuracy"]
+        assert scores(found)[f"{group}.accuracy"].n == theirs["claims"]
+        for of in ("complete", "not_complete") if group == "autoais_agreement" else ("correct", "not_correct"):
             for measure in ("precision", "recall", "f1"):
-                assert ours[f"{family}.{of}.{measure}"] == theirs[of][measure]
+                assert ours[f"{group}.{of}.{measure}"] == theirs[of][measure]
     assert found.problems[0].startswith("questions without a prediction: 5")
     compared(f"{len(rows)} answers, random {split}")
 
@@ -93,7 +93,7 @@ def test_faithfulness_is_the_metric_s(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [f"It is so [1]. {question.text} And {'so' * i}." for i, question in enumerate(questions)]
     rows: list[Row] = [{"id": questions[0].id, "answer": None}]
     rows += [{"id": question.id, "answer": text} for question, text in zip(questions[1:], answers[1:], strict=True)]
-    evaluation = scored("sample", rows, families=["faithfulness"])
+    evaluation = scored("sample", rows, groups=["faithfulness"])
     theirs = qabench.load_metric("expertqa_faithfulness").compute(
         predictions=[None, *answers[1:]], references=[question.reference for question in questions]
     )
@@ -153,11 +153,11 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     ("config", "rows", "options", "message"),
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
-        ("sample", [{"answer": "A"}], {"families": ["autoais"]}, "autoais cannot be computed"),
+        ("sample", [{"answer": "A"}], {"groups": ["autoais"]}, "autoais cannot be computed"),
         (
             "sample",
             [{"answer": "A"}],
-            {"families": ["evidence"]},
+            {"groups": ["evidence"]},
             'evidence cannot be computed: .* "pages"',
         ),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),

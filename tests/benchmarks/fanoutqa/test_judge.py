@@ -1,4 +1,4 @@
-"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --metrics judge``."""
+"""The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --scores judge``."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def answers(tmp_path: Path) -> Path:
 def score(*arguments: object) -> Result:
     from qabench.cli import app
 
-    command = ["score", "fanoutqa", *arguments, "--config", "sample", "--metrics", "judge"]
+    command = ["score", "fanoutqa", *arguments, "--config", "sample", "--scores", "judge"]
     return CliRunner().invoke(app, list(map(str, command)))
 
 

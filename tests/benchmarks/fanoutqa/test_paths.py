@@ -78,7 +78,7 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     lines = [{"id": id, "answer": answer} for id, answer in zip(ids, answers, strict=True) if answer is not None]
     means = (3 / 11, 11, 1 / 6, 6)
 
-    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), groups=["judge"], judge=options)
     assert [record.scores.get("gpt") for record in evaluation.records] == OFFICIAL
     assert [record.scores.get("gpt_readable") for record in evaluation.records] == READABLE
     assert BENCHMARK.official_shape(evaluation) == {"gpt": 3 / 11}
@@ -108,7 +108,7 @@ def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> 
     def script(messages: Any) -> Reply:
         return by_question[messages[0].text.partition("Question: ")[2]] or RuntimeError("down")
 
-    task = fanoutqa_closed_book("sample", metrics="judge", prompt="qabench", judge=options)
+    task = fanoutqa_closed_book("sample", scores="judge", prompt="qabench", judge=options)
     read = read_run(run(task, script, tmp_path).location)
     assert [record.scores.get("gpt") for record in read.records] == OFFICIAL
     assert {name: (s.interval.mean, s.n) for name, s in read.scores().items()} == {
@@ -121,6 +121,6 @@ def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_pat
     judge_server.fault = lambda number, body: Fault(500, body={"error": {"message": "boom"}})
     lines = [{"id": row["id"], "answer": "x"} for row in question_rows("sample")]
     options = {"prompt": "qabench", "retries": 0}
-    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), families=["judge"], judge=options)
+    evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), groups=["judge"], judge=options)
     assert "all 12 calls failed: HTTP 500" in (evaluation.unscored or "")
     assert evaluation.scores() == {} and BENCHMARK.official_shape(evaluation) == {}

@@ -93,7 +93,7 @@ def test_imperfect_files_keep_every_question() -> None:
 def test_rouge_of_answers_is_not_official() -> None:
     study = load_study("sample", chunk_size=60)
     rows = [{"id": row["id"], "answer": row["gold_standard_answer"]} for row in study.questions]
-    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), families=["rouge"])
+    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), groups=["rouge"])
     assert means(scored) == {"rouge1.fscore": 1, "rouge2.fscore": 1, "rougeL.fscore": 1}
     for score in scored.scores().values():
         assert scored.deviations(score) == ["not a score of the benchmark's authors"]

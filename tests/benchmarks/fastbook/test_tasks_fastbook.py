@@ -70,7 +70,7 @@ def test_one_set_of_replies_scores_the_same_everywhere(tmp_path: Path) -> None:
     assert {record.scores["rouge1.fscore"] for record in ran.records if record.status in without} == {0.0}
     rows = [json.loads(line) for line in predictions(ran).splitlines()]  # as `qabench export` writes them
     assert len(rows) == 12
-    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), families=["retrieval", "rouge"])
+    scored = evaluate(BENCHMARK, "sample", BENCHMARK.read(rows), groups=["retrieval", "rouge"])
     values = [{name: (score.interval.mean, score.n) for name, score in one.scores().items()} for one in (ran, scored)]
     assert values[0] == values[1]
     assert {n for _, n in values[0].values()} == {12}

@@ -121,17 +121,17 @@ def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
         main=main,
     )
     return over_answers, _ratio(
-        micro, f"{title} (over all claims)", abouts[1], columns, family="autoais", main=main
+        micro, f"{title} (over all claims)", abouts[1], columns, group="autoais", main=main
     )
 
 
-def _agreement(family: str, name: str, model_says: str, positive: str) -> list[Metric]:
+def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Metric]:
     """Return accuracy, and precision, recall and F1 of both classes."""
-    columns = tuple(f"{family}.{count}" for count in ("tp", "tn", "fp", "fn"))
+    columns = tuple(f"{group}.{count}" for count in ("tp", "tn", "fp", "fn"))
     # Exchanging tp and tn, and fp and fn, makes the other class the positive one.
     inverse = tuple(columns[position] for position in (1, 0, 3, 2))
     options: dict[str, Any] = {
-        "family": family,
+        "group": group,
         "unit": "claims",
         "size": _total,
         "item": _accuracy,
@@ -142,7 +142,7 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
     about = f"Share of claims for which {model_says} if and only if the experts chose {positive}."
     metrics = [
         Metric(
-            f"{family}.accuracy",
+            f"{group}.accuracy",
             title,
             about,
             columns=columns,
@@ -157,7 +157,7 @@ def _agreement(family: str, name: str, model_says: str, positive: str) -> list[M
     ):
         metrics += [
             Metric(
-                f"{family}.{key}.{measure}".lower(),
+                f"{group}.{key}.{measure}".lower(),
                 f"Agreement of {name}: {measure} of {label}",
                 f"{measure[0].upper()}{measure[1:]} of the class {label} among the experts' labels.",
                 columns=counts,
@@ -190,7 +190,7 @@ METRICS = (
         "Fact score",
         "Mean over claims of the share of their atomic claims that a model finds true.",
         ("fact_score_sum", "claims_with_fact_score"),
-        family="fact_score",
+        group="fact_score",
         graded=True,
         official=False,
     ),
@@ -207,7 +207,7 @@ METRICS = (
         "Claims with evidence",
         "Share of claims that have evidence, whether or not it supports them.",
         ("claims_with_evidence", "claims"),
-        family="autoais",
+        group="autoais",
         official=False,
     ),
     Metric(
@@ -246,7 +246,7 @@ class ExpertQA(Benchmark):
     part = "fields"
     metrics = METRICS
     headline = ("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence")
-    families = {
+    groups = {
         "rouge": "ROUGE between answer and reference answer.",
         "autoais": "AutoAIS: the share of claims that their evidence entails, from labels of the claims.",
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
@@ -255,7 +255,7 @@ class ExpertQA(Benchmark):
         "evidence": "Recall and precision of the pages read, against those that the claims name; unofficial.",
         "faithfulness": "Faithfulness to the reference answer, by the model of AutoAIS; unofficial. Not by default.",
     }
-    default_families = tuple(families)[:-1]
+    default_groups = tuple(groups)[:-1]
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
     needs = (
         Need("ROUGE and agreement with experts"),

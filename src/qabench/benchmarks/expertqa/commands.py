@@ -367,9 +367,9 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
 
 
 def _print_scores(
-    items: Sequence[Item], output: Path, questions: Questions | None, families: str
+    items: Sequence[Item], output: Path, questions: Questions | None, groups: str
 ) -> None:
-    """Print the scores of the families with this prefix; without a config, only the path of the claims."""
+    """Print the scores of the groups with this prefix; without a config, only the path of the claims."""
     if questions is None:
         n_claims = sum(len(item["claims"]) for item in items)
         say(f"{n_claims} claims of {len(items)} answers; written to {output}")
@@ -378,9 +378,9 @@ def _print_scores(
     whole = evaluate_predictions("expertqa", questions.config, output, split=questions.split)
     evaluation = replace(
         whole,
-        metrics=tuple(metric for metric in whole.metrics if metric.family.startswith(families)),
+        metrics=tuple(metric for metric in whole.metrics if metric.group.startswith(groups)),
         signatures={
-            name: line for name, line in whole.signatures.items() if name.startswith(families)
+            name: line for name, line in whole.signatures.items() if name.startswith(groups)
         },
     )
     print_evaluations([evaluation], ["system"] if evaluation.by_group("system") else [], "table")

@@ -117,14 +117,14 @@ class FanOutQA(Benchmark):
     )
     headline = ("acc.loose",)
     failures_official = True
-    families = {
+    groups = {
         "acc": "loose and strict accuracy",
         "rouge": "ROUGE-1, ROUGE-2 and ROUGE-L",
         "bleurt": "BLEURT",
         "judge": "the verdicts of an LLM judge",
         "evidence": "recall and precision of the evidence pages that were read",
     }
-    default_families = ("acc", "rouge")
+    default_groups = ("acc", "rouge")
     groupings = {
         "category": "category",
         "type": "type of answer",
@@ -225,13 +225,13 @@ class FanOutQA(Benchmark):
 
         return question(row)
 
-    def default_groups(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
+    def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the default groups of answers, and "evidence" of pages."""
         fields = {name for row in predictions.rows for name in row.fields}
         has_evidence = "pages" in fields and all(
             question.row["necessary_evidence"] for question in loaded.rows
         )
-        of_answers = self.default_families if "answer" in fields or not has_evidence else ()
+        of_answers = self.default_groups if "answer" in fields or not has_evidence else ()
         return (*of_answers, "evidence") if has_evidence else of_answers
 
     def join(
@@ -326,14 +326,14 @@ class FanOutQA(Benchmark):
         """Return the run's lemmatizer, and its judge with the replies in the cache only."""
         lemmatizer = run.arguments.get("lemmatizer")
         options: dict[str, Any] = {
-            "families": [
+            "groups": [
                 name for name in ("acc", "rouge", "judge", "evidence") if name in run.signatures
             ]
         }
         if lemmatizer in ("auto", "spacy", "simplemma"):
             options["lemmatizer"] = lemmatizer
         judge = run.arguments.get("judge") or {}
-        if "judge" in options["families"]:
+        if "judge" in options["groups"]:
             allowed = ("model", "base_url", "parameters", "llm_cache_key")
             options["judge"] = {name: judge[name] for name in allowed if name in judge} | {
                 "max_calls": 0

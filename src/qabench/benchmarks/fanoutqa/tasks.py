@@ -39,7 +39,7 @@ def fanoutqa_closed_book(
     questions: str | None = None,
     ids: Names = None,
     category: Names = None,
-    metrics: str = "acc,rouge",
+    scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
     prompt: Origin = AUTO,
@@ -54,7 +54,7 @@ def fanoutqa_closed_book(
         questions: a file of questions in the official format, instead of a config.
         ids: ids of questions to ask, a list or a string with commas; by default all.
         category: categories of questions to ask, a list or a string with commas; by default all.
-        metrics: some of "acc", "rouge", "bleurt" and "judge", separated by commas.
+        scores: names of scores or groups, such as "acc.loose,judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
         judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}, the arguments of
             ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default from
@@ -70,7 +70,7 @@ def fanoutqa_closed_book(
     """
     user_prompt = prompts.closed_book(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)
-    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
     return _task("closed-book", user_prompt, followed, None, selection, scoring)
 
 
@@ -80,7 +80,7 @@ def fanoutqa_open_book(
     questions: str | None = None,
     ids: Names = None,
     category: Names = None,
-    metrics: str = "acc,rouge",
+    scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
     prompt: Origin = AUTO,
@@ -96,7 +96,7 @@ def fanoutqa_open_book(
     cache, a ZIM file, or a Kiwix server): see ``qabench.retrieval.wiki.client``.
 
     Args:
-        config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
+        config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
         lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
         protocol: "official": the fragments of a page are ranked by the whole question row, as in
             the authors' runner, and there is no token limit; "qabench": they are ranked by the
@@ -119,7 +119,7 @@ def fanoutqa_open_book(
     user_prompt = (
         strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
     )
-    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
     return _task("open-book", user_prompt, followed, solver, selection, scoring)
 
 
@@ -129,7 +129,7 @@ def fanoutqa_evidence_provided(
     questions: str | None = None,
     ids: Names = None,
     category: Names = None,
-    metrics: str = "acc,rouge",
+    scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
     judge: dict[str, Any] | None = None,
     prompt: Origin = AUTO,
@@ -141,7 +141,7 @@ def fanoutqa_evidence_provided(
     """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
 
     Args:
-        config, questions, ids, category, metrics, judge, prompt: see ``fanoutqa_closed_book``.
+        config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token
             limit; "qabench": without repeated pages, and at most 520 tokens; "auto": the same as
             the prompt.
@@ -155,7 +155,7 @@ def fanoutqa_evidence_provided(
     solver = evidence_provided(
         user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki
     )
-    selection, scoring = (config, questions, ids, category), (metrics, lemmatizer, judge)
+    selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
     return _task("evidence-provided", user_prompt, followed, [solver, ask()], selection, scoring)
 
 
@@ -169,9 +169,9 @@ def _task(
 ) -> Task:
     """Return the task of a setting for the selected config, file, ids and categories, scored by these options."""
     config, file, ids, category = selection
-    metrics, lemmatizer, judge = scoring
+    scores, lemmatizer, judge = scoring
     questions = BENCHMARK.load(config, Path(file) if file else None)
-    groups = BENCHMARK.checked_families(metrics) or []
+    groups = BENCHMARK.selected_groups(scores) or []
     if setting == "open-book":
         groups = [*groups, "evidence"]
     ranked_by_row = setting == "open-book" and protocol == OFFICIAL

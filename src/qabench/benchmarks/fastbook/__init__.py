@@ -37,7 +37,7 @@ class Fastbook(Benchmark):
 
     name = "fastbook"
     title = "fastbook-benchmark"
-    families_without_model = ("retrieval",)
+    groups_without_model = ("retrieval",)
     settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
     part = "chapters"
     metrics = (
@@ -67,11 +67,11 @@ class Fastbook(Benchmark):
         ),
     )
     headline = ("recall@10", "recall")
-    families = {
+    groups = {
         "retrieval": "Answer Component MRR@k and Recall@k",
         "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
     }
-    default_families = ("retrieval",)
+    default_groups = ("retrieval",)
     groupings = {"chapter": "chapter"}
     needs = (
         Need("MRR@k and Recall@k"),
@@ -153,9 +153,9 @@ class Fastbook(Benchmark):
         return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the run's families of scores and its cutoff."""
+        """Return the run's groups of scores and its cutoff."""
         return {
-            "families": [name for name in self.families if name in run.signatures],
+            "groups": [name for name in self.groups if name in run.signatures],
             "k": run.arguments.get("k", 10),
         }
 

@@ -88,7 +88,7 @@ def fastbook_rag(
         selected,
         asking,
         f"rag {asking.retrieval.method.name}",
-        metrics=tuple(FASTBOOK.families),
+        scores=tuple(FASTBOOK.groups),
         predicted=asking.predicted,
     )
 

@@ -58,14 +58,14 @@ def _judged_right(tp: float, tn: float, fp: float, fn: float) -> float:
 
 
 def _metrics(
-    prefix: str, before: str, unit: str, family: str = "felm", official: bool = True
+    prefix: str, before: str, unit: str, group: str = "felm", official: bool = True
 ) -> list[Metric]:
     return [
         Metric(
             prefix + name,
             before + title,
             about.format(unit=unit),
-            family,
+            group,
             unit=unit,
             columns=tuple(prefix + count for count in COUNTS),
             function=FUNCTIONS[name],
@@ -113,8 +113,8 @@ class Felm(Benchmark):
             "The model that wrote the replies. Only Vicuna's are officially read as vicuna.",
         ),
     )
-    families = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
-    default_families = ("felm",)
+    groups = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
+    default_groups = ("felm",)
     groupings = {"domain": "domain", "error type": "type of error"}
     needs = (
         Need("F1 and balanced accuracy of predictions"),

@@ -74,7 +74,7 @@ README_DIFFERENCES = {  # the numbers of the data file
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """Return the signatures of an evaluation by family: of the official scores, and of those of readable replies."""
+    """Return the signatures of an evaluation by group: of the official scores, and of those of readable replies."""
     unparsed = {"felm": "all_correct", "felm_readable": "left_out"}
     lines = {}
     for group, counted in unparsed.items():
