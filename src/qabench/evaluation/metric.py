@@ -205,7 +205,9 @@ def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[M
     groups = list(dict.fromkeys(metric.group for metric in metrics))
     scores = [metric.name for metric in metrics]
     chosen = split_names(names, scores)
-    listed = f"scores {', '.join(scores)}; groups {', '.join(groups)}" if scores else "none"
+    listed = f"scores {', '.join(scores) or 'none'}"
+    if set(groups) - set(scores):
+        listed += f"; groups {', '.join(groups)}"
     if not chosen:
         raise InputError(f"no scores are selected; allowed: {listed}")
     selected: dict[str, Metric] = {}
