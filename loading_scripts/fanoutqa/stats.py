@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from qabench.answers import loads, subquestions, type_name
+from qabench.answers import loads
 from qabench.data.rows import Row
 from qabench.io.tables import Table, count_table
 
@@ -69,3 +69,17 @@ def _parts(answers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             yield from (("dict values", value) for value in answer.values())
         elif isinstance(answer, list):
             yield from (("list items", value) for value in answer)
+
+
+def type_name(answer: Any) -> str:
+    """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
+    return "null" if answer is None else type(answer).__name__
+
+
+def subquestions(
+    decomposition: list[dict[str, Any]], depth: int = 1
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the sub-questions of a decomposition as (depth, sub-question), each node before its children."""
+    for node in decomposition:
+        yield depth, node
+        yield from subquestions(node["decomposition"], depth + 1)

@@ -1,4 +1,4 @@
-"""Answers of FanOutQA questions: their JSON text, their strings, and the tree of sub-questions.
+"""Answers to questions: their JSON text, their string, and pairs of predictions and references.
 
 An answer is a dict, a list, a string, an int, a float or a bool. Datasets store it as JSON text
 written by the standard library, the only format that preserves types and digits:
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal
 
@@ -128,24 +128,6 @@ def _place(path: tuple[Any, ...]) -> str:
     return "answer" + "".join(f"[{key!r:.40}]" for key in path)
 
 
-def strings_of(answer: Any) -> Iterator[str]:
-    """Yield the strings that the official scorer looks for.
-
-    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans
-    are "yes" and "no".
-    """
-    if isinstance(answer, dict | list):
-        for part in parts_of(answer):
-            yield from strings_of(part)
-    else:
-        yield text_of(answer) if isinstance(answer, bool) else str(answer)
-
-
-def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
-    """Return the parts over which a container's score is averaged: a list's items, or a dict's keys, then values."""
-    return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
-
-
 def text_of(answer: Any) -> str:
     """Return an answer as a single string, for metrics that compare strings (the official ``str_answer``).
 
@@ -159,20 +141,6 @@ def text_of(answer: Any) -> str:
     if isinstance(answer, bool):
         return "yes" if answer else "no"
     return "" if answer is None or answer is UNANSWERED else str(answer)
-
-
-def type_name(answer: Any) -> str:
-    """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
-    return "null" if answer is None else type(answer).__name__
-
-
-def subquestions(
-    decomposition: list[dict[str, Any]], depth: int = 1
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the sub-questions of a decomposition as (depth, sub-question), each node before its children."""
-    for node in decomposition:
-        yield depth, node
-        yield from subquestions(node["decomposition"], depth + 1)
 
 
 def check_pairs(references: Sequence[Any], predictions: Sequence[Any]) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench import answers
+from qabench.benchmarks.fanoutqa.accuracy import strings_of
 from qabench.errors import InputError
 
 TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
@@ -34,5 +35,5 @@ def test_other_types_are_rejected_by_name(bad: object) -> None:
 def test_text_of_and_strings_of() -> None:
     answer = {"France": ["Paris", True], "Peru": {"Lima": 1.5}}
     assert answers.text_of(answer) == "France - Paris\nyes\nPeru - Lima - 1.5"
-    assert list(answers.strings_of(answer)) == ["France", "Peru", "Paris", "yes", "Lima", "1.5"]
+    assert list(strings_of(answer)) == ["France", "Peru", "Paris", "yes", "Lima", "1.5"]
     assert [answers.text_of(a) for a in (None, answers.UNANSWERED, False, 7)] == ["", "", "no", "7"]

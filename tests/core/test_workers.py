@@ -18,12 +18,12 @@ import pytest
 from processes import wait_for_end
 from typer.testing import CliRunner
 
+from qabench.benchmarks.fanoutqa.columns import normalize, score
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, using
 from qabench.scale import Cluster
 from qabench.scale.cluster import delete_abandoned
-from qabench.scale.jobs import normalize, score
 from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 

@@ -10,6 +10,7 @@ from pinned_files import make_source, put
 import qabench
 from qabench import answers, loading_scripts
 from qabench.data.pinned import SourceTable
+from qabench.loading_scripts.fanoutqa.stats import subquestions
 
 DATA = "zhudotexe/fanoutqa/fanoutqa/data"
 SAMPLE = json.loads((loading_scripts.FOLDER / "fanoutqa/sample/questions.json").read_text(encoding="utf-8"))
@@ -75,7 +76,7 @@ def test_the_sample_needs_nothing_and_covers_the_schema(tmp_path: Path) -> None:
     for source, row in zip(SAMPLE, rows, strict=True):
         assert_equal(source, row)
     assert {type(q["answer"]) for q in SAMPLE} == {dict, list, str, int, float, bool}
-    assert max(depth for q in SAMPLE for depth, _ in answers.subquestions(q["decomposition"])) == 3
+    assert max(depth for q in SAMPLE for depth, _ in subquestions(q["decomposition"])) == 3
 
 
 def test_other_data_never_meets_an_old_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,11 @@ and ``.scorer``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from qabench.answers import UNANSWERED, check_pairs, parts_of, strings_of
+from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.errors import InputError
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
@@ -103,6 +103,24 @@ def _question(reference: Any, prediction: Any, forms: Mapping[str, str]) -> Ques
         return QuestionAccuracy(len(matches), not missing, matches, missing)
     n = len(parts_of(reference))
     return QuestionAccuracy((n - len(missing)) / n, not missing, matches, missing)
+
+
+def strings_of(answer: Any) -> Iterator[str]:
+    """Yield the strings that the official scorer looks for.
+
+    They are the keys, then the values of a dict, the items of a list, or the single value. Booleans
+    are "yes" and "no".
+    """
+    if isinstance(answer, dict | list):
+        for part in parts_of(answer):
+            yield from strings_of(part)
+    else:
+        yield text_of(answer) if isinstance(answer, bool) else str(answer)
+
+
+def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
+    """Return the parts over which a container's score is averaged: a list's items, or a dict's keys, then values."""
+    return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 
 
 def contains_word(string: str, text: str) -> bool:
