@@ -2,7 +2,7 @@
 
 A folder contains ``sources.json`` (the upstream files, pinned by digest), ``configs.json`` (the
 files of each config and split), the builder ``NAME.py``, the dataset card ``README.md`` and a
-sample. A benchmark outside of this package has the same files in one folder with its code; if its
+sample. A benchmark outside of this package has the same files in one folder with its code. If its
 rows are on the Hub, the attribute ``data`` of its class replaces the tables. This module finds the
 folders, reads the tables, and does not import ``datasets``.
 """
@@ -47,7 +47,7 @@ class Config:
 
     @property
     def files(self) -> list[str]:
-        """Return the upstream files of all splits, in order, without duplicates; none if they ship with qabench."""
+        """Return the upstream files of all splits, in order, without duplicates, or none if they ship with qabench."""
         paths = dict.fromkeys(path for files in self.splits.values() for path in files)
         return [path for path in paths if not path.startswith(SHIPPED)]
 
@@ -56,7 +56,7 @@ class Config:
 class DatasetTable:
     """The content of a benchmark's ``configs.json``: its title, its default config and its configs by name.
 
-    ``restriction`` says why rows of the upstream files must not be published; None if they may be.
+    ``restriction`` says why rows of the upstream files must not be published. None if they may be.
     """
 
     name: str
@@ -146,7 +146,7 @@ def custom_benchmark(name: str, folder: Path) -> Any:
 
 
 def hub_dataset(name: str) -> HubDataset | None:
-    """Return where the rows of a benchmark are on the Hub; None if it has files."""
+    """Return where the rows of a benchmark are on the Hub, or None if it has files."""
     folder = folder_of(name)
     return None if (folder / TABLE).is_file() else custom_benchmark(name, folder).data
 

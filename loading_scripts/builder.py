@@ -33,7 +33,7 @@ PUBLISHED = {
 
 
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
-    """A builder whose configs and splits are those of its folder's tables.
+    """A builder whose configs and splits come from its folder's tables.
 
     A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and
     defines ``_columns()``, the features of the config, and ``_rows(path, split)``, which yields the
@@ -131,7 +131,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 class RowsBuilder(BenchmarkBuilder):
-    """A builder of JSON files whose objects are the rows: the columns and their types are those of all rows."""
+    """A builder of JSON files whose objects are the rows: all rows together have the columns and their types."""
 
     def _columns(self) -> dict[str, Any]:
         files = [file for files in self._files().values() for file in files]

@@ -20,7 +20,7 @@ class PublishedScore:
 
     Attributes:
         system: such as "GPT-4".
-        setting: a setting of the benchmark, such as "closed-book"; None if the source does not name
+        setting: a setting of the benchmark, such as "closed-book". None if the source does not name
             one.
         config: the questions, such as "test".
         metric: the name of a metric of the benchmark, such as "acc.loose".
@@ -47,7 +47,7 @@ def published_rows(path: Path) -> Iterator[Json]:
 
 
 def shipped_scores(name: str) -> list[PublishedScore]:
-    """Return the scores in the ``leaderboard.json`` of a benchmark; none if it has no such config."""
+    """Return the scores in the ``leaderboard.json`` of a benchmark, or none if it has no such config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     files = [file for of_split in config.splits.values() for file in of_split] if config else []
     return [

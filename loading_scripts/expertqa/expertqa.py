@@ -1,4 +1,7 @@
-"""ExpertQA as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+"""ExpertQA as a Hugging Face dataset.
+
+See the card, README.md, for the data and its oddities.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ class ExpertQA(BenchmarkBuilder):
     """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
     (split train); random, domain, lfqa_random and lfqa_domain (splits train, validation, test).
 
-    ``answers`` is a list of structs with the system's name; ``questions`` and the ``lfqa`` configs
+    ``answers`` is a list of structs with the system's name. ``questions`` and the ``lfqa`` configs
     do not have it.
     """
 

@@ -187,7 +187,10 @@ def _claim(row: SourceRow, complete: bool) -> Json:
 
 
 def parse_field(row: SourceRow, key: str) -> Any:
-    """Return a field of an answer or a claim: a label, a list of strings, a number, or a string; most may be null."""
+    """Return a field of an answer or a claim: a label, a list of strings, a number, or a string.
+
+    Most may be null.
+    """
     if key in LABELS:
         return None if row.get(key, str, None) is None else row.one_of(key, LABELS[key])
     if key in TEXTS:

@@ -1,4 +1,7 @@
-"""FanOutQA as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+"""FanOutQA as a Hugging Face dataset.
+
+See the card, README.md, for the data and its oddities.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ RESULT = {
 class FanOutQA(BenchmarkBuilder):
     """Configs dev, dev_nov23 and sample (split validation), test and test_nov23 (split test), leaderboard (split test).
 
-    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``; test questions
+    ``answer`` and ``decomposition`` are JSON text for ``qabench.answers.loads``. Test questions
     have neither.
     """
 

@@ -82,7 +82,7 @@ def _page_number(row: SourceRow, key: str) -> int | None:
 
 
 def _evidence(row: SourceRow) -> Iterator[Json]:
-    """Yield the pages of a checked decomposition, each sub-question's before those of its own sub-questions."""
+    """Yield the pages of a checked decomposition, each sub-question's before its own sub-questions'."""
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)

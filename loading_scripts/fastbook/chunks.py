@@ -35,14 +35,14 @@ def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many
     sentences of the previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter
-    of the size); a sentence longer than ``size`` is split after ``size`` tokens. Raises InputError
+    of the size). A sentence longer than ``size`` is split after ``size`` tokens. Raises InputError
     for sizes out of range.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 
 
 def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
-    """Return (start, end) of each chunk in the text, with the whitespace at its ends; see ``cut``."""
+    """Return (start, end) of each chunk in the text, with the whitespace at its ends (see ``cut``)."""
     overlap = check_sizes(size, overlap)
     units = list(_units(text, size))
     spans, first, tokens = [], 0, 0
@@ -69,7 +69,9 @@ def check_sizes(size: int, overlap: int | None) -> int:
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Return (start, end) of each sentence or line; together they are the whole text.
+    """Return (start, end) of each sentence or line.
+
+    Together they are the whole text.
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows,
     or an abbreviation or an initial precedes it; and at the end of a line, because headings, code

@@ -1,4 +1,7 @@
-"""fastbook-benchmark as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+"""fastbook-benchmark as a Hugging Face dataset.
+
+See the card, README.md, for the data and its oddities.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,7 @@ class Fastbook(BenchmarkBuilder):
 
     @property
     def _kind(self) -> str:
-        """Return the schema of the config: "sample_corpus" has that of "corpus", "sample" that of "questions"."""
+        """Return the schema of the config: "sample_corpus" has the schema of "corpus", "sample" has "questions"'."""
         name = str(self.config.name)
         return "questions" if name == "sample" else name.removeprefix("sample_")
 
@@ -104,7 +107,10 @@ class Fastbook(BenchmarkBuilder):
         return map(parse_question, read_questions(path))
 
     def _judged(self, path: Path, split: str) -> Iterator[Json]:
-        """Yield the qrels of a file of questions; the notebooks of the split are read with it."""
+        """Yield the qrels of a file of questions.
+
+        The notebooks of the split are read with it.
+        """
         if path.suffix == NOTEBOOK:
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]

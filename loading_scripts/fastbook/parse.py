@@ -2,7 +2,7 @@
 
 Nothing of a question or a keyword query is lost: the flags "true" and "false" become booleans, and
 an answer component that is one string becomes a list with one element (the source's lists have at
-least two). Of a notebook, the types and sources of the cells are kept; outputs, execution counts,
+least two). Of a notebook, the types and sources of the cells are kept. Outputs, execution counts,
 attachments and metadata are not.
 """
 
@@ -31,7 +31,7 @@ _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 def parse_question(row: SourceRow) -> Json:
     """Return a question: an object of the list in ``fastbook-benchmark.json``.
 
-    The id is "chapter-question_number"; the other fields are the source's. In answer_context, the
+    The id is "chapter-question_number". The other fields are the source's. In answer_context, the
     flags are booleans and answer_component is a list of strings. Raises DataError that names file,
     row and field.
     """
@@ -56,7 +56,9 @@ def parse_question(row: SourceRow) -> Json:
 
 
 def parse_contexts(row: SourceRow) -> list[Json]:
-    """Return the relevant passages of a question, in order; indexes count from 0.
+    """Return the relevant passages of a question, in order.
+
+    Indexes count from 0.
 
     A component may have none.
     """
@@ -73,9 +75,11 @@ def parse_contexts(row: SourceRow) -> list[Json]:
 
 
 def read_chapter(path: Path) -> Json:
-    """Return a chapter: a notebook of nbformat 4; the leading digits of its file name are the chapter's number.
+    """Return a chapter: a notebook of nbformat 4.
 
-    The title is the first top-level heading of a markdown cell; see ``chapter_text`` for the text.
+    The leading digits of its file name are the chapter's number.
+
+    The title is the first top-level heading of a markdown cell. See ``chapter_text`` for the text.
     ``cells`` are all cells, including the questionnaire, with position (from 0), cell_type and
     source. Raises DataError that names file and field.
     """
@@ -183,7 +187,9 @@ def _keywords(row: SourceRow) -> Json:
 
 
 def read_questions(path: Path) -> Iterator[SourceRow]:
-    """Yield the questions of a ``fastbook-benchmark.json``; ``where`` counts them from 0.
+    """Yield the questions of a ``fastbook-benchmark.json``.
+
+    ``where`` counts them from 0.
 
     Raises DataError.
     """
@@ -194,7 +200,9 @@ def read_questions(path: Path) -> Iterator[SourceRow]:
 
 
 def read_keywords(path: Path) -> Iterator[Json]:
-    """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``; blank lines are skipped.
+    """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``.
+
+    Blank lines are skipped.
 
     Raises DataError that names file and line.
     """

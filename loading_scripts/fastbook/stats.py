@@ -51,11 +51,14 @@ FIGURES: dict[str, dict[str, tuple[Count, tuple[int, ...]]]] = {
     },
 }
 PUBLISHED_MEANS = {1: 2.6, 2: 2.2, 4: 2.4, 8: 1.3, 9: 1.8, 10: 1.4, 13: 1.2, ALL: 1.9}
-PUBLISHED_CHARACTERS = 503_769  # of all seven chapters; the source does not have them by chapter
+PUBLISHED_CHARACTERS = 503_769  # of all seven chapters. The source does not have them by chapter
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
-    """Return the source's tables for a config; those of the sample have no published numbers."""
+    """Return the source's tables for a config.
+
+    Those of the sample have no published numbers.
+    """
     rows = [row for split in splits.values() for row in split]
     kind = "questions" if config == "sample" else config.removeprefix("sample_")
     tables = []
@@ -89,5 +92,8 @@ def _by_chapter(title: str, figures: Mapping[Any, Any], published: Mapping[Any, 
 
 
 def _chapter(row: Row) -> int:
-    """Return the chapter of a row; qrels have it only in their ids, such as "13-4"."""
+    """Return the chapter of a row.
+
+    qrels have it only in their ids, such as "13-4".
+    """
     return int(row["chapter"] if "chapter" in row else row["query_id"].partition("-")[0])

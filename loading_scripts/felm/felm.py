@@ -1,4 +1,7 @@
-"""FELM as a Hugging Face dataset; see the card, README.md, for the data and its oddities."""
+"""FELM as a Hugging Face dataset.
+
+See the card, README.md, for the data and its oddities.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ RESPONSES = {
 class FELM(BenchmarkBuilder):
     """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard; split test.
 
-    ``segmented_response``, ``labels`` and ``comment`` are aligned lists; ``type`` is aligned with
+    ``segmented_response``, ``labels`` and ``comment`` are aligned lists. ``type`` is aligned with
     them or empty.
     """
 

@@ -30,7 +30,10 @@ TYPES = [
 
 
 def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
-    """Count segments, responses and types of error by domain; the config ``sample`` has no published numbers."""
+    """Count segments, responses and types of error by domain.
+
+    The config ``sample`` has no published numbers.
+    """
     rows = [row for split in splits.values() for row in split]
     counts = Counter((figure, row["domain"]) for row in rows for figure in _figures(row))
     domains = [name for name in DOMAINS if ("responses", name) in counts]

@@ -1,4 +1,7 @@
-"""Download of a pinned file, with resuming, retries and a size limit; the file appears only after verification."""
+"""Download of a pinned file, with resuming, retries and a size limit.
+
+The file appears only after verification.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Progress = Callable[[SourceFile, int, int | None], None]
 
 # The limit for files of unknown size: GitHub refuses larger files outside of Git LFS.
 _LARGEST_PLAIN_FILE = 100 << 20
-SECONDS = 600.0  # for one attempt; the next one resumes the download
+SECONDS = 600.0  # for one attempt. The next one resumes the download
 RETRY = Retry()
 
 
@@ -75,7 +78,7 @@ class _Transfer:
     def run(self) -> None:
         """Download the rest of the file.
 
-        Transient failures are retried; progress resets the count of failures.
+        Transient failures are retried. Progress resets the count of failures.
         """
         size = self.source.size
         if size is not None and self._size() > size:

@@ -28,10 +28,10 @@ class HubDataset:
         answer: the column with the reference answer.
         id: the column with the ids; "" means the column "id" if there is one. Without a column, an
             id is a digest of the row, so it does not depend on the order.
-        config: the config; None for the dataset's default.
-        columns: the other columns to keep; None for all. A column that is named like one of the
+        config: the config. None for the dataset's default.
+        columns: the other columns to keep. None for all. A column that is named like one of the
             three is left out.
-        revision: the commit; None means that the rows may change.
+        revision: the commit. None means that the rows may change.
         sha256: the digest of the rows as JSON Lines. ``qabench new --hub`` writes it.
     """
 

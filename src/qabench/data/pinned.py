@@ -22,7 +22,7 @@ class SourceFile:
 
     ``path`` is relative to the root of the repository. At least one of ``git_blob_sha1`` and
     ``sha256`` (lowercase hex) is set. ``size`` is in bytes, None if unknown. For a Git LFS file
-    (``lfs``), digest and size are those of the content, not of the pointer.
+    (``lfs``), digest and size belong to the content, not to the pointer.
     """
 
     benchmark: str
@@ -74,7 +74,7 @@ class SourceTable(dict[str, SourceFile]):
 def load_table(path: Path, benchmark: str) -> SourceTable:
     """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
 
-    A file can have its own "commit", which replaces that of the table.
+    A file can have its own "commit", which replaces the table's.
     """
     table = json.loads(path.read_text(encoding="utf-8"))
     entries = table.pop("files")
@@ -89,7 +89,9 @@ _memo: dict[tuple[str | int, ...], str] = {}
 
 
 def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
-    """Return a digest of a file's content as lowercase hex; Git's is its blob id.
+    """Return a digest of a file's content as lowercase hex.
+
+    Git's is its blob id.
 
     It is cached in this process as long as the file's size, inode and timestamps do not change.
     """
@@ -113,7 +115,7 @@ def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """Return the differences between a file and the pinned content; None if size and all known digests agree."""
+    """Return the differences between a file and the pinned content, or None if size and all known digests agree."""
     size = path.stat().st_size
     if source.size is not None and size != source.size:
         return f"size expected {source.size}, got {size} bytes{_pointer_hint(path)}"
@@ -135,7 +137,10 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
 
 
 def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> DigestMismatch:
-    """Return the error for a file with the result ``wrong`` of ``find_mismatch``; ``fix`` says how to fix it."""
+    """Return the error for a file with the result ``wrong`` of ``find_mismatch``.
+
+    ``fix`` says how to fix it.
+    """
     return DigestMismatch(f"{source}: {path} is not the pinned content: {wrong}. {fix}.")
 
 

@@ -1,7 +1,7 @@
 """Files of predictions: reading them, and joining them to a benchmark's questions by id.
 
 A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with
-gzip. Every object has an "id"; the other fields depend on the benchmark. Real files lack ids,
+gzip. Every object has an "id". The other fields depend on the benchmark. Real files lack ids,
 repeat them, contain ids of other versions, and end in the middle of a line: such cases are counted
 and listed, and do not affect other lines. Rankings can also be runs in the format of TREC.
 """
@@ -27,7 +27,7 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines, why
 MOST_BYTES = 1 << 28  # of a file, decompressed
 MOST_LINES = 1_000_000
 MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a whole
-NAMED = 5  # ids or lines that a message lists; the others are counted
+NAMED = 5  # ids or lines that a message lists. The others are counted
 STDIN = "-"
 WITHOUT_PREDICTION = "questions without a prediction"
 NO_PREDICTION = "the file has no prediction"  # the problem of the record of such a question
@@ -39,7 +39,7 @@ class Prediction:
 
     Attributes:
         line: the line in the file, or the position in a JSON list, from 1.
-        id: the question's id; an integer in the file becomes a string, so 1 and "1" are the same
+        id: the question's id. An integer in the file becomes a string, so 1 and "1" are the same
             id.
         fields: the whole object, "id" included.
     """
@@ -145,7 +145,10 @@ def source_name(source: str | Path) -> str:
 def parse_predictions(
     data: bytes, name: str, needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
 ) -> Predictions:
-    """Return the predictions in the content of a file, as ``read_predictions``; ``name`` is the file in messages."""
+    """Return the predictions in the content of a file, as ``read_predictions``.
+
+    ``name`` is the file in messages.
+    """
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
     if (count := data.count(b"\n")) > MOST_LINES:
@@ -158,7 +161,7 @@ def parse_predictions(
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
     """Return the rankings of a run as predictions: "id", and in ``field`` the document ids, best first.
 
-    As in trec_eval, documents are ordered by score, the highest first; ties are broken by rank,
+    As in trec_eval, documents are ordered by score, the highest first. Ties are broken by rank,
     then by line.
 
     Args:

@@ -117,7 +117,9 @@ class SourceRow:
 
 
 def read_json_list(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a file with a JSON list of objects; ``where`` counts them from 0.
+    """Yield the rows of a file with a JSON list of objects.
+
+    ``where`` counts them from 0.
 
     DataError if it is not.
     """
@@ -137,7 +139,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_lines(path: Path) -> Iterator[SourceRow]:
-    """Yield the rows of a JSONL file; see ``json_rows``."""
+    """Yield the rows of a JSONL file (see ``json_rows``)."""
     with path.open("rb") as file:
         yield from json_rows(file, str(path))
 

@@ -1,4 +1,7 @@
-"""Verified local paths of pinned files: from a mirror folder, from the cache, or by a download; one or many files."""
+"""Verified local paths of pinned files: from a mirror folder, from the cache, or by a download.
+
+Takes one file or many.
+"""
 
 from __future__ import annotations
 

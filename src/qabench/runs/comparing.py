@@ -42,11 +42,11 @@ def compare(
 
     Args:
         name: the benchmark, such as "fanoutqa".
-        config: such as "dev"; None for the benchmark's default.
+        config: such as "dev". None for the benchmark's default.
         systems: logs of runs, folders of logs, files of predictions, or evaluations; or these by
             label.
-        scores: names of scores or groups, such as "acc.loose"; None for the benchmark's main score.
-        test: "randomization" or "bootstrap"; see ``qabench.stats``.
+        scores: names of scores or groups, such as "acc.loose". None for the benchmark's main score.
+        test: "randomization" or "bootstrap". See ``qabench.stats``.
         correction: of p-values over the pairs: "holm", "bh" or "none".
         resamples: of intervals and tests.
         seed: of intervals and tests.
@@ -103,7 +103,10 @@ def compare(
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:
-    """Return the named scores that an evaluation has the columns of; without names the main one."""
+    """Return the named scores that an evaluation has the columns of.
+
+    Without names, it is the main score.
+    """
     if names is None:
         headline = scorer.headline_metric(evaluations)
         return [headline] if headline else []
@@ -133,7 +136,7 @@ def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: A
     Args:
         paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or
             folders of them.
-        scores: names of scores or groups; None for all common ones, or for the main score of a
+        scores: names of scores or groups. None for all common ones, or for the main score of a
             benchmark.
         **testing: test, correction, resamples and seed, as in ``compare``.
 

@@ -44,7 +44,7 @@ GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
 def predictions(run: Evaluation) -> str:
     """Return the answers of the first epoch as JSONL, with the fields that ``qabench score`` reads.
 
-    Records without any of these fields, such as failed ones, are left out; the official scorers
+    Records without any of these fields, such as failed ones, are left out. The official scorers
     count them as unanswered.
 
     Raises:

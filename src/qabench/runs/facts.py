@@ -1,4 +1,4 @@
-"""What happened in a run, from the fields of Inspect's log, for its signatures; see ``qabench.tasks.facts``."""
+"""What happened in a run, from the fields of Inspect's log, for its signatures (see ``qabench.tasks.facts``)."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _contradiction(path: str, name: str, of_metadata: str, of_run: str) -> Input
 
 
 def _solver_of(log: Any, setting: Setting) -> str:
-    """Return the name of a solver that is not the setting's own; "" for the setting's own."""
+    """Return the name of a solver that is not the setting's own, or "" for the setting's own."""
     spec, steps = log.eval, log.plan.steps
     if named := log.metadata.get("solver"):
         return str(named)

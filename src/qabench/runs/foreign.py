@@ -43,7 +43,7 @@ class Log:
         created: an ISO date and time.
         records: in the order of the log.
         status: see ``Evaluation.status``.
-        expected: the number of records of a complete log; None if it is the number of ``records``.
+        expected: the number of records of a complete log. None if it is the number of ``records``.
         lower: the names of scores for which lower values are better.
         arguments: of the task and the model.
         problems: one sentence for each kind of problem.
@@ -84,7 +84,10 @@ def number_of(value: Any) -> float | None:
 
 
 def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
-    """Return the values that are numbers or verdicts, by name; a value of a dictionary is NAME.KEY."""
+    """Return the values that are numbers or verdicts, by name.
+
+    A value of a dictionary is NAME.KEY.
+    """
     numbers: dict[str, float] = {}
     for name, value in values.items():
         if isinstance(value, Mapping):

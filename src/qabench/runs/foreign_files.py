@@ -21,7 +21,7 @@ QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", 
 
 
 def first_row(path: Path) -> Row:
-    """Return the first row of a file of JSON Lines; {} if it has none."""
+    """Return the first row of a file of JSON Lines, or {} if it has none."""
     try:
         return next((row.fields for row in read_json_lines(path)), {})
     except (DataError, OSError):
@@ -77,7 +77,7 @@ def read_lm_eval(path: Path) -> Log:
 
 
 def lm_eval_results(path: Path) -> Json:
-    """Return the harness's file of results next to a file of samples, by its date; {} without one."""
+    """Return the harness's file of results next to a file of samples, by its date, or {} without one."""
     date = re.search(DATE + "$", path.stem)
     file = path.with_name(f"results{date[0] if date else ''}.json")
     if not file.is_file():
@@ -87,7 +87,7 @@ def lm_eval_results(path: Path) -> Json:
 
 
 def harness_facts(path: Path) -> dict[str, str]:
-    """Return what changes the prompts or the questions of a file of samples, by its results; {} for the defaults."""
+    """Return what changes the prompts or the questions of a file of samples, by its results, or {} for the defaults."""
     results = lm_eval_results(path)
     if not results:
         return {
@@ -184,7 +184,10 @@ def read_shared(path: Path) -> list[Log]:
 
 
 def _shared(id: str, epoch: int, rows: Sequence[Row]) -> Iterator[Record]:
-    """Yield a record with the score of each result; a second one if a result repeats the sample."""
+    """Yield a record with the score of each result.
+
+    A second one if a result repeats the sample.
+    """
     scores: list[dict[str, float]] = [{}]
     for row in rows:
         name = str(row.get("evaluation_result_id") or row.get("evaluation_name") or "score")

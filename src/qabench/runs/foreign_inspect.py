@@ -20,7 +20,7 @@ FIRST_BYTES = 4096
 
 
 def read(path: Path) -> list[Log]:
-    """Return the log of a task that is not of qabench; [] for other files.
+    """Return the log of a task that is not of qabench, or [] for other files.
 
     Raises InputError if it is damaged.
     """

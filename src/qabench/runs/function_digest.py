@@ -79,7 +79,7 @@ class _Described:
 
 
 def _parts_of_callable(value: Any) -> tuple[Any, ...] | None:
-    """Return the values that a function depends on; None for another object."""
+    """Return the values that a function depends on, or None for another object."""
     if isinstance(value, FunctionType):
         keywords = tuple((value.__kwdefaults__ or {}).items())
         cells = tuple(_content(cell) for cell in value.__closure__ or ())
@@ -134,7 +134,7 @@ def _used_globals(function: FunctionType) -> tuple[tuple[str, Any], ...]:
 
 
 def _source(function: FunctionType) -> str:
-    """Return the text of a function's file, or of its notebook's cell; "" for a function of a prompt."""
+    """Return the text of a function's file, or of its notebook's cell, or "" for a function of a prompt."""
     try:
         lines, _ = inspect.findsource(function)
     except (TypeError, OSError):

@@ -53,13 +53,13 @@ def run(
     is "cancelled".
 
     Args:
-        name: the benchmark; ``qabench.benchmark_names()`` returns all.
-        config: such as "dev"; None for the default.
+        name: the benchmark. ``qabench.benchmark_names()`` returns all.
+        config: such as "dev". None for the default.
         answer: a function of a question's text and its row in the dataset. It returns the answer,
-            or the fields of a prediction as in a file of predictions. It may be ``async``;
-            otherwise it runs in threads. An exception is recorded as the failure of its question.
+            or the fields of a prediction as in a file of predictions. It may be ``async``.
+            Otherwise it runs in threads. An exception is recorded as the failure of its question.
         model: a model to run instead, as in ``qabench run --model``.
-        output: a JSONL file for the answers of the function; questions with an answer in it are not
+        output: a JSONL file for the answers of the function. Questions with an answer in it are not
             asked again. Its lines name the function by a digest of its code, defaults, closure and
             file.
         keep_answers: also count the answers of another function in this file. Signatures then name
@@ -73,7 +73,7 @@ def run(
     Raises:
         InputError: not either a function or a model, an unknown name, a file with the answers of
             another function, or the function returned something that is not an answer.
-        QabenchError: no question was answered, or the file cannot be written; what is in it is
+        QabenchError: no question was answered, or the file cannot be written. What is in it is
             kept.
         MissingExtra: running a model needs the extra ``run``.
         SourceError: the data of the benchmark is not available.

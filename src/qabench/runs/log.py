@@ -57,7 +57,9 @@ TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
 
 def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
-    """Return the run in a log, with its answers scored again; for a killed run, those that ``resume`` keeps.
+    """Return the run in a log, with its answers scored again.
+
+    For a killed run, it has the answers that ``resume`` keeps.
 
     For ``questions`` and ``options`` see ``rescored``. Raises InputError if the file does not
     exist, is not a log of Inspect (.eval), is damaged, or is the log of another task.
@@ -121,7 +123,10 @@ def read_header(path: str | Path) -> Any:
 
 
 def whole_log(path: str | Path) -> Any:
-    """Return the log with its samples, an ``EvalLog``; for a killed run, also those that only Inspect's buffer has."""
+    """Return the log with its samples, an ``EvalLog``.
+
+    For a killed run, it also has the samples that only Inspect's buffer has.
+    """
     status = read_header(path).status
     check_archive(Path(path))
     try:
@@ -191,7 +196,10 @@ def inspect_log() -> Any:
 
 @contextmanager
 def with_buffer(path: str | Path, status: str) -> Iterator[str]:
-    """Yield the path of a log; for a killed run, of a copy that also has the samples in Inspect's buffer."""
+    """Yield the path of a log.
+
+    For a killed run, it is a copy that also has the samples in Inspect's buffer.
+    """
     from inspect_ai.log import recover_eval_log
 
     with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
@@ -406,10 +414,10 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     """Return the evaluation of a log with scores of its answers by today's code.
 
     Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed
-    again are those of the log, and ``Evaluation.recorded`` says so, which is a deviation. The
-    fields of a signature that describe how the model was asked are those of the log. ``questions``
-    is the file of questions of a run with custom questions; ``options`` of the benchmark replace
-    those of the run.
+    again are the recorded ones, and ``Evaluation.recorded`` says so, which is a deviation. The
+    fields of a signature that describe how the model was asked are the recorded ones. ``questions``
+    is the file of questions of a run with custom questions. ``options`` of the benchmark replace
+    the run's.
     """
     scorer = benchmark(run.benchmark)
     columns = {name for record in run.records for name in record.scores}

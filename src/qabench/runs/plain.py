@@ -128,7 +128,10 @@ class Unfamiliar(Exception):
 
 
 class Fields:
-    """A JSON object of a log. Its fields are attributes; absent ones are None."""
+    """A JSON object of a log. Its fields are attributes.
+
+    Absent ones are None.
+    """
 
     def __init__(self, values: Any, types: Types, names: frozenset[str] | None = None) -> None:
         """Raise Unfamiliar if a value has another type, or if a field is not in ``names``."""
@@ -150,7 +153,10 @@ class Fields:
 
 
 def values_of(part: Any) -> Json:
-    """Return the fields of a part of a log that are not None, by their name; ``part`` is also a class of Inspect."""
+    """Return the fields of a part of a log that are not None, by their name.
+
+    ``part`` is also a class of Inspect.
+    """
     if isinstance(part, Fields):
         return {name: value for name, value in part.values.items() if value is not None}
     values: Json = part.model_dump(mode="json", exclude_none=True)

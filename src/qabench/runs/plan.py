@@ -62,7 +62,7 @@ MADE_ONLY = (
     *("transformer_lens", "nnterp", "mockllm", "none"),
 )
 _SAME_AS = re.compile(r"see ``(\w+)``")
-_POINTER = re.compile(r"[;.]? see ``[\w.]+``")  # of use to readers of the code only
+_POINTER = re.compile(r"[;.]? [Ss]ee ``[\w.]+``")  # of use to readers of the code only
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,10 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def _arguments(function: Any) -> dict[str, str]:
-    """Return the arguments' descriptions for the command line; "see ``task``" is replaced by that task's text."""
+    """Return the arguments' descriptions for the command line.
+
+    "see ``task``" is replaced by that task's text.
+    """
     about = {}
     for parameter in parse(function.__doc__ or "").params:
         for name in parameter.arg_name.split(", "):
@@ -175,7 +178,10 @@ def plan_run(
 
 
 def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
-    """Count a call and its tokens; the answer "0" ends every conversation."""
+    """Count a call and its tokens.
+
+    The answer "0" ends every conversation.
+    """
     texts = tuple((message.role, message.text) for message in messages)
     request = ChatRequest("", texts, {"max_tokens": config.max_tokens})
     prompt = prompt_tokens(request)
@@ -203,7 +209,7 @@ def probe(
     """Make sure that a model answers, with a short call that has the parameters of the run, and return it for Inspect.
 
     It is the name, or the model itself if its weights are loaded in this process, so that this is
-    done once. Of the two ``GenerateConfig``, that of the run overrides the task's. Its ``timeout``
+    done once. Of the two ``GenerateConfig``, the run's overrides the task's. Its ``timeout``
     is the limit of the call. ``say`` receives a sentence when the user has to wait. Raises
     QabenchError with the cause, the address, and the models at the server.
     """
@@ -351,7 +357,10 @@ def _accepted(error: TypeError) -> list[str]:
 
 
 def plain(error: object) -> str:
-    """Return the message of an error in one line; Inspect writes its messages with markup."""
+    """Return the message of an error in one line.
+
+    Inspect writes its messages with markup.
+    """
     message = str(getattr(error, "message", "") or error)
     with suppress(MarkupError):  # a message that contains brackets
         message = Text.from_markup(message).plain

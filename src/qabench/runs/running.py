@@ -72,10 +72,10 @@ class Watch:
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
         say: called with a sentence when the user has to wait, and why.
-        max_calls: the maximum number of replies from servers; None for no limit.
-        token_budget: the maximum number of tokens of prompts and replies together; None for no
+        max_calls: the maximum number of replies from servers. None for no limit.
+        token_budget: the maximum number of tokens of prompts and replies together. None for no
             limit.
-        repeat: how to continue after an interruption; None for the command that resumes the last
+        repeat: how to continue after an interruption. None for the command that resumes the last
             log.
         replies: the number of replies from servers so far.
         tokens: the number of their tokens.
@@ -86,9 +86,9 @@ class Watch:
         number: the signal that ended the run.
         logs: the logs of the run.
         kept: the number of answered questions in the log that is resumed.
-        patience: the seconds after which a call is not repeated any more; None if it is repeated
+        patience: the seconds after which a call is not repeated any more. None if it is repeated
             without end.
-        silence: the timer that says that the server does not answer; None while it answers.
+        silence: the timer that says that the server does not answer. None while it answers.
         silent: whether the timer has said so.
     """
 
@@ -237,13 +237,13 @@ def start(
     """Run a setting of a benchmark and return the path of the log.
 
     A sample that fails (a timeout, a server error after all retries) is recorded and does not
-    affect the others; it scores as unanswered, and ``resume`` asks it again. Three consecutive
+    affect the others. It scores as unanswered, and ``resume`` asks it again. Three consecutive
     calls that are permanently rejected (wrong key, unknown model, connection refused) stop the run.
 
     Args:
         name: the benchmark.
-        setting: one of its settings; None for the first.
-        model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME"; with
+        setting: one of its settings. None for the first.
+        model: Inspect's name of the model, such as "hf-inference-providers/ORG/NAME". With
             ``base_url`` the model's name on the server. The server's key, if it needs one, is read
             from QABENCH_API_KEY.
         base_url: the base URL of an OpenAI-compatible server.
@@ -259,8 +259,8 @@ def start(
     Raises:
         InputError: an unknown benchmark, setting, option or model.
         MissingExtra: a package of the task or of the provider is not installed.
-        QabenchError: the model does not respond, or the run ended before all questions were asked;
-            the message names the log to resume.
+        QabenchError: the model does not respond, or the run ended before all questions were asked.
+            The message names the log to resume.
         Interrupted: by Ctrl-C or SIGTERM.
     """
     scorer = benchmark(name)
@@ -324,14 +324,14 @@ def resume(
 
     Args:
         log: the log of the run.
-        model: the model of the run, as in ``start``; None if only the solver called models.
+        model: the model of the run, as in ``start``. None if only the solver called models.
         base_url: the address of the server, if the run was started with one.
-        model_args: arguments of the model's provider; those of the log are not used.
+        model_args: arguments of the model's provider. Those of the log are not used.
         task_args: the arguments of the task that are not read from the log, with the values of the
             log.
-        log_dir: the folder of the new log, which contains the whole run; None for that of the old
+        log_dir: the folder of the new log, which contains the whole run. None for that of the old
             one.
-        solver: the solver of the run, if it was started with one; its file must be the same.
+        solver: the solver of the run, if it was started with one. Its file must be the same.
         epochs: how many times each question is asked, if it is more than once.
         watch: receives the log's path and the progress.
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
@@ -472,7 +472,7 @@ def watching(
 def _handle_signals(watch: Watch) -> dict[signal.Signals, Any]:
     """Handle the signals that end a run, and return the handlers before.
 
-    SIGINT is ignored in a process that a script starts with "&"; limits and SIGTERM need it.
+    SIGINT is ignored in a process that a script starts with "&". Limits and SIGTERM need it.
     """
     try:
         before: dict[signal.Signals, Any] = {
@@ -506,7 +506,10 @@ class Entry:
 
 
 class Suite(_Strict):
-    """The content of a suite's file, as in ``EXAMPLE_SUITE``; a key without a value is as one that is absent."""
+    """The content of a suite's file, as in ``EXAMPLE_SUITE``.
+
+    A key without a value counts as absent.
+    """
 
     models: list[str]
     benchmarks: list[_Benchmark]
@@ -585,7 +588,7 @@ def run_suite(
     """Run a suite, or continue it: questions with answers in the folder's logs are not asked again.
 
     Returns the logs, and those that are not finished. Each seed has its own folder. Options that
-    are not those of ``Suite.with_options`` are options of ``inspect_ai.eval_set``. Raises
+    ``Suite.with_options`` does not have are options of ``inspect_ai.eval_set``. Raises
     QabenchError and Interrupted as ``start``.
     """
     suite = suite.with_options(**options)

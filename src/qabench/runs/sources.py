@@ -56,16 +56,16 @@ def evaluate_predictions(
 
     Args:
         name: the benchmark, such as "fanoutqa".
-        config: such as "dev"; None for the benchmark's default.
+        config: such as "dev". None for the benchmark's default.
         predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
             input, or a list of objects with an "id" and the benchmark's fields, such as "answer";
             or the path of a log of a run.
-        scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"); None for
+        scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"). None for
             the benchmark's default groups.
         questions: a file of questions in the benchmark's official format, used instead of those of
             a config.
         progress: called with the number of units processed, and of all units.
-        **options: options of the benchmark; ``qabench score --help`` lists them.
+        **options: options of the benchmark. ``qabench score --help`` lists them.
 
     Returns:
         One record per question, with its scores. ``.scores()`` of the result returns the means with
@@ -138,15 +138,15 @@ def read_evaluations(
 
     Evaluations among the paths are returned as they are. Files joined by commas are samples of one
     system. Logs of a folder that have no answers yet are left out. Files of predictions need
-    ``benchmark``; the logs must be of this benchmark and config, too.
+    ``benchmark``. The logs must be of this benchmark and config, too.
 
     Args:
         paths: of files and folders.
         benchmark: None for logs, which name it, and for logs of any other task.
         config: of the benchmark.
-        scores: names of scores and groups; None for the default groups.
+        scores: names of scores and groups. None for the default groups.
         samples: whether all files are samples of one system.
-        ks: of pass@k and pass^k; see ``with_passes``.
+        ks: of pass@k and pass^k. See ``with_passes``.
         **options: those of ``evaluate_predictions``.
 
     Raises:
@@ -186,7 +186,10 @@ def read_evaluations(
 
 
 def sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:
-    """Return the files in A,B,C, the samples of one system; a file whose name has a comma is one file."""
+    """Return the files in A,B,C, the samples of one system.
+
+    A file whose name has a comma is one file.
+    """
     if isinstance(path, Evaluation) or "," not in str(path) or Path(path).exists():
         return [path]
     return [part for part in str(path).split(",") if part]
@@ -234,7 +237,7 @@ def _read(
 
 
 def read_foreign(path: Path) -> list[Log]:
-    """Return the logs of other harnesses in a file; [] if there are none, such as in a log of qabench."""
+    """Return the logs of other harnesses in a file, or [] if there are none, such as in a log of qabench."""
     if not path.is_file() or path.suffix not in FOREIGN:
         return []
     if path.suffix == DETAILS:
@@ -277,7 +280,7 @@ def is_log(path: str | Path) -> bool:
 
 
 def incomplete(evaluation: Evaluation) -> str | None:
-    """Return a note about a run without all answers, with the command to resume it; None for a complete run."""
+    """Return a note about a run without all answers, with the command to resume it, or None for a complete run."""
     if evaluation.setting == PREDICTIONS or not evaluation.benchmark:
         return None
     counts = evaluation.counts()

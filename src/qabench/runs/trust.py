@@ -67,7 +67,7 @@ def checked_log(
 ) -> Any:
     """Return a log with the samples of the log, and a new configuration from the fields that may be read from it.
 
-    The other arguments are those of the user's call. ``check_task`` makes the checks that need the
+    The other arguments come from the user's call. ``check_task`` makes the checks that need the
     task. Raises InputError if it is not a log of a task of qabench, a value is out of its range, or
     something was not repeated.
     """
@@ -188,7 +188,7 @@ def resume_command(path: str | Path, on: str | None = None) -> str:
     if spec.model != NO_MODEL:
         model = spec.model
         if on:
-            model = "/".join(model.split("/")[-2:])  # the repository; the job adds the provider
+            model = "/".join(model.split("/")[-2:])  # the repository. The job adds the provider
         elif spec.model_base_url:
             model = model.removeprefix(at_address(""))
         words += ["--model", printable(model)]
@@ -211,7 +211,7 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     """Return the benchmark and setting of a task; of several settings, the one that the task's arguments make.
 
     Raises:
-        InputError: it is not a task of qabench; the message names the log ``path``.
+        InputError: it is not a task of qabench. The message names the log ``path``.
     """
     task = name.removeprefix("qabench/")
     candidates = [
@@ -267,7 +267,10 @@ def _harmless(scorer: Benchmark, name: str, value: Any, option: TaskOption | Non
 
 
 def _typed(value: Any) -> str:
-    """Return an argument's value as it is typed; it is read as YAML."""
+    """Return an argument's value as it is typed.
+
+    It is read as YAML.
+    """
     if isinstance(value, str):
         try:
             if yaml_of(value) == value:

@@ -51,7 +51,7 @@ def named_in_this_call(argument: str, value: Any) -> bool:
 
 @contextmanager
 def own_tasks_only() -> Iterator[None]:
-    """Keep Inspect's entry point from importing tasks: the caller has imported those of its benchmark."""
+    """Keep Inspect's entry point from importing tasks: the caller has imported its benchmark's."""
     token = _imported.set(True)
     try:
         yield
@@ -70,7 +70,7 @@ def tasks_are_imported() -> bool:
 def task_metadata(
     benchmark: str, config: str, setting: str, data: str, available: int | None = None
 ) -> Json:
-    """Return a task's metadata; see ``qabench.tasks``.
+    """Return a task's metadata (see ``qabench.tasks``).
 
     ``available`` is the number of questions of the config.
     """
@@ -86,14 +86,20 @@ def sample(
     groups: Mapping[str, Sequence[str]],
     **metadata: Any,
 ) -> Sample:
-    """Return a question as an Inspect sample; ``question`` and ``reference`` are for readers of the log."""
+    """Return a question as an Inspect sample.
+
+    ``question`` and ``reference`` are for readers of the log.
+    """
     lists = {grouping: list(names) for grouping, names in groups.items()}
     shown = {"question": question, "reference": reference, "groups": lists}
     return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
-    """Split an argument with several values; Inspect's command line passes a string with commas, or a number."""
+    """Split an argument with several values.
+
+    Inspect's command line passes a string with commas, or a number.
+    """
     if value is None:
         return []
     parts = str(value).split(",") if isinstance(value, str | int) else map(str, value)
@@ -116,7 +122,10 @@ def answer_of(state: TaskState) -> str | None:
 
 
 def note_problem(state: TaskState, problem: str) -> None:
-    """Add a problem to the sample's metadata["problems"]; the sample does not fail."""
+    """Add a problem to the sample's metadata["problems"].
+
+    The sample does not fail.
+    """
     state.metadata.setdefault("problems", []).append(problem)
 
 
@@ -130,7 +139,10 @@ def by_question(scores: Sequence[SampleScore]) -> list[SampleScore]:
 
 
 def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of a metric; NaN for each if no sample has an answer, so that nothing was measured."""
+    """Return the values of a metric.
+
+    NaN for each if no sample has an answer, so that nothing was measured.
+    """
     answered = any((score.score.answer or "").strip() for score in scores)
     return dict(values) if answered else dict.fromkeys(values, nan)
 

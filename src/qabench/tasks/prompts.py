@@ -60,11 +60,17 @@ class Prompt:
         return set(FIELD.findall(f"{self.system or ''}\n{self.user}"))
 
     def filled(self, **values: str) -> str:
-        """Return the user message with the fields filled in; braces within a value are kept."""
+        """Return the user message with the fields filled in.
+
+        Braces within a value are kept.
+        """
         return FIELD.sub(lambda match: values[match[1]], self.user)
 
     def messages(self, **values: str) -> Messages:
-        """Return the (role, text) pairs with the fields filled in; braces within a value are kept."""
+        """Return the (role, text) pairs with the fields filled in.
+
+        Braces within a value are kept.
+        """
         templates = [("system", self.system), ("user", self.user)]
         return tuple(
             (role, FIELD.sub(lambda match: values[match[1]], text))
@@ -102,7 +108,7 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
     """Return the prompt, if its fields are exactly those needed.
 
     Raises:
-        InputError: a field is missing or unknown; the message names it.
+        InputError: a field is missing or unknown. The message names it.
     """
     missing, unknown = needed - prompt.fields(), prompt.fields() - needed
     if missing or unknown:
@@ -116,7 +122,9 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
 
 
 def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
-    """Return "official" or "qabench" for a ``prompt`` argument; "auto" is official if the authors' files are available.
+    """Return "official" or "qabench" for a ``prompt`` argument.
+
+    "auto" is official if the authors' files are available.
 
     Raises InputError for another value, SourceUnavailable for "official" without the files, and
     DigestMismatch for a file that does not have the pinned content.
@@ -135,7 +143,9 @@ def chosen_prompt(benchmark: str, prompt: str, *files: str) -> str:
 
 
 def chosen_protocol(protocol: str, prompt: str) -> str:
-    """Return "official" or "qabench"; "auto" is the same as the prompt.
+    """Return "official" or "qabench".
+
+    "auto" is the same as the prompt.
 
     Raises InputError for another value.
     """
@@ -179,11 +189,11 @@ def _braced(names: set[str]) -> str:
 
 
 class PromptSource:
-    """The strings of a Python source file, as templates with fields such as ``{question}``; see ``Prompt``.
+    """The strings of a Python source file, as templates with fields such as ``{question}`` (see ``Prompt``).
 
     An expression that builds a string becomes a template: string constants, f-strings,
-    concatenation with ``+``, and ``"...{}...".format(...)`` are followed; any other expression in
-    them becomes a field. A field is named like the variable it comes from; other names and other
+    concatenation with ``+``, and ``"...{}...".format(...)`` are followed. Any other expression in
+    them becomes a field. A field is named like the variable it comes from. Other names and other
     expressions are given by ``fields``. Braces that are part of the string itself are kept.
 
     The methods take ``within``, the scope: "function", "Class.method", or "" for the module
@@ -222,7 +232,10 @@ class PromptSource:
         )
 
     def returned(self, within: str, *, fields: Mapping[str, str] = _NO_FIELDS, nth: int = 0) -> str:
-        """Return the string that a function returns; the arguments are those of ``assigned``."""
+        """Return the string that a function returns.
+
+        The arguments are as in ``assigned``.
+        """
         returns = [
             node for node in _statements(self._scope(within)) if isinstance(node, ast.Return)
         ]
@@ -232,21 +245,24 @@ class PromptSource:
     def appended(
         self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS
     ) -> list[str]:
-        """Return the strings that a function appends to a variable with ``+=``; a single variable becomes a field."""
+        """Return the strings that a function appends to a variable with ``+=``.
+
+        A single variable becomes a field.
+        """
         added = [
             node for node in _statements(self._scope(within)) if isinstance(node, ast.AugAssign)
         ]
         return [_template(node.value, fields) for node in added if ast.unparse(node.target) == name]
 
     def constants(self, name: str, within: str) -> list[str]:
-        """Return all string constants in the first assignment to a variable, such as those of a list of messages."""
+        """Return all string constants in the first assignment to a variable, such as a list of messages."""
         value = self._nth(self._assigned(name, within), 0, f"assignment to {name}", within)
         constants = [node for node in ast.walk(value) if isinstance(node, ast.Constant)]
         constants.sort(key=lambda node: (node.lineno, node.col_offset))  # ast.walk is breadth-first
         return [node.value for node in constants if isinstance(node.value, str)]
 
     def docstring(self, within: str) -> str:
-        """Return the docstring of a function or class, with its indentation removed; "" if there is none."""
+        """Return the docstring of a function or class, with its indentation removed, or "" if there is none."""
         return ast.get_docstring(self._scope(within)) or ""
 
     def _assigned(self, name: str, within: str) -> list[ast.expr]:
@@ -278,7 +294,10 @@ class PromptSource:
 
 
 def _statements(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a scope and of its blocks, in order; functions and classes in it are not entered."""
+    """Yield the statements of a scope and of its blocks, in order.
+
+    Functions and classes in it are not entered.
+    """
     for node in ast.iter_child_nodes(scope):
         if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
             yield node

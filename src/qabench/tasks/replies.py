@@ -75,7 +75,7 @@ async def ask_model(
 ) -> ModelOutput:
     """Return the model's reply, from the cache of the run if it is there, and count it in the sample ``state``.
 
-    ``sample`` is the number of the reply, if the same messages are sent several times; ``options``
+    ``sample`` is the number of the reply, if the same messages are sent several times. ``options``
     are generation options for this call only.
     """
     return await _generate(model, state, sample, messages, tools, config=GenerateConfig(**options))
@@ -125,7 +125,7 @@ def adapted(model: Model) -> Model:
     Inspect's provider samples unless ``do_sample`` is false, which transformers refuses at
     temperature 0. It uses the seed only when it loads the weights, counts the padding of a batch as
     tokens of each reply, and gives no stop reason. To look up a model that is not in its database,
-    Inspect loads the weights again, by the model's name; a registered model is not looked up.
+    Inspect loads the weights again, by the model's name. A registered model is not looked up.
     """
     if not str(model).startswith(IN_PROCESS) or model in _adapted:
         return model
@@ -255,7 +255,7 @@ def cache_argument(model: Model, sample: int | None = None) -> dict[str, Any]:
     """Return the argument ``cache`` of a call of a model, which is not written to the log.
 
     There is none outside of ``caching_replies``, as in ``inspect eval``, where the user's options
-    decide; but of several samples of one prompt, none is cached there, because they would be equal.
+    decide. But of several samples of one prompt, none is cached there, because they would be equal.
     """
     if not _caching.get():
         return {} if sample is None else {"cache": False}
@@ -299,7 +299,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _files_digest(names: Iterable[str]) -> str:
-    """Return a digest of the sizes and modification times of the files at these paths; "" if there are none."""
+    """Return a digest of the sizes and modification times of the files at these paths, or "" if there are none."""
     states = []
     for path in map(Path, names):
         files = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []

@@ -293,7 +293,7 @@ class ExpertQA(Benchmark):
     def load(
         self, config: str | None, file: Path | None = None, split: str | None = None
     ) -> Questions:
-        """Return the questions of a split; see ``qabench.benchmarks.expertqa.questions.load_questions``."""
+        """Return the questions of a split (see ``qabench.benchmarks.expertqa.questions.load_questions``)."""
         from qabench.benchmarks.expertqa.questions import load_questions
 
         return load_questions(config, split, file)

@@ -1,6 +1,6 @@
 """ExpertQA's annotated rows: AutoAIS, and the agreement of a model's verdicts on claims with the experts'.
 
-The scores equal those of scikit-learn, which the official scripts use; a test compares them.
+The scores equal the scores of scikit-learn, which the official scripts use. A test compares them.
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852);
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.
@@ -66,7 +66,7 @@ def read_answers(
 
     A prediction is a row whose claims have the field ``verdict``, a flat list of verdicts over the
     claims of the row's answers, or None if there are none. ``fields`` are the required fields of a
-    claim in the references. Raises InputError for anything in another format; the message names its
+    claim in the references. Raises InputError for anything in another format. The message names its
     position.
     """
     check_pairs(references, predictions)
@@ -232,7 +232,7 @@ def agreement_scores(claims: Sequence[JudgedClaim], positive: str) -> Json:
 
 
 def _of_class(tp: int, fp: int, fn: int) -> Json:
-    """Return precision, recall, f1 and support (the number of claims) of a class; None if undefined."""
+    """Return precision, recall, f1 and support (the number of claims) of a class, or None if undefined."""
     precision, recall = _ratio(tp, tp + fp), _ratio(tp, tp + fn)
     return {
         "precision": precision,
@@ -252,8 +252,8 @@ def autoais_agreement(
     """Compare AutoAIS labels with the experts: Y against support Complete, on claims whose worthiness is not No.
 
     The official script prints accuracy, and precision, recall and F1 of both classes. A claim with
-    neither evidence nor label counts as N, as in the official labels. Arguments are those of
-    ``autoais``.
+    neither evidence nor label counts as N, as in the official labels. See
+    ``autoais`` for the arguments.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     judged = [
@@ -285,7 +285,7 @@ def _agreement(claims: Sequence[JudgedClaim]) -> Json:
 class AnswerAutoAIS:
     """The score of one answer: for each counted claim 1 if its label is Y, else 0; and numbers of claims.
 
-    Claims without evidence are never counted; ``unlabeled`` ones would count, but have no label.
+    Claims without evidence are never counted. ``unlabeled`` ones would count, but have no label.
     """
 
     system: str
@@ -312,7 +312,7 @@ def autoais(
     """Compute AutoAIS: the share of the claims that the experts found fully supported that a model labels Y.
 
     See ``read_answers`` for references and predictions (labels "Y" and "N"). With ``on_unlabeled``
-    "N", a claim without a label counts as N, as upstream; with "exclude", it does not count.
+    "N", a claim without a label counts as N, as upstream. With "exclude", it does not count.
     """
     rows = _labeled(references, predictions, on_unlabeled)
     return SystemScores(

@@ -1,6 +1,6 @@
 """How ExpertQA's questions are answered: from memory, from passages, or from memory with evidence found afterward.
 
-Passages are those of a corpus, or of pages of the web.
+Passages come from a corpus, or from pages of the web.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OFFICIAL_ANSWER_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the ways to answer; see ``qabench.benchmarks.expertqa.tasks.expertqa``."""
+    """The options of the ways to answer (see ``qabench.benchmarks.expertqa.tasks.expertqa``)."""
 
     retriever: str | None = None
     corpus: str | None = None
@@ -57,7 +57,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Answering:
-    """How questions are answered; see ``answering``."""
+    """How questions are answered (see ``answering``)."""
 
     method: str
     prompt: Prompt
@@ -101,7 +101,7 @@ class Answering:
     def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
-        The authors' prompts without passages, and with those of the web, name the expert's field.
+        The authors' prompts without passages, and with passages of the web, name the expert's field.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
@@ -129,7 +129,7 @@ class Answering:
     def _source(self, passage: Document) -> tuple[str, str]:
         """Return a passage as evidence of claims.
 
-        The authors keep those of the web as the prompt has them.
+        The authors leave passages of the web as the prompt has them.
         """
         text = passage.text
         if self.from_web and self.protocol == OFFICIAL:
@@ -183,7 +183,7 @@ def answering(
     *,
     with_fields: bool = True,
 ) -> Answering:
-    """Return the way to answer that a task's arguments describe; see ``qabench.benchmarks.expertqa.tasks.expertqa``.
+    """Return the way to answer that a task's arguments describe (see ``qabench.benchmarks.expertqa.tasks.expertqa``).
 
     With the official protocol, the reply is cut, and its claims are cited, as the authors' scripts
     do, and the passages are the rows of the corpus. Otherwise sources are also found below a

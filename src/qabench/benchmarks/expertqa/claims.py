@@ -2,7 +2,7 @@
 
 A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024
 (https://arxiv.org/abs/2309.07852), and ``split_ans_to_claims.py`` below
-``modeling/response_collection`` of its repository; tests execute it for comparison.
+``modeling/response_collection`` of its repository. Tests execute it for comparison.
 
 Lines of files of claims are {"id", "answer", "claims": [{"claim", "evidence", "label",
 "fact_score", ...}]}: the input and output of ``qabench expertqa`` commands, and input of ``qabench
@@ -32,7 +32,7 @@ from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
 
-LONGEST_ANSWER = 200_000  # characters; sentences are removed from an answer in quadratic time
+LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in quadratic time
 MIN_LENGTH = 5  # a claim has more characters than this
 MAX_DIGITS = 9  # of a mark: Python does not read integers of thousands of digits
 NUMBER_MARK = re.compile(r"\[\d+\]")
@@ -58,7 +58,7 @@ Source = str | tuple[str, str]
 class ClaimedAnswer:
     """An answer without the sentences that are not claims, its claims, and the sources of the whole answer.
 
-    A claim is {"claim_string", "evidence"}; evidence is a list of strings.
+    A claim is {"claim_string", "evidence"}. Evidence is a list of strings.
     """
 
     answer: str
@@ -70,7 +70,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
     """Split an answer with citation marks such as [2] into claims.
 
     Sentences of 5 characters or fewer, questions, and void sentences (see ``is_void``) are removed,
-    from the answer, too. A mark [2] refers to the second one of ``sources``; marks without a source
+    from the answer, too. A mark [2] refers to the second one of ``sources``. Marks without a source
     are ignored. With ``bing``, the special rules for answers by Bing Chat apply. Raises InputError
     for more than ``LONGEST_ANSWER`` characters.
     """
@@ -125,7 +125,7 @@ def cite_afterward(
 ) -> ClaimedAnswer:
     """Find evidence for each claim, and make the answer that consists of the claims (post-hoc systems).
 
-    Claims of 5 characters or fewer are left out. The others lose their marks; with evidence they
+    Claims of 5 characters or fewer are left out. The others lose their marks. With evidence they
     get a new one before their last character. ``find`` returns the (address, text) of the best
     passage for a claim with its marks, or None.
     """
@@ -194,7 +194,7 @@ def _sentencizer() -> Any:
 
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
-    pipeline.max_length = 10**9  # of characters; the rules need little memory
+    pipeline.max_length = 10**9  # of characters. The rules need little memory
     return pipeline
 
 
@@ -222,7 +222,7 @@ def split_predictions(predictions: Predictions) -> list[Item]:
 
     A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and
     "attribution" if it cites sources: a list of strings, or of {"url", "text"} for passages that
-    the answer was written from. Raises InputError for another type; the message names the line.
+    the answer was written from. Raises InputError for another type. The message names the line.
     """
     items = []
     for row in predictions.rows:
@@ -261,7 +261,7 @@ def _sources(value: Any) -> Sequence[Source]:
 def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     """Return the lines of a file of claims, or the annotated claims of a config.
 
-    Raises InputError: neither is given, the file cannot be read, or a line has another format; the
+    Raises InputError: neither is given, the file cannot be read, or a line has another format. The
     message names it.
     """
     if file is None:
@@ -317,7 +317,10 @@ def is_texts(value: Any) -> bool:
 
 
 def problem_of(claims: Any, *, with_text: bool = False) -> str | None:
-    """Return what is wrong with the claims of a line, or None; ``with_text``: a claim must have its text."""
+    """Return what is wrong with the claims of a line, or None.
+
+    ``with_text``: a claim must have its text.
+    """
     if not isinstance(claims, list):
         return f"claims is a {type(claims).__name__}; allowed: a list of objects"
     for number, claim in enumerate(claims, start=1):

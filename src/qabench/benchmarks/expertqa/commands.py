@@ -259,7 +259,7 @@ def facts(
 ) -> None:
     """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
 
-    Replies are cached: no call is paid for twice; repeat an interrupted command to continue it.
+    Replies are cached: no call is paid for twice. Repeat an interrupted command to continue it.
     With --config and the annotated claims of that config, the agreement with the experts is
     printed.
     """
@@ -325,7 +325,10 @@ def _items(
 
 
 def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:
-    """Return items with labels by ``load_entailment(**loading)``; Ctrl-C keeps the labels so far in the output."""
+    """Return items with labels by ``load_entailment(**loading)``.
+
+    Ctrl-C keeps the labels so far in the output.
+    """
     from qabench.benchmarks.expertqa.claims import with_labels, write_items
     from qabench.models.entailment import load_entailment
 
@@ -369,7 +372,10 @@ def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
 def _print_scores(
     items: Sequence[Item], output: Path, questions: Questions | None, groups: str
 ) -> None:
-    """Print the scores of the groups with this prefix; without a config, only the path of the claims."""
+    """Print the scores of the groups with this prefix.
+
+    Without a config, print only the path of the claims.
+    """
     if questions is None:
         n_claims = sum(len(item["claims"]) for item in items)
         say(f"{n_claims} claims of {len(items)} answers; written to {output}")

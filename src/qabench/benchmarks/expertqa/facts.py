@@ -1,6 +1,6 @@
 """ExpertQA's fact scores with any model: claims are split into atomic claims, each judged by its evidence.
 
-Evidence is that of the claim, or the best passages of a corpus or of the web pages that a search
+Evidence is the claim's own, or the best passages of a corpus or of the web pages that a search
 engine finds for the atomic claim.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts
@@ -52,7 +52,7 @@ from qabench.tasks.prompts import (
 )
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
-K = 5  # passages that the authors retrieve; the verdict's prompt shows three of them
+K = 5  # passages that the authors retrieve. The verdict's prompt shows three of them
 SEARCHES_AT_ONCE = 8
 EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
@@ -71,7 +71,7 @@ Unscored = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class FactScorer:
-    """A model that splits claims into atomic claims and judges them; see ``fact_scorer``.
+    """A model that splits claims into atomic claims and judges them (see ``fact_scorer``).
 
     ``entities`` are the name and the function of the spaCy model for the authors' post-processing
     of atomic claims.
@@ -93,7 +93,7 @@ class FactScorer:
         return f"{self.caller.model}/{self.verdict_prompt.label}/{atomic_claims}"
 
     def sentence(self, claim: str) -> str:
-        """Return the part of a claim that is broken down, without marks such as [2]; "" if it states nothing.
+        """Return the part of a claim that is broken down, without marks such as [2], or "" if it states nothing.
 
         With the authors' prompts it is the first sentence. Raises InputError for a claim too long
         for their rules.
@@ -124,7 +124,10 @@ class FactScorer:
         return post_processed(sentence, entries, self.entities[1]) if self.entities else entries
 
     def judge(self, atomic_claim: str, evidence: str, field: str) -> ChatRequest:
-        """Return the request for a verdict on an atomic claim; evidence is truncated before its fourth passage."""
+        """Return the request for a verdict on an atomic claim.
+
+        Evidence is truncated before its fourth passage.
+        """
         shown = evidence.partition(EVIDENCE_ENDS_AT)[0].strip()
         if self.official:
             message = ("user", prompts.verdict_prompt(atomic_claim, shown, field))
@@ -145,15 +148,17 @@ def fact_scorer(
     post_processing: str = AUTO,
     **limits: Any,
 ) -> FactScorer:
-    """Return the scorer that arguments describe; see ``caller_for`` for the endpoint and ``**limits``.
+    """Return the scorer that arguments describe.
+
+    See ``caller_for`` for the endpoint and ``**limits``.
 
     Args:
-        model: the model's name at the endpoint; the authors used gpt-3.5-turbo for verdicts.
+        model: the model's name at the endpoint. The authors used gpt-3.5-turbo for verdicts.
         prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this
             project's prompts with temperature 0; "auto": official if the authors' files are
             available; or a file for verdicts with {field}, {evidence} and {claim} (see
             ``read_prompt``).
-        atomic_model: breaks claims down; default: ``model``. The authors' text-davinci-003 was
+        atomic_model: breaks claims down. Default: ``model``. The authors' text-davinci-003 was
             withdrawn.
         post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy
             model with named entities), "none", or "auto" (official if the model is installed).
@@ -190,7 +195,7 @@ def fact_scorer(
 def load_entities() -> tuple[str, Entities]:
     """Return the name and version of a spaCy model, and the function that finds dates and numbers with it.
 
-    The model is that of QABENCH_SPACY_MODEL (a package or a folder), or else the authors'
+    The model is named by QABENCH_SPACY_MODEL (a package or a folder), or else the authors'
     en_core_web_sm.
     """
     model = os.environ.get(MODEL_VARIABLE) or OFFICIAL_MODEL
@@ -213,9 +218,9 @@ def load_entities() -> tuple[str, Entities]:
 def evidence_from(
     corpus: str | None, search: str | None, ranker: str, encoder: str | None
 ) -> tuple[str | None, Find | None]:
-    """Return the name, for labels, and the function that finds evidence; None without a corpus and a search engine.
+    """Return the name, for labels, and the function that finds evidence, or None without a corpus and a search engine.
 
-    See ``qabench.benchmarks.expertqa.passages`` for the arguments and errors; the ranker "auto" is
+    See ``qabench.benchmarks.expertqa.passages`` for the arguments and errors. The ranker "auto" is
     bm25 for a corpus, dense for the web. Raises InputError if both are named, or a ranker without
     either.
     """
@@ -233,9 +238,9 @@ def evidence_from(
 
 
 def passages_for(source: Evidence) -> Find:
-    """Return the function that finds evidence in a corpus or on the web, in the authors' format; "" if there is none.
+    """Return the function that finds evidence in a corpus or on the web, in the authors' format.
 
-    The atomic claim is the query, and passages are ranked by it.
+    The atomic claim is the query, and passages are ranked by it. Without evidence, it returns "".
     """
 
     def find(claim: str) -> str:
@@ -284,14 +289,14 @@ def score_facts(
 ) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
-    Claims that have atomic_claims keep them; others are broken down first, their marks such as [2]
+    Claims that have atomic_claims keep them. Others are broken down first, their marks such as [2]
     removed. An atomic claim is judged by its own entry of atomic_evidences, where these are aligned
     with the atomic claims, else by what ``find`` returns for it, else by all the evidence of its
     claim. A claim is unscored if a call failed, was refused or returned an empty reply, or if
     ``find``, which is called from several threads, raised a QabenchError. An atomic claim without
     evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run
-    continues where it stopped. ``fields`` maps ids to the experts' fields; otherwise the field is
-    that of the line, or "general knowledge".
+    continues where it stopped. ``fields`` maps ids to the experts' fields. Otherwise the field is
+    the line's, or "general knowledge".
 
     Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score
     (None without atomic claims, and if unscored); and the claims that could not be scored.

@@ -76,7 +76,7 @@ VOID_PHRASES = (
 # gets.
 NO_FACTS = ("This sentence does not contain any facts", "Sure", "Please", "Here are")
 INITIALS = re.compile(r"[A-Z]\. ?[A-Z]\.")
-# characters of a sentence with its atomic claims; the authors' rules take quadratic time
+# characters of a sentence with its atomic claims. The authors' rules take quadratic time
 LONGEST = 20_000
 
 # "He was born." says nothing if another claim says where.
@@ -113,7 +113,7 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
 
     Claims are left out, and counted by reason, in this order: claims of answers that abstain,
     claims without correctness, claims without a fact score (they have no atomic claims), and void
-    claims (see ``is_void``). Undefined ratios are None; scikit-learn, which the official script
+    claims (see ``is_void``). Undefined ratios are None. scikit-learn, which the official script
     uses, returns 0 with a warning. micro_f1 over two classes equals accuracy. See ``read_answers``
     for references, predictions and errors.
     """
@@ -123,16 +123,16 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
-    """Return the fact score of a claim: the share of its atomic claims that are true; None if it has none."""
+    """Return the fact score of a claim: the share of its atomic claims that are true, or None if it has none."""
     return sum(verdicts) / len(verdicts) if verdicts else None
 
 
 def reply_is_true(reply: str) -> bool:
     """Tell whether a model's reply calls an atomic claim true, as the official script reads it.
 
-    If the lowercased reply contains "true" or "false", that word decides; if it contains both, the
+    If the lowercased reply contains "true" or "false", that word decides. If it contains both, the
     one whose first occurrence comes later. Otherwise the reply is True unless, without punctuation,
-    it contains one of the words not, cannot, unknown and information; so an empty reply is True.
+    it contains one of the words not, cannot, unknown and information. So an empty reply is True.
     """
     text = reply.lower()
     true, false = text.find("true"), text.find("false")

@@ -1,7 +1,7 @@
 """Scores of long-form answers: ROUGE as ExpertQA reports it, and this project's own faithfulness to references.
 
 ROUGE has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
-ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository;
+ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository.
 Lin, ROUGE, 2004.
 
 Faithfulness is the share of an answer's claims that the reference answer entails. The authors used
@@ -40,7 +40,7 @@ class LfqaRouge:
         interval: the bounds of the 95% interval, from the same samples.
         mean: the mean over questions, which does not depend on a seed.
         per_question: the F-measures of each question, in the order of the input.
-        unanswered: the number of questions without an answer; they score 0, as the empty string.
+        unanswered: the number of questions without an answer. They score 0, as the empty string.
         backend: the package that computed the scores, with its version.
     """
 
@@ -67,12 +67,12 @@ def lfqa_rouge(
 
     The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
     means, drawn with NumPy's global random generator: without a seed, its scores change from run to
-    run. The scores here equal those of ``evaluate.load("rouge", seed=seed)`` to the last digit; the
+    run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit. The
     means are returned too.
 
     A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score",
     the reference; "rouge_score_rs", equal and faster (extra ``fast``); or "auto": the fast one if
-    it is installed. ``seed`` is that of the bootstrap, from 0 to 2**32 - 1.
+    it is installed. ``seed`` is for the bootstrap, from 0 to 2**32 - 1.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
@@ -131,9 +131,9 @@ def faithfulness(labels: Sequence[Sequence[str]]) -> Json:
     """Score answers whose claims are labeled Y if the reference answer entails them, else N.
 
     Returns:
-        faithfulness: the mean over answers of the share of their claims that are entailed; 0 for an
+        faithfulness: the mean over answers of the share of their claims that are entailed. 0 for an
             answer without claims, such as an unanswered question.
-        micro: the share of all claims that are entailed; None without claims.
+        micro: the share of all claims that are entailed. None without claims.
         interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
         claims: the number of claims.
     """

@@ -1,4 +1,6 @@
-"""The official values of the fields of ExpertQA's signatures; ``qabench.evaluation.signature`` compares with them.
+"""The official values of the fields of ExpertQA's signatures.
+
+``qabench.evaluation.signature`` compares with them.
 
 Source: the scripts of the authors' repository; see the formulas' modules. The same declarations
 apply to the metrics (whose signatures do not have a config or an answering system), files of
@@ -37,9 +39,9 @@ def _is_pinned(value: str) -> bool:
 
 
 def _digest(config: str, fields: tuple[str, ...]) -> str | None:
-    """Return the digest of a config's references as metrics have it; None if its file is not on this machine.
+    """Return the digest of a config's references as metrics have it, or None if its file is not on this machine.
 
-    It covers these fields of claims; without any, it is of the test split's reference answers.
+    It covers these fields of claims. Without any, it is of the test split's reference answers.
     """
     splits = dataset_table("expertqa").config(config).splits
     (path,) = splits.get("test") or splits["train"]
@@ -52,7 +54,7 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 
 
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
-    """Declare that a metric's references are those of a whole config."""
+    """Declare that a metric's references are the references of a whole config."""
     digest_of = cache(_digest)
 
     def accepts(value: str) -> bool:

@@ -51,7 +51,10 @@ class Evidence(Protocol):
     """Where passages come from: a corpus, or the web."""
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages for a query, best first; those of the web are ranked by another text."""
+        """Return the k best passages for a query, best first.
+
+        Those of the web are ranked by another text.
+        """
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
@@ -67,7 +70,7 @@ class Passages:
     ranker: str = BM25
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages; none if BM25 ranks them and no passage has a word of the query."""
+        """Return the k best passages, or none if BM25 ranks them and no passage has a word of the query."""
         hits = self.index.search(query, k)
         positions = hits.positions if any(hits.scores) else []
         return SearchResult([self.documents[position] for position in positions])
@@ -79,7 +82,10 @@ class Passages:
 
 @dataclass(frozen=True)
 class EnginePassages:
-    """The documents of a search engine's index as passages; they are not split."""
+    """The documents of a search engine's index as passages.
+
+    They are not split.
+    """
 
     engine: LuceneIndex | OpenSearchIndex
 
@@ -98,7 +104,7 @@ class EnginePassages:
 
 @cache
 def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
-    """Return the encoder of a ranker; None for "bm25".
+    """Return the encoder of a ranker, or None for "bm25".
 
     ``encoder`` is the name or folder of an encoder of sentence-transformers for the ranker "dense"
     (by default BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api"
@@ -136,8 +142,8 @@ def load_passages(
 
     ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id",
     and "url" or "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages,
-    of which adjacent ones share at most ``overlap`` characters. See ``encoder_of`` for the ranker;
-    vectors are kept in qabench's cache.
+    of which adjacent ones share at most ``overlap`` characters. See ``encoder_of`` for the ranker.
+    Vectors are kept in qabench's cache.
     """
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
@@ -234,8 +240,8 @@ def load_web(
 ) -> WebPassages:
     """Return the web as a source of passages; cached by arguments.
 
-    ``search`` is a preset or a TOML file; see ``qabench.retrieval.web.provider.load_provider``.
-    Pages are split into passages of at most ``chunk_size`` characters; adjacent ones share at most
+    ``search`` is a preset or a TOML file. See ``qabench.retrieval.web.provider.load_provider``.
+    Pages are split into passages of at most ``chunk_size`` characters. Adjacent ones share at most
     ``overlap``. See also ``encoder_of``.
     """
     check_sizes(chunk_size, overlap)
@@ -287,7 +293,10 @@ def split_page(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> lis
 
 
 def _checked(page: WebPage) -> WebPage:
-    """Return the page, without its text if a server refused it in words; the authors look for the same words."""
+    """Return the page, without its text if a server refused it in words.
+
+    The authors look for the same words.
+    """
     refused = "Access" in page.text and "Denied" in page.text
     return replace(page, outcome=DENIED, text="") if refused else page
 

@@ -32,7 +32,7 @@ ATOMIC = "modeling/fact_score/break_down_to_atomic_claims.py"
 DEMONSTRATIONS = "modeling/fact_score/demos/demons.json"
 VERDICT = "modeling/fact_score/factscore.py"
 FINE_TUNING = "modeling/lfqa/run_sft_qa.py"
-TOP_DEMONSTRATIONS = 7  # the first ones; the one that is most similar to the sentence is added
+TOP_DEMONSTRATIONS = 7  # the first ones. The one that is most similar to the sentence is added
 
 OWN_CLOSED = Prompt(
     "qabench",
@@ -96,7 +96,10 @@ _HEADING = re.compile(
 
 @cache
 def closed_prompt() -> Prompt:
-    """Return the authors' prompt of the system gpt4; its fields are field and question."""
+    """Return the authors' prompt of the system gpt4.
+
+    Its fields are field and question.
+    """
     text = open_path("expertqa", CLOSED).read_text(encoding="utf-8")
     return _checked(
         text.replace("[FIELD]", "{field}").replace("[QUESTION]", "{question}"), "field", "question"
@@ -105,7 +108,10 @@ def closed_prompt() -> Prompt:
 
 @cache
 def web_prompt() -> Prompt:
-    """Return the authors' prompt for passages from the web; its fields are context, field and question."""
+    """Return the authors' prompt for passages from the web.
+
+    Its fields are context, field and question.
+    """
     template = (
         _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
     )
@@ -123,7 +129,10 @@ def web_question() -> Prompt:
 
 @cache
 def corpus_prompt() -> Prompt:
-    """Return the authors' prompt for passages from a corpus, with its indented lines; fields: context, question."""
+    """Return the authors' prompt for passages from a corpus, with its indented lines.
+
+    Fields: context, question.
+    """
     return _checked(_source(READ_CORPUS).assigned("prompt_template"), "context", "question")
 
 
@@ -206,7 +215,9 @@ def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
 
 @cache
 def fine_tuning_prompt() -> Prompt:
-    """Return the prompt with which the authors fine-tuned Llama 2 and Vicuna, with special tokens; field: question.
+    """Return the prompt with which the authors fine-tuned Llama 2 and Vicuna, with special tokens.
+
+    Field: question.
 
     The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
     """
@@ -217,7 +228,10 @@ def fine_tuning_prompt() -> Prompt:
 
 
 def official_list(reply: str) -> list[str]:
-    """Return the entries of a reply as upstream reads them: after each "- "; the last entry ends with a full stop."""
+    """Return the entries of a reply as upstream reads them: after each "- ".
+
+    The last entry ends with a full stop.
+    """
     entries = [entry.strip() for entry in reply.split("- ")[1:] if entry.strip()]
     if entries and not entries[-1].endswith("."):
         entries[-1] += "."
@@ -225,7 +239,10 @@ def official_list(reply: str) -> list[str]:
 
 
 def read_list(reply: str) -> list[str]:
-    """Return the distinct entries of a bulleted or numbered list; other lines are ignored."""
+    """Return the distinct entries of a bulleted or numbered list.
+
+    Other lines are ignored.
+    """
     entries = (match[1].strip() for line in reply.splitlines() if (match := BULLET.match(line)))
     return list(dict.fromkeys(entries))
 

@@ -20,7 +20,7 @@ from qabench.loading_scripts.expertqa.parse import (
     parser_of,
 )
 
-# At the start of a line, perhaps after a mark such as "[1]"; elsewhere it is mostly a link in the
+# At the start of a line, perhaps after a mark such as "[1]". Elsewhere it is mostly a link in the
 # text of a page.
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
@@ -36,7 +36,10 @@ def is_judged(claims: Sequence[Row]) -> bool:
 
 
 def page_key(url: str) -> str:
-    """Return a URL without scheme, "www.", fragment, and slash or punctuation at the end; the host in lower case."""
+    """Return a URL without scheme, "www.", fragment, and slash or punctuation at the end.
+
+    The host in lower case.
+    """
     host, slash, path = re.sub(
         r"^https?://(www\.)?", "", url.partition("#")[0], flags=re.IGNORECASE
     ).partition("/")

@@ -3,21 +3,21 @@
 A prediction has ``answer`` (ROUGE against the reference answer), ``claims``, or both, and
 optionally ``pages``, the URLs that were read. A claim is ``{"claim": ..., "evidence": [...],
 "label": "Y" or "N", "fact_score":
-0.5}``; label and fact_score are optional.
-Claims are either the annotated claims of the config, in their order, or those of another system's
-answer. The former are scored as in the authors' scripts, with agreement between labels and experts.
+0.5}``. Label and fact_score are optional.
+Claims are either the annotated claims of the config, in their order, or the claims of another
+system's answer. The former are scored as in the authors' scripts, with agreement between labels and experts.
 For the latter, there are no experts' labels, so all claims with evidence count.
 
 Columns of ``Outcome.scores``, from which the metrics are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
 - claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the label Y.
-- autoais_macro: claims_supported / claims_counted; absent if no claim counts.
+- autoais_macro: claims_supported / claims_counted. Absent if no claim counts.
 - the same three with the suffix _without_abstentions: absent for an answer that abstains.
-- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not; the same for fact_score_agreement.
+- autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
-- evidence.recall, evidence.precision: see ``qabench.evaluation.metric``; absent without named URLs.
-- faithfulness: the share of the answer's claims that the reference answer entails; 0 for an answer without claims.
+- evidence.recall, evidence.precision: see ``qabench.evaluation.metric``. Absent without named URLs.
+- faithfulness: the share of the answer's claims that the reference answer entails. 0 for an answer without claims.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ Claims = Sequence[Mapping[str, Any]]
 
 
 def _evidence_columns(named: Sequence[str], read: Sequence[str]) -> tuple[Columns, dict[str, Any]]:
-    """Compare the URLs that were read with those that a question's claims name; return columns and detail."""
+    """Compare the URLs that were read with those that a question's claims name.
+
+    Return columns and detail.
+    """
     pages = [frozenset([page]) for page in dict.fromkeys(map(page_key, read))]
     score = compare_pages({i: frozenset([url]) for i, url in enumerate(named)}, pages)
     detail = {"evidence_read": list(read), "evidence_missing": [named[i] for i in score.missing]}
@@ -175,7 +178,9 @@ class ReadItem:
 
 @dataclass
 class ExpertqaScorer(Scorer):
-    """Scores answers and claims; see the module for predictions and columns.
+    """Scores answers and claims.
+
+    See the module for predictions and columns.
 
     A prediction with a field of another type is not usable, and counts as missing.
 
@@ -434,7 +439,10 @@ def _score_evidence(items: Sequence[ReadItem]) -> None:
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:
-    """Return the models that made the labels, as stated in a field of the lines; "unstated" without this field."""
+    """Return the models that made the labels, as stated in a field of the lines.
+
+    "unstated" without this field.
+    """
     models = [item.fields.get(name) for item in items]
     stated = ",".join(dict.fromkeys(str(model) for model in models if model))
     return f"stated:{stated}" if stated else "unstated"

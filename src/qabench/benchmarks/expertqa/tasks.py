@@ -49,7 +49,9 @@ def expertqa(
     fields: Names = None,
     ids: Names = None,
 ) -> Task:
-    """ExpertQA: answer an expert's question with citations; claims with evidence and ROUGE are scored.
+    """ExpertQA: answer an expert's question with citations.
+
+    Claims with evidence and ROUGE are scored.
 
     ``qabench expertqa attribute`` labels the claims of exported answers.
 
@@ -69,7 +71,7 @@ def expertqa(
         protocol: "official" (among others, at most 2,048 tokens and the API's default temperature),
             "qabench" (at most 1,000 tokens, temperature 0) or "auto" (as the prompt).
         retriever: a search engine with the passages, instead of a corpus: "lucene:DIR",
-            "opensearch:URL/INDEX" or "elasticsearch:URL/INDEX"; its documents are not split.
+            "opensearch:URL/INDEX" or "elasticsearch:URL/INDEX". Its documents are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and
             optionally "id", and "url" or "title".
         search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google"

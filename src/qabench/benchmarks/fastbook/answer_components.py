@@ -31,12 +31,14 @@ Ranks = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class AnswerComponentScores:
-    """The ranks at which each question's components were retrieved; the scores at a cutoff follow from them.
+    """The ranks at which each question's components were retrieved.
+
+    The scores at a cutoff follow from them.
 
     Attributes:
         cutoffs: the requested values of k.
         ranks: for each question the first rank (from 1) at which each component that counts was
-            retrieved; None if it is not within the largest cutoff. None for a question without
+            retrieved. None if it is not within the largest cutoff. None for a question without
             components that count under the options.
         options: the options that were on; () gives the official scores.
         longest: the number of tokens (words and punctuation marks) of the longest passage.
@@ -53,11 +55,11 @@ class AnswerComponentScores:
         return sum(ranks is None for ranks in self.ranks)
 
     def mrr_per_question(self, k: int) -> list[float | None]:
-        """Return 1 / the largest of the components' ranks if all are in the top k, else 0; None if skipped."""
+        """Return 1 / the largest of the components' ranks if all are in the top k, else 0, or None if skipped."""
         return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
 
     def recall_per_question(self, k: int) -> list[float | None]:
-        """Return the share of the components in the top k; None if skipped.
+        """Return the share of the components in the top k, or None if skipped.
 
         Raises InputError without components.
         """
@@ -80,7 +82,7 @@ class AnswerComponentScores:
         """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
 
         With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the
-        input; None: skipped.
+        input. None: skipped.
         """
         columns: dict[str, list[float | None]] = {
             f"{name}@{k}": self.mrr_per_question(k)
@@ -156,7 +158,10 @@ def answer_component_scores(
 
 
 def longest_passage(texts: Iterable[str]) -> int:
-    """Return the number of tokens (words and punctuation marks) of the longest text; 0 without texts."""
+    """Return the number of tokens (words and punctuation marks) of the longest text.
+
+    0 without texts.
+    """
     return max((len(TOKEN.findall(text)) for text in texts), default=0)
 
 
@@ -179,7 +184,10 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Return the mean with the summation of NumPy and pandas; its last digit depends on the order of additions."""
+    """Return the mean with the summation of NumPy and pandas.
+
+    Its last digit depends on the order of additions.
+    """
     # The source takes the mean of a pandas column.
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 

@@ -1,4 +1,4 @@
-"""The official values of the fields of fastbook's signatures; see ``qabench.evaluation.signature``."""
+"""The official values of the fields of fastbook's signatures (see ``qabench.evaluation.signature``)."""
 
 from __future__ import annotations
 

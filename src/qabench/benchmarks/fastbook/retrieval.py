@@ -1,7 +1,7 @@
 """Chunks of chapters, queries, and the retrieval methods that rank the chunks of each query's own chapter.
 
 The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of
-OpenAI's cl100k, Punkt sentences, 64 tokens of overlap); ``cut_as_source`` does the same. The
+OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same. The
 dataset's own chunks do not need llama-index.
 
 Neural encoders have one vector per chunk (dense), or one per token (ColBERT, late interaction).
@@ -99,7 +99,7 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
 
     One table contains the chunks of all chapters, as in the source: document frequencies are those
     of the whole book, and the column with the chapter's number is searched, too. Scores are the
-    negated ``rank``, so higher is better; ties are broken by ascending position. A query without a
+    negated ``rank``, so higher is better. Ties are broken by ascending position. A query without a
     known word has no results.
 
     Raises:
@@ -150,7 +150,9 @@ Scores = Callable[[Sequence[str], Sequence[str]], Any]
 def rank_dense(
     corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL
 ) -> list[Hits]:
-    """Rank each query's chapter by cosine similarity of single vectors; the best k chunks per query.
+    """Rank each query's chapter by cosine similarity of single vectors.
+
+    The best k chunks per query.
 
     The model is one of sentence-transformers: its name on the Hub, or a folder. Raises MissingExtra
     without that package, and QabenchError if the model cannot be loaded.
@@ -178,7 +180,7 @@ def rank_colbert(
 ) -> list[Hits]:
     """Rank each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
 
-    Arguments and errors are those of ``rank_dense``; the model is a ColBERT checkpoint of
+    Arguments and errors are as in ``rank_dense``. The model is a ColBERT checkpoint of
     sentence-transformers, PyLate or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """
     try:

@@ -62,7 +62,7 @@ class Study:
 
     @cached_property
     def groups(self) -> dict[str, list[int]]:
-        """The positions of all questions, and of those of each chapter: {"all": [0, 1, ...], "1": [0, 1], ...}."""
+        """The positions of questions, of all and by chapter: {"all": [0, 1, ...], "1": [0, 1], ...}."""
         groups: dict[str, list[int]] = {ALL: list(range(len(self.questions)))}
         for i, row in enumerate(self.questions):
             groups.setdefault(str(row["chapter"]), []).append(i)
@@ -139,7 +139,9 @@ def load_study(
     overlap: int | None = None,
     chunker: str = "sentences",
 ) -> Study:
-    """Return a config's questions, and its chapters split into chunks; see the task ``fastbook_rag``.
+    """Return a config's questions, and its chapters split into chunks.
+
+    See the task ``fastbook_rag``.
 
     Raises:
         InputError: an unknown config or chunker, or invalid sizes.
@@ -201,7 +203,7 @@ def run(study: Study, method: Method, k: int = 10) -> Retrieval:
 
 
 def run_text(questions: Sequence[Row], hits: Sequence[Hits], tag: str) -> str:
-    """Return a TREC run; see ``run_lines``."""
+    """Return a TREC run (see ``run_lines``)."""
     return "".join(
         run_lines(
             row["id"],
@@ -213,7 +215,7 @@ def run_text(questions: Sequence[Row], hits: Sequence[Hits], tag: str) -> str:
 
 
 def qrels_text(questions: Sequence[Row], corpus: Mapping[int, Sequence[str]]) -> str:
-    """Return TREC qrels: lines of query id, "0", document id and relevance; see ``judgments``."""
+    """Return TREC qrels: lines of query id, "0", document id and relevance (see ``judgments``)."""
     return "".join(
         f"{row['id']} 0 {document} {relevance}\n"
         for row in questions

@@ -65,7 +65,7 @@ def fastbook_rag(
             methods.
         k: the number of passages in the prompt.
         chunk_size: the maximum number of tokens of a passage.
-        overlap: the maximum number of tokens that passages share; None for the source's choice.
+        overlap: the maximum number of tokens that passages share. None for the source's choice.
         chunker: "sentences", or "llama-index", which the source uses.
         chapters: only the questions of these chapters.
         ids: only these questions.

@@ -14,7 +14,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
     """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
 
     Raises:
-        InputError: a line is not such an object, or an id is repeated; the message names the line.
+        InputError: a line is not such an object, or an id is repeated. The message names the line.
     """
     texts: dict[str, str] = {}
     for row in json_rows(data.split(b"\n"), name):
@@ -26,7 +26,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
 
 
 def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
-    """Return the rankings of a run as predictions with the texts of the documents; see ``parse_run``.
+    """Return the rankings of a run as predictions with the texts of the documents (see ``parse_run``).
 
     Raises InputError also for documents that are not in the corpus.
     """

@@ -134,7 +134,7 @@ class Felm(Benchmark):
     def question(self, row: Row) -> Question:
         """Return a response.
 
-        A reply judges the row's ``segmented_response``; the reference states the labels.
+        A reply judges the row's ``segmented_response``. The reference states the labels.
         """
         from qabench.benchmarks.felm.scores import as_reply
 
@@ -143,7 +143,10 @@ class Felm(Benchmark):
         return Question(row["index"], row["prompt"], as_reply(tuple(row["labels"])), groups, row)
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FelmScorer:
-        """Return the scorer; there is only one group of scores."""
+        """Return the scorer.
+
+        There is only one group of scores.
+        """
         from qabench.benchmarks.felm.scorer import FelmScorer
 
         return FelmScorer(**options)

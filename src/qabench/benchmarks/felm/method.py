@@ -90,7 +90,10 @@ PromptFor = Callable[[str, str, str], Prompt]
 
 
 def prompt_file(domain: str, kind: str, unit: str) -> str:
-    """Return the authors' file with a prompt, below ``eval/prompt``; writing_rec has the files of wk."""
+    """Return the authors' file with a prompt, below ``eval/prompt``.
+
+    writing_rec has the files of wk.
+    """
     domain = "wk" if domain == "writing_rec" else domain
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
@@ -105,7 +108,10 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
 
 
 def numbered(texts: Sequence[str]) -> str:
-    """Return one line per text, numbered from 1; each is shown from its first ASCII letter on, if any."""
+    """Return one line per text, numbered from 1.
+
+    Each is shown from its first ASCII letter on, if any.
+    """
     starts = [(text, _FIRST_LETTER.search(text)) for text in texts]
     return "\n".join(
         f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1)
@@ -138,7 +144,9 @@ class FelmPrompts:
 
 @dataclass(frozen=True)
 class FelmMethod:
-    """How a model is prompted, and how its replies are read; see the task ``felm`` for the arguments.
+    """How a model is prompted, and how its replies are read.
+
+    See the task ``felm`` for the arguments.
 
     Attributes:
         prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see

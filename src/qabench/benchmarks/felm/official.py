@@ -1,4 +1,4 @@
-"""The official value of every field of FELM's signatures; see ``qabench.evaluation.signature``.
+"""The official value of every field of FELM's signatures (see ``qabench.evaluation.signature``).
 
 Source: ``eval/eval.py`` of hkust-nlp/felm, which prompts the models and computes the published
 scores.

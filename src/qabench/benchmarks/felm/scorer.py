@@ -38,7 +38,7 @@ class FelmScorer(Scorer):
     store the ``reasons`` of replies without a verdict.
 
     Attributes:
-        reply_format: "answer" or "vicuna"; see ``qabench.benchmarks.felm.scores.read_reply``.
+        reply_format: "answer" or "vicuna". See ``qabench.benchmarks.felm.scores.read_reply``.
         evaluator: the model that wrote the replies. Only Vicuna's are officially read as "vicuna".
     """
 
@@ -49,7 +49,7 @@ class FelmScorer(Scorer):
         check_format(self.reply_format)
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return the counts of each response; see ``ResponseScore.columns``.
+        """Return the counts of each response (see ``ResponseScore.columns``).
 
         ``progress`` is not used.
         """
@@ -170,7 +170,7 @@ def _detail(
     reasons: Sequence[str],
     claims: Sequence[FelmClaim] | None,
 ) -> dict[str, Any]:
-    """Return the ``Record.detail`` of a response; see ``qabench.tasks``."""
+    """Return the ``Record.detail`` of a response (see ``qabench.tasks``)."""
     nothing = (None,) * len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)
@@ -193,7 +193,7 @@ def _detail(
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
-    """Return the recall of errors by type, the most frequent type first; see ``Benchmark.report_sections``."""
+    """Return the recall of errors by type, the most frequent type first (see ``Benchmark.report_sections``)."""
     rows = []
     for label, evaluation in evaluations.items():
         hits_by_kind: dict[str, list[tuple[str, float]]] = {}

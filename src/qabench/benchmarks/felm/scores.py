@@ -26,12 +26,12 @@ from qabench.errors import InputError, unknown_name
 
 ANSWER = "Answer: "
 ALL_CORRECT = "ALL_CORRECT"
-# The marks that the official script recognizes; a model may write others.
+# The marks that the official script recognizes. A model may write others.
 OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
 REPLY_FORMATS = tuple(OFFICIAL_MARKS)
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
-# digits; no response has that many segments, and Python refuses integers of thousands of digits
+# digits. No response has that many segments, and Python refuses integers of thousands of digits
 LONGEST_ID = 9
 
 Verdicts = tuple[bool, ...]
@@ -45,7 +45,7 @@ class Reading:
     Attributes:
         official: as the official script reads the reply. A reply without a verdict means "all
             segments are correct".
-        readable: as qabench reads the reply; None if it states no verdict.
+        readable: as qabench reads the reply. None if it states no verdict.
         missing: whether there is no reply.
     """
 
@@ -100,7 +100,10 @@ def check_format(reply_format: str) -> None:
 
 
 def majority(samples: Sequence[Sequence[bool]]) -> Verdicts:
-    """Return the most frequent verdict on each segment; of equally frequent verdicts the first (cot-cons)."""
+    """Return the most frequent verdict on each segment.
+
+    Of equally frequent verdicts, it is the first one (cot-cons).
+    """
     # max returns the first maximum, which is the earliest sample's verdict.
     return tuple(max(verdicts, key=verdicts.count) for verdicts in zip(*samples, strict=True))
 
@@ -191,7 +194,7 @@ class ResponseScore:
         labels: one per segment, True = factual.
         verdicts: the official ones: replies that state no verdict count as "all segments are
             correct".
-        readable: the verdicts of the readable replies only; None if no reply is readable.
+        readable: the verdicts of the readable replies only. None if no reply is readable.
         unparsed: the number of replies that state no verdict.
         unanswered: the number of missing replies.
     """
@@ -214,7 +217,7 @@ class ResponseScore:
 
     @property
     def readable_segments(self) -> Confusion | None:
-        """Return the counts of segments by the readable replies; None if there are none."""
+        """Return the counts of segments by the readable replies, or None if there are none."""
         return None if self.readable is None else Confusion.of(self.readable, self.labels)
 
     def columns(self) -> dict[str, float]:
@@ -307,7 +310,9 @@ def response_score(
     reply_format: str = "answer",
     claims: Sequence[FelmClaim] | None = None,
 ) -> ResponseScore:
-    """Return the score of one response; see ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
+    """Return the score of one response.
+
+    See ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
 
     Raises InputError if the prediction is of another type, or does not have one verdict per
     segment.
@@ -336,7 +341,10 @@ def read_replies(
     reply_format: str,
     claims: Sequence[FelmClaim] | None = None,
 ) -> list[Reading]:
-    """Return the verdicts on segments of each reply; ``claims``: what the replies judge, None for the segments."""
+    """Return the verdicts on segments of each reply.
+
+    ``claims``: what the replies judge, None for the segments.
+    """
     if claims is None:
         return [read_reply(reply, n_segments, reply_format) for reply in replies]
     return [

@@ -51,7 +51,7 @@ def felm(
     """FELM: which segments of a response contain errors? Scored by F1 of errors and balanced accuracy.
 
     The official parameters are temperature 0 (0.9 for cot-cons, except for Vicuna) and at most 100
-    tokens per reply; generation options override them.
+    tokens per reply. Generation options override them.
 
     Args:
         config: "all", a domain, or "sample".
@@ -63,7 +63,7 @@ def felm(
         claims: judge claims, which the model is first asked for, in the domains wk, science and
             writing_rec. A segment is wrong if one of its claims is. The other domains have no such
             prompts and are judged by segments.
-        prompt: "official", "qabench", "auto" (official if available) or a file; see ``FelmMethod``.
+        prompt: "official", "qabench", "auto" (official if available) or a file. See ``FelmMethod``.
         domains: only these domains.
         ids: only the responses with these indexes.
         num_cons: the number of samples of cot-cons.
@@ -97,7 +97,10 @@ def felm(
 
 
 def _without_references(question: Question, shown: str | None) -> Question:
-    """Return a response for the log, with only the references that the method shows; all of them are large."""
+    """Return a response for the log, with only the references that the method shows.
+
+    All of them are large.
+    """
     hidden: dict[str, list[str]] = {column: [] for column in REFERENCES.values() if column != shown}
     row = {column: value for column, value in question.row.items() if column not in NOT_LOGGED}
     return replace(question, row=row | hidden)
@@ -105,7 +108,7 @@ def _without_references(question: Question, shown: str | None) -> Question:
 
 @solver
 def find_errors(**options: Any) -> Solver:
-    """Ask for the segments with errors, or first for the claims and then for the wrong ones; see ``FelmMethod``."""
+    """Ask for the segments with errors, or first for the claims and then for the wrong ones (see ``FelmMethod``)."""
     asking = FelmMethod(**options)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
