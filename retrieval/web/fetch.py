@@ -18,6 +18,7 @@ from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, Response
 from qabench.io.http_error import HttpError, retry_after
+from qabench.io.limits import Limits
 from qabench.io.tables import printable
 from qabench.retrieval.web.extract import EXTRA
 from qabench.retrieval.web.provider import PageLimits
@@ -95,13 +96,9 @@ class PageFetcher:
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache = cache
         self.limits = limits
-        self._client = HttpClient(
-            seconds=limits.timeout,
-            max_bytes=limits.max_bytes,
-            headers={"Accept": ACCEPTED},
-            redirects="none",
-            addresses="private" if limits.private_addresses else "public",
-        )
+        addresses: Any = "private" if limits.private_addresses else "public"
+        allowed = Limits(limits.max_bytes, limits.timeout, redirects="none", addresses=addresses)
+        self._client = HttpClient(allowed, headers={"Accept": ACCEPTED})
         self._lock = threading.Lock()
         self._busy: dict[str, threading.Lock] = {}
         self._next: dict[str, float] = {}

@@ -13,7 +13,7 @@ from typing import Any
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Response, Retry
 from qabench.io.http_error import HttpError
-from qabench.io.limits import json_of
+from qabench.io.limits import Limits, json_of
 from qabench.io.tables import printable, quoted
 from qabench.retrieval.web.extract import Extractor
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher, WebCache
@@ -49,7 +49,7 @@ class Web:
         self.provider = provider
         self.cache = cache or WebCache()
         headers = {"Accept": "application/json"} | provider.request("")[1]
-        self._client = HttpClient(retry=retry, seconds=60.0, headers=headers)
+        self._client = HttpClient(Limits(seconds=60.0), retry=retry, headers=headers)
         self._fetcher = PageFetcher(self.cache, provider.pages)
         # daemons: no run waits for a silent server
         self._threads = ThreadPool(provider.pages.at_once)

@@ -11,6 +11,7 @@ from loopback import Bytes, RawServer
 
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
+from qabench.io.limits import Limits
 
 pytest.importorskip("httpx2")
 ONCE = Retry(attempts=1)
@@ -44,7 +45,7 @@ def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[byte
 
     def ask() -> None:
         try:
-            HttpClient(retry=ONCE, seconds=1.0).get(server.url)
+            HttpClient(Limits(seconds=1.0), retry=ONCE).get(server.url)
         except HttpError as error:
             outcome.append(error)
 
@@ -58,7 +59,7 @@ def test_one_deadline_from_the_connection_to_the_last_byte(parts: Callable[[byte
 def answer(body: bytes) -> bytes:
     server = RawServer(lambda _: iter([GZIPPED + body]))
     try:
-        return HttpClient(retry=ONCE, max_bytes=1 << 20).get(server.url).content
+        return HttpClient(Limits(1 << 20), retry=ONCE).get(server.url).content
     finally:
         server.close()
 
@@ -84,4 +85,4 @@ def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) ->
     drips = RawServer(drip(b"x", HEAD + b"\r\n"))
     monkeypatch.setenv("http_proxy", drips.url)
     with pytest.raises(HttpError, match=r"timeout: no complete answer within 0\.5 s"):
-        HttpClient(retry=ONCE, seconds=0.5).get("http://host.invalid/page")
+        HttpClient(Limits(seconds=0.5), retry=ONCE).get("http://host.invalid/page")

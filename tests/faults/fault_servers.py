@@ -8,7 +8,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from unittest import mock
 
@@ -18,7 +18,9 @@ from openai_server import completion
 
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
+from qabench.io.limits import Limits
 from qabench.io.tables import printable
+from qabench.llm import client as llm_client
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
@@ -131,10 +133,7 @@ def check_message(name: str, message: str) -> None:
 
 
 CHAT = json.dumps(completion("the reply")).encode()
-with suppress(ImportError):
-    import openai._base_client  # before the first case, so that its time does not count
-
-    openai._base_client.INITIAL_RETRY_DELAY = 0.01
+llm_client.FIRST_WAIT = 0.01
 
 
 def hostile_chat(chance: random.Random, folder: Path) -> str:
@@ -157,7 +156,7 @@ QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 
 
 def hostile_wiki(chance: random.Random, folder: Path) -> str:
-    client = HttpClient(retry=QUICK, seconds=TIMEOUT, max_bytes=LIMIT)
+    client = HttpClient(Limits(LIMIT, TIMEOUT), retry=QUICK)
     with hostile(chance, PAGE) as (name, server), closing(client):
         wiki = MediaWiki(f"{server.url}/w/api.php", cache=WikiCache(folder / "pages", []), client=client)
         try:

@@ -212,7 +212,6 @@ def test_long_tables_are_shortened_with_a_note() -> None:
 
 
 def test_the_host_sets_key_server_and_most_calls_of_the_judge(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
     rows = [{"id": i, "question": "Where?", "prediction": f"p{i}", "reference": "r"} for i in range(103)]
     strangers = {"base_url": "http://elsewhere", "api_key": "k", "model": "m", "judge": {"max_calls": 999}}
     with OpenAIServer() as server:

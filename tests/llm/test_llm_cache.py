@@ -97,7 +97,6 @@ def test_a_damaged_file_causes_a_warning(tmp_path: Path, damage: str) -> None:
 
 def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
     """Not writable from the fifth reply on: the run ends with all replies and a warning."""
-    pytest.importorskip("openai", reason="needs the extra judge")
     path = tmp_path / "replies.sqlite"
     with OpenAIServer() as server:
         client = Caller(Endpoint(server.base_url, "k"), "m", concurrency=1).client(ReplyCache(path))
@@ -143,7 +142,6 @@ print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
 
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
-    pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.delay = 0.05
         yield server

@@ -23,12 +23,10 @@ from qabench.llm.client import Caller, ChatClient, Prices, run_sync
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatRequest, Outcome
 
-pytest.importorskip("openai", reason="needs the extra judge")
-
 
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
+    monkeypatch.setattr("qabench.llm.client.FIRST_WAIT", 0.01)
 
 
 @pytest.fixture

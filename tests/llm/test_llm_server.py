@@ -13,7 +13,6 @@ from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 
 @pytest.mark.integration
 def test_the_judge_scores_a_real_models_replies(tmp_path: Path, cache: Path) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
     with served_model(tmp_path) as (base_url, model):
         judge = judge_for(model, base_url, parameters={"max_tokens": 30}, max_calls=30)
         questions, references = [f"q{i} \u00e9\ud800" for i in range(8)], [{"a": i} for i in range(8)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from openai_server import Fault, OpenAIServer, completion
 
@@ -19,10 +20,6 @@ from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest, Outcome, limited_replies, max_reply_bytes
 from qabench.runs.plan import models_at
-
-pytest.importorskip("openai", reason="needs the extra judge")
-
-import httpx2
 
 MEBIBYTE = 1 << 20
 BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)

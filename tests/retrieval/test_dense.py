@@ -56,7 +56,6 @@ def test_vectors_are_kept_on_disk(cache: Path) -> None:
 
 
 def test_vectors_from_an_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
     from qabench.models.encoder import ApiEncoder
 
     def reply(body: str) -> Reply:

@@ -106,7 +106,6 @@ def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Pa
 
 
 def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     with OpenAIServer() as server:
         server.reply = lambda body: "It agrees. A"

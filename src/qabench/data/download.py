@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, SourceError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, check_status
+from qabench.io.limits import Limits
 
 if TYPE_CHECKING:
     import httpx2
@@ -89,15 +90,9 @@ class _Transfer:
         if not self.most or not self.resumed:
             most = _LARGEST_PLAIN_FILE if size is None else size
             headers = {"Accept-Encoding": "identity"}
-            options: dict[str, Any] = {
-                "retry": RETRY,
-                "seconds": SECONDS,
-                "headers": headers,
-                "redirects": "any",
-                "max_bytes": most,
-            }
+            limits = Limits(most, SECONDS, redirects="any")
             try:
-                with closing(HttpClient(**options)) as client:
+                with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
                     client.retrying(lambda: self._try_once(client), self._has_grown)
             except HttpError as error:
                 if error.reason != "too large":

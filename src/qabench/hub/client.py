@@ -13,8 +13,10 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from qabench.errors import InputError, QabenchError
+from qabench.io.http_error import HttpError
+from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret, printable
-from qabench.io.transport import ENDLESS, Limits, Transport, client_options
+from qabench.io.transport import ENDLESS, Transport, client_options
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -45,11 +47,12 @@ def hub_errors(api: HfApi) -> Iterator[None]:
     keep_secret(get_token() or "")
     try:
         yield
+    except HttpError as error:  # a limit of ``bounded_answers``
+        raise HubError(f"{api.endpoint}: {error}") from error
     except QabenchError:
         raise
-    except (
-        Exception
-    ) as error:  # from huggingface_hub, httpx2 or hf_xet, which have no common base class
+    # Those of huggingface_hub, httpx2 and hf_xet have no common base class.
+    except Exception as error:
         raise _explained(error, api.endpoint) from error
 
 

@@ -15,19 +15,22 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qabench.io.environment import package_version
 from qabench.io.http_error import HttpError, check_status
-from qabench.io.limits import decoded
+from qabench.io.limits import Limits, decoded
 
 if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
-# Wikimedia requires contact information.
-USER_AGENT = "qabench/{version} (https://github.com/qabench/qabench)"
-SILENT_SECONDS = 60.0  # the longest pause between two parts of a response
+
+
+def user_agent() -> dict[str, str]:
+    """Return the header that names this package, with the contact information that Wikimedia requires."""
+    version = package_version("qabench")
+    return {"User-Agent": f"qabench/{version} (https://github.com/qabench/qabench)"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,21 @@ class Retry:
     attempts: int = 5  # in a row without progress
     first_wait: float = 0.5  # doubled for each further one; a random part is subtracted
     longest_wait: float = 60.0  # a request fails at once if the server asks for a longer one
+
+    def wait(self, error: HttpError, failures: int) -> float:
+        """Return the seconds before the next attempt, or raise the error, which says why there is none."""
+        if not error.transient or error.unreachable:
+            raise error
+        if error.wait is not None and error.wait > self.longest_wait:
+            error.detail = f"{error.detail or 'the server is busy'}; retry after {error.wait:.0f} s"
+            raise error
+        if failures >= self.attempts:
+            error.detail = f"{error.detail} (tries: {failures})".strip()
+            raise error
+        if error.wait is not None:
+            return error.wait
+        doubled = self.first_wait * 2.0 ** min(failures - 1, 30)
+        return min(doubled, self.longest_wait) * random.uniform(0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,40 +84,22 @@ class HttpClient:
     thread sends a request before.
 
     Args:
+        limits: of each request.
         retry: see ``Retry``.
-        seconds: the limit of one request, from the connection to the last byte.
-        max_bytes: the largest body, after decompression.
         in_flight: requests at the same time.
         headers: sent with every request.
-        redirects: which redirects are followed; "same host" allows an upgrade to https, too.
-        addresses: "any"; "public" refuses addresses from which a page could reach into a private
-            network; "private" refuses link-local ones only, where clouds serve credentials.
     """
 
     def __init__(
         self,
+        limits: Limits = Limits(),  # noqa: B008
         *,
-        retry: Retry | None = None,
-        seconds: float = 300.0,
-        max_bytes: int = 64 << 20,
+        retry: Retry = Retry(),
         in_flight: int = 2,
         headers: Mapping[str, str] | None = None,
-        redirects: Literal["none", "same host", "any"] = "same host",
-        addresses: Literal["any", "public", "private"] = "any",
     ) -> None:
-        self.retry = retry or Retry()
-        self.seconds, self.silent_seconds, self.max_bytes = (
-            seconds,
-            min(SILENT_SECONDS, seconds),
-            max_bytes,
-        )
-        self.in_flight = in_flight
-        self.headers = {
-            "User-Agent": USER_AGENT.format(version=package_version("qabench")),
-            "Accept-Encoding": "gzip",
-        }
-        self.headers |= headers or {}
-        self.redirects, self.addresses = redirects, addresses
+        self.limits, self.retry, self.in_flight = limits, retry, in_flight
+        self.headers = {**user_agent(), "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
         self._closed = threading.Event()
         self._lock = threading.Lock()
@@ -123,7 +123,7 @@ class HttpClient:
 
         def attempt() -> T:
             response = self.once(url, params, json=json)
-            check_status(response.status, response.headers)
+            check_status(response.status, response.headers, response.text)
             return read(response)
 
         try:
@@ -135,14 +135,15 @@ class HttpClient:
     def once(
         self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None
     ) -> Response:
-        """Return the response to one request; its body is read if the status is 200.
+        """Return the response to one request; its body is read if the status is 200, or if it is JSON.
 
         Raises HttpError without one.
         """
         with self.stream(url, params, json=json) as response:
-            body = b"".join(response.iter_raw()) if response.status_code == 200 else b""
             headers = {name.lower(): value for name, value in response.headers.items()}
-            body = _unpacked(body, headers.get("content-encoding", ""), self.max_bytes)
+            wanted = response.status_code == 200 or "json" in headers.get("content-type", "")
+            body = b"".join(response.iter_raw()) if wanted else b""
+            body = _unpacked(body, headers.get("content-encoding", ""), self.limits.max_bytes)
             address = str(response.url.copy_with(query=None))
             return Response(address, response.status_code, headers, body, response.charset_encoding)
 
@@ -161,7 +162,7 @@ class HttpClient:
         """
         import httpx2
 
-        from qabench.io.transport import MAX_REDIRECTS, BodyTooLarge
+        from qabench.io.transport import MAX_REDIRECTS
 
         self._sleep(0.0)  # raises if the client is closed
         method = "GET" if json is None else "POST"
@@ -177,38 +178,27 @@ class HttpClient:
             with contextlib.closing(session.send(request, stream=True)) as response:
                 self._reached.add(request.url.host)
                 yield response
-        except httpx2.TimeoutException as error:
-            detail = f"no complete answer within {self.seconds:g} s, or nothing for {self.silent_seconds:g} s"
-            unreachable = isinstance(error, httpx2.ConnectTimeout) and not known
-            raise HttpError("timeout", detail, transient=True, unreachable=unreachable) from error
-        except BodyTooLarge as error:
-            raise HttpError("too large", str(error)) from error
         except httpx2.TooManyRedirects as error:
             raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}") from error
         except httpx2.RequestError as error:
-            detail = f"{type(error).__name__}: {error or 'no details'}"
-            unreachable = isinstance(error, httpx2.ConnectError) and not known
-            raise HttpError(
-                "connection failed", detail, transient=True, unreachable=unreachable
-            ) from error
+            reason, detail = "connection failed", f"{type(error).__name__}: {error or 'no details'}"
+            if isinstance(error, httpx2.TimeoutException):
+                reason, seconds = "timeout", self.limits.seconds
+                silent = min(self.limits.silent_seconds, seconds)
+                detail = f"no complete answer within {seconds:g} s, or nothing for {silent:g} s"
+            not_connected = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+            unreachable = not_connected and not known
+            raise HttpError(reason, detail, transient=True, unreachable=unreachable) from error
 
     def _opened(self) -> httpx2.Client:
         import httpx2
 
-        from qabench.io.transport import Limits, Transport, client_options
+        from qabench.io.transport import Transport, client_options
 
         with self._lock:
             if self._session is None:
-                limits = Limits(
-                    self.max_bytes,
-                    self.seconds,
-                    self.silent_seconds,
-                    redirects=self.redirects,
-                    addresses=self.addresses,
-                )
-                self._session = httpx2.Client(
-                    headers=self.headers, **client_options(limits, Transport)
-                )
+                options = client_options(self.limits, Transport)
+                self._session = httpx2.Client(headers=self.headers, **options)
                 weakref.finalize(self, self._session.close)
             return self._session
 
@@ -245,20 +235,11 @@ class HttpClient:
 
         A wait of the server is for all threads.
         """
-        if not error.transient or error.unreachable:
-            raise error
-        if error.wait is not None and error.wait > self.retry.longest_wait:
-            error.detail = f"{error.detail or 'the server is busy'}; retry after {error.wait:.0f} s"
-            raise error
-        if failures >= self.retry.attempts:
-            error.detail = f"{error.detail} (tries: {failures})".strip()
-            raise error
-        if error.wait is None:
-            seconds = min(self.retry.first_wait * 2.0 ** (failures - 1), self.retry.longest_wait)
-            return seconds * random.uniform(0.5, 1.0)
-        with self._lock:
-            self._not_before = max(self._not_before, time.monotonic() + error.wait)
-        return error.wait
+        seconds = self.retry.wait(error, failures)
+        if error.wait is not None:
+            with self._lock:
+                self._not_before = max(self._not_before, time.monotonic() + seconds)
+        return seconds
 
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):

@@ -7,8 +7,10 @@ import email.utils
 import math
 import time
 from collections.abc import Mapping
+from typing import Any
 
 from qabench.errors import QabenchError
+from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 from qabench.io.tables import printable
 
 MOST_SHOWN = 300  # characters of a server's text in an error
@@ -49,13 +51,43 @@ class HttpError(QabenchError):
         return ": ".join(filter(None, [self.url, self.reason, self.detail]))
 
 
-def check_status(status: int, headers: Mapping[str, str]) -> None:
-    """Raise HttpError for a status other than 200 and 206; transient ones have the server's Retry-After."""
+def check_status(status: int, headers: Mapping[str, str], body: str = "") -> None:
+    """Raise HttpError for a status other than 200 and 206."""
     if status not in (200, 206):
-        transient = status in RETRIED_STATUS or status >= 500
-        wait = retry_after(headers.get("retry-after")) if transient else None
-        detail = "the server asks to wait" if wait is not None else ""
-        raise HttpError(f"status {status}", detail, transient=transient, wait=wait, status=status)
+        raise status_error(status, headers, body)
+
+
+def status_error(
+    status: int, headers: Mapping[str, str], body: str, label: str = "status"
+) -> HttpError:
+    """Return the error that a status means; transient ones have the server's Retry-After."""
+    transient = status in RETRIED_STATUS or status >= 500
+    wait = retry_after(headers.get("retry-after")) if transient else None
+    detail = message_in(body) or ("the server asks to wait" if wait is not None else "")
+    return HttpError(f"{label} {status}", detail, transient=transient, wait=wait, status=status)
+
+
+def message_in(body: Any) -> str:
+    """Return what the body of an error response says, in one line; "" if it says nothing.
+
+    This is its ``message``, ``detail``, ``error`` or ``msg``, or the first line of plain text.
+    """
+    if isinstance(body, str):
+        with contextlib.suppress(ValueError):
+            body = json_of(body, MAX_REPLY_CHARACTERS)
+    for _ in range(4):  # {"error": {"message": ...}}, {"detail": [{"msg": ...}]}, {"error": "..."}
+        if isinstance(body, list):
+            body = body[0] if body else None
+        if isinstance(body, dict):
+            names = ("message", "detail", "error", "msg")
+            body = next((body[name] for name in names if body.get(name)), None)
+    return one_line(body) if isinstance(body, str) else ""
+
+
+def one_line(text: str) -> str:
+    """Return the first line of a server's text that is not blank, ``printable``."""
+    line = next(filter(None, map(str.strip, text.splitlines())), "")
+    return printable(" ".join(line.split()), MOST_SHOWN)
 
 
 def retry_after(value: str | None) -> float | None:

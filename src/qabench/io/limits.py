@@ -1,4 +1,4 @@
-"""Limits of depth and size for everything that is parsed: files, model replies, responses of servers.
+"""Limits for everything from outside: depth and size of what is parsed, time and size of answers of servers.
 
 Without them a reply such as ``'{"a":' * 5000`` would end a whole run with a RecursionError.
 """
@@ -12,7 +12,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from typing import IO, Any
+from dataclasses import dataclass
+from typing import IO, Any, Literal
 
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
@@ -20,6 +21,30 @@ MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's response, a pro
 # Encodings that raise on most input, or take quadratic time.
 NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
 MAX_YAML_VALUES = 1_000_000  # aliases can expand a few lines to billions of values
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of an HTTP client.
+
+    Attributes:
+        max_bytes: the largest body, before and after decompression.
+        seconds: for one exchange, from the connection to the last byte, with all redirects.
+        silent_seconds: the longest pause between two parts of a response.
+        sent_per_second: bytes; the time of an upload at this rate is added to ``seconds``.
+        redirects: which redirects are followed; "same host" allows an upgrade to https, too.
+        addresses: "any"; "public" refuses addresses from which a page could reach into a private
+            network; "private" refuses link-local ones only, where clouds serve credentials.
+        problem: the error of a larger body; "" for one that names ``max_bytes``.
+    """
+
+    max_bytes: int = 64 << 20
+    seconds: float = 300.0
+    silent_seconds: float = 60.0
+    sent_per_second: float = math.inf
+    redirects: Literal["none", "same host", "any"] = "same host"
+    addresses: Literal["any", "public", "private"] = "any"
+    problem: str = ""
 
 
 class TooLarge(ValueError):

@@ -1,7 +1,7 @@
 """Transports of httpx2 with the limits of everything that qabench reads from servers.
 
 A timeout of httpx2 is for one read: a server that sends single bytes never exceeds it. Here an
-exchange has a deadline as a whole. huggingface_hub and the openai package get clients with these
+exchange has a deadline as a whole. huggingface_hub and ``ChatClient`` have clients with these
 transports, too.
 """
 
@@ -14,8 +14,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import httpcore2
 import httpx2
@@ -23,7 +22,7 @@ from httpx2._utils import get_environment_proxies
 
 from qabench.io.addresses import addresses_of
 from qabench.io.http_error import HttpError
-from qabench.io.limits import decoded
+from qabench.io.limits import Limits, decoded
 from qabench.io.tables import printable
 
 CONNECT_SECONDS = 10.0
@@ -32,34 +31,6 @@ PIECE = 1 << 16  # bytes that are sent before the deadline is checked again
 # an extension of requests whose answer goes on for hours, such as the output of a job
 ENDLESS = "qabench endless"
 _EXCHANGE = "qabench exchange"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of the exchanges of a client.
-
-    Attributes:
-        max_bytes: the largest body, before and after decompression.
-        seconds: from the connection to the last byte, with all redirects.
-        silent_seconds: the longest pause between two parts.
-        sent_per_second: bytes; the time of an upload at this rate is added to ``seconds``.
-        redirects: see ``HttpClient``.
-        addresses: see ``HttpClient``.
-    """
-
-    max_bytes: int
-    seconds: float = 300.0
-    silent_seconds: float = 60.0
-    sent_per_second: float = math.inf
-    redirects: Literal["none", "same host", "any"] = "same host"
-    addresses: Literal["any", "public", "private"] = "any"
-
-
-class BodyTooLarge(Exception):
-    """A body has more bytes than allowed.
-
-    Clients would repeat a request that ends with an error of httpx2.
-    """
 
 
 def client_options(limits: Limits, transport: type[Transport | AsyncTransport]) -> dict[str, Any]:
@@ -92,7 +63,7 @@ class Transport(httpx2.HTTPTransport):
         response = super().handle_request(request)
         if ENDLESS in request.extensions:
             deadline.end = math.inf
-        safe: httpx2.Response = make_safe(response, self.limits.max_bytes)
+        safe: httpx2.Response = make_safe(response, self.limits)
         return safe
 
 
@@ -109,7 +80,7 @@ class AsyncTransport(httpx2.AsyncHTTPTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         _begin(request, self.limits)
         response = await super().handle_async_request(request)
-        safe: httpx2.Response = make_safe(response, self.limits.max_bytes)
+        safe: httpx2.Response = make_safe(response, self.limits)
         return safe
 
 
@@ -165,8 +136,10 @@ def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
     return deadline
 
 
-def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
-    """Return a response of httpx2 or httpx that raises BodyTooLarge when more bytes of its body are read.
+def make_safe(response: Any, limits: Limits) -> Any:
+    """Return a response of httpx2 or httpx that raises HttpError when more bytes of its body are read.
+
+    Clients would repeat a request that ends with an error of httpx2.
 
     Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises
     is read as UTF-8.
@@ -174,23 +147,23 @@ def make_safe(response: Any, max_bytes: int, problem: str = "") -> Any:
     response.headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
         response.encoding = "utf-8"
-    error = BodyTooLarge(problem or f"more than {max_bytes:,} bytes")
+    most = limits.max_bytes
+    larger = HttpError("too large", f"more than {most:,} bytes")
+    error = HttpError(limits.problem) if limits.problem else larger
     for name, counted in (
         ("iter_raw", _counted),
         ("iter_bytes", _counted),
         ("aiter_raw", _acounted),
         ("aiter_bytes", _acounted),
     ):
-        setattr(
-            response, name, functools.partial(counted, getattr(response, name), max_bytes, error)
-        )
+        setattr(response, name, functools.partial(counted, getattr(response, name), most, error))
     return response
 
 
 def _counted(
     read: Callable[..., Iterator[bytes]],
     left: int,
-    error: BodyTooLarge,
+    error: HttpError,
     chunk_size: int | None = None,
 ) -> Iterator[bytes]:
     for chunk in read(chunk_size):
@@ -203,7 +176,7 @@ def _counted(
 async def _acounted(
     read: Callable[..., AsyncGenerator[bytes, None]],
     left: int,
-    error: BodyTooLarge,
+    error: HttpError,
     chunk_size: int | None = None,
 ) -> AsyncIterator[bytes]:
     async with aclosing(read(chunk_size)) as chunks:

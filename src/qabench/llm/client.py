@@ -1,4 +1,4 @@
-"""Concurrent, cached chat client: the openai package retries, and a file lock keeps processes from paying twice."""
+"""Concurrent, cached chat client with retries; a file lock keeps processes from paying twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import threading
 import warnings
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterator,
@@ -24,32 +23,36 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
-from qabench.io.http_error import MOST_SHOWN, HttpError, retry_after
+from qabench.io.http import Retry, user_agent
+from qabench.io.http_error import HttpError, message_in, one_line, status_error
+from qabench.io.limits import Limits
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import (
     ChatRequest,
     Outcome,
-    UnreadableReply,
+    Reply,
     max_reply_bytes,
     read_reply,
     too_large,
 )
 
+if TYPE_CHECKING:
+    import httpx2
+
 T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
-MAX_WAIT = 120.0  # seconds that a server can ask for, as in the openai package
-# marks responses of ``_guarded``, whose message is the whole reason
-OWN_REASON = "x-qabench-reason"
+FIRST_WAIT = 0.5  # seconds before the first retry
+MAX_WAIT = 120.0  # seconds that a server can ask for
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
@@ -200,6 +203,16 @@ class Answered:
     reason: str | None = None
     cut_off: bool = False
 
+    @classmethod
+    def of(cls, text: str, refusal: str | None = None, *, cut_off: bool = False) -> Answered:
+        """Return the text of a reply. A refusal (not None) and an empty reply are reasons."""
+        if refusal is not None:
+            shown = quoted(refusal or text or "content filter", 120)
+            return cls(reason=f"refused: {shown}")
+        if not text.strip():
+            return cls(reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off)
+        return cls(text, cut_off=cut_off)
+
 
 def answered(outcome: Outcome) -> Answered:
     """Return the text of an outcome, or the reason why it is missing.
@@ -209,16 +222,8 @@ def answered(outcome: Outcome) -> Answered:
     reply = outcome.reply
     if reply is None:
         return Answered(reason=outcome.reason or "no reply")
-    if reply.refusal or reply.finish_reason == "content_filter":
-        return Answered(
-            reason=f"refused: {quoted(reply.refusal or reply.text or 'content filter', 120)}"
-        )
-    cut_off = reply.finish_reason == "length"
-    if not reply.text.strip():
-        return Answered(
-            reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off
-        )
-    return Answered(reply.text, cut_off=cut_off)
+    refusal = reply.refusal or ("" if reply.finish_reason == "content_filter" else None)
+    return Answered.of(reply.text, refusal, cut_off=reply.finish_reason == "length")
 
 
 def models_of(outcomes: Sequence[Outcome]) -> list[str]:
@@ -239,6 +244,7 @@ class ChatClient:
         # Calls include retries. Tokens are those of successful calls, as counted by the server, or
         # else estimated.
         self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
+        self.retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
         self.fatal: str | None = None  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
 
@@ -265,9 +271,6 @@ class ChatClient:
         """Return one outcome per request, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight; replies received so far are in the cache.
-
-        Raises:
-            MissingExtra: calls are needed and the openai package is not installed.
         """
         by_key = self._by_key(requests)
         outcomes: dict[bytes, Outcome] = {}
@@ -316,7 +319,7 @@ class ChatClient:
         report: Callable[[], None],
     ) -> None:
         slots = asyncio.Semaphore(self.caller.concurrency)
-        async with self._openai_client() as session, asyncio.TaskGroup() as group:
+        async with self._session() as session, asyncio.TaskGroup() as group:
 
             async def work(key: bytes, request: ChatRequest) -> None:
                 async with slots:
@@ -326,112 +329,79 @@ class ChatClient:
             for key, request in rest.items():
                 group.create_task(work(key, request))
 
-    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
-        if self.fatal:
-            return Outcome(reason=f"not sent: the endpoint refuses all calls ({self.fatal})")
+    def _session(self) -> httpx2.AsyncClient:
+        import httpx2
+
+        from qabench.io.transport import AsyncTransport, client_options
+
+        headers = user_agent() | self.endpoint.headers
+        limits = Limits(self.max_bytes, problem=too_large(self.max_bytes))
+        return httpx2.AsyncClient(headers=headers, **client_options(limits, AsyncTransport))
+
+    async def _outcome(
+        self, session: httpx2.AsyncClient, key: bytes, request: ChatRequest
+    ) -> Outcome:
         try:
-            response = await session.chat.completions.with_raw_response.create(**request.body())
-            reply = read_reply(response.text, self.max_bytes)
-        except (
-            Exception
-        ) as error:  # whatever a server's answer causes in the openai package or httpx2
-            return Outcome(reason=self._reason(error))
+            reply = await self._reply(session, request)
+        except HttpError as error:
+            return Outcome(reason=str(error))
         reply = self.cache.store(key, request, reply)
-        self.prompt_tokens += (
-            prompt_tokens(request) if reply.prompt_tokens is None else reply.prompt_tokens
-        )
-        self.completion_tokens += (
-            reply_tokens(request) if reply.completion_tokens is None else reply.completion_tokens
-        )
+        prompts, replies = reply.prompt_tokens, reply.completion_tokens
+        self.prompt_tokens += prompt_tokens(request) if prompts is None else prompts
+        self.completion_tokens += reply_tokens(request) if replies is None else replies
         return Outcome(reply)
 
-    def _reason(self, error: Exception) -> str:
-        import openai
-
-        if isinstance(error, openai.APITimeoutError):
-            return f"no reply within {self.caller.timeout:g} s"
-        reason = reason_of(error)
-        if not isinstance(error, openai.APIStatusError):
-            return reason.text
-        if OWN_REASON in error.response.headers:
-            return reason.cause.partition(": ")[2]
-        if error.status_code in FATAL or error.code == NO_CREDIT:
-            self.fatal = reason.text
-        if error.status_code in (401, 403) and self.endpoint.withheld:
-            return f"{reason.text}; {self.endpoint.withheld}"
-        return reason.text
-
-    def _openai_client(self) -> Any:
-        try:
-            from openai import AsyncOpenAI
-        except ImportError:
-            raise MissingExtra(
-                "calls to language models need openai: pip install 'qabench[judge]'"
-            ) from None
-        import httpx2
-
-        from qabench.io.transport import AsyncTransport, Limits, client_options
-
-        http: Any = httpx2.AsyncClient(**client_options(Limits(self.max_bytes), AsyncTransport))
-        http.send = self._guarded(http.send)
-        # ``_guarded`` limits the time of a whole call.
-        options = {"max_retries": self.caller.retries, "timeout": None, "http_client": http}
-        return self.endpoint.openai_client(AsyncOpenAI, **options)
-
-    def _guarded(self, unguarded: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        """Return a function that counts the openai package's calls, limits their time, and checks the replies."""
-        import httpx2
-
-        from qabench.io.transport import BodyTooLarge
-
-        async def send(request: Any, **options: Any) -> Any:
-            if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
-                return _response(
-                    request, f"not sent: the limit of {self.calls} calls (max_calls) was reached"
-                )
+    async def _reply(self, session: httpx2.AsyncClient, request: ChatRequest) -> Reply:
+        """Return the reply to a request, after retries. Raises HttpError if there is none."""
+        failures = 0
+        while True:
             if self.fatal:
-                return _response(
-                    request, f"not sent: the endpoint refuses all calls ({self.fatal})"
-                )
+                raise HttpError("not sent", f"the endpoint refuses all calls ({self.fatal})")
+            if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
+                limit = f"the limit of {self.calls} calls (max_calls) was reached"
+                raise HttpError("not sent", limit)
             self.calls += 1
-            self.retried += request.headers.get("x-stainless-retry-count", "0") != "0"
+            self.retried += failures > 0
             try:
-                async with asyncio.timeout(self.caller.timeout):
-                    response = await unguarded(request, **options)
-                self.reached = True
-                if response.is_success:
-                    read_reply(response.text, self.max_bytes)
-                elif (
-                    retry_after(response.headers.get("retry-after")) or 0
-                ) > MAX_WAIT or NO_CREDIT in response.text:
-                    response.headers["x-should-retry"] = "false"
-            except TimeoutError as error:
-                raise httpx2.ReadTimeout(str(error), request=request) from error
-            except BodyTooLarge:
-                return _response(request, too_large(self.max_bytes))
-            except HttpError as error:  # a redirect to another host
-                return _response(request, str(error))
-            except UnreadableReply as error:
-                return _response(request, str(error), retry=not error.too_large)
-            except httpx2.ConnectError as error:
-                reason = reason_of(error)
-                # a server that has answered before may come back
-                if self.reached or not reason.permanent:
-                    raise
+                return await self._call(session, request)
+            except HttpError as error:
+                failures += 1
+                seconds = self.retry.wait(error, failures)
+            await asyncio.sleep(seconds)
+
+    async def _call(self, session: httpx2.AsyncClient, request: ChatRequest) -> Reply:
+        """Return the reply to one call, or raise HttpError."""
+        import httpx2
+
+        url, seconds = self.endpoint.url("chat/completions"), self.caller.timeout
+        try:
+            async with asyncio.timeout(seconds):
+                response = await session.post(url, json=request.body())
+            self.reached = True
+            if response.is_success:
+                return read_reply(response.text, self.max_bytes)
+            raise self._rejection(response)
+        except HttpError:
+            raise
+        except TimeoutError as error:
+            raise HttpError(f"no reply within {seconds:g} s", transient=True) from error
+        except Exception as error:  # whatever a server's answer causes in httpx2
+            reason = reason_of(error)
+            # a server that has answered before may come back
+            nobody = reason.permanent and not self.reached
+            if nobody:
                 self.fatal = reason.text
-                return _response(request, reason.text)
-            return response
+            transient = isinstance(error, httpx2.RequestError) and not nobody
+            raise HttpError(reason.text, transient=transient) from error
 
-        return send
-
-
-def _response(request: Any, reason: str, retry: bool = False) -> Any:
-    import httpx2
-
-    headers = {OWN_REASON: "1", "x-should-retry": str(retry).lower()}
-    return httpx2.Response(
-        502, headers=headers, json={"error": {"message": reason}}, request=request
-    )
+    def _rejection(self, response: httpx2.Response) -> HttpError:
+        """Return the error of a response without success."""
+        error = status_error(response.status_code, response.headers, response.text, "HTTP")
+        if response.status_code in FATAL or NO_CREDIT in response.text:
+            self.fatal, error.transient = str(error), False
+        if response.status_code in (401, 403) and self.endpoint.withheld:
+            error.detail += f"; {self.endpoint.withheld}"
+        return error
 
 
 _guard = threading.Lock()
@@ -520,7 +490,7 @@ def reason_of(error: BaseException) -> Reason:
     chain = list(_chain(error))
     for link in chain:
         if isinstance(status := getattr(link, "status_code", None), int):
-            message = next(filter(None, map(_of_body, chain)), "") or _message(link)
+            message = next(filter(None, map(_body_message, chain)), "") or _message(link)
             return Reason(f"HTTP {status}: {message}", status in FATAL)
     url = next(filter(None, map(_url, chain)), None)
     for link in chain:
@@ -563,31 +533,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         )
 
 
-def _of_body(error: BaseException) -> str:
-    """Return what the body of an error response says: ``message``, ``detail``, ``error``, or "" if there is none."""
-    body = getattr(error, "body", None)
-    if isinstance(body, str):
-        return _line(next(filter(None, map(str.strip, body.splitlines())), ""))
-    for _ in range(4):  # {"error": {"message": ...}}, {"detail": [{"msg": ...}]}, {"error": "..."}
-        if isinstance(body, list):
-            body = body[0] if body else None
-        if isinstance(body, dict):
-            body = next(
-                (body[name] for name in ("message", "detail", "error", "msg") if body.get(name)),
-                None,
-            )
-    return _line(body) if isinstance(body, str) else ""
+def _body_message(error: BaseException) -> str:
+    return message_in(getattr(error, "body", None))
 
 
 def _message(error: BaseException) -> str:
     # Inspect's own message begins with the whole request.
     text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
-    first_line: str = next(filter(None, map(str.strip, str(text).splitlines())), "")
-    return _of_body(error) or _line(first_line)
-
-
-def _line(text: str) -> str:
-    return printable(" ".join(text.split()), MOST_SHOWN)
+    return _body_message(error) or one_line(str(text))
 
 
 def _url(error: BaseException) -> str | None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Messages
-from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
+from qabench.io.http_error import HttpError
+from qabench.io.limits import MAX_REPLY_CHARACTERS, Limits, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -22,12 +23,11 @@ LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
 MAX_TOKENS = 10**9  # of one call; a server that reports more reports nothing
 
 
-class UnreadableReply(Exception):
-    """A response with status 200 that is not a chat completion; a ``too_large`` one is not worth another call."""
+class UnreadableReply(HttpError):
+    """A response with status 200 that is not a chat completion; one that is not too large is worth another call."""
 
-    def __init__(self, message: str, too_large: bool = False) -> None:
-        super().__init__(message)
-        self.too_large = too_large
+    def __init__(self, message: str, *, transient: bool = True) -> None:
+        super().__init__(message, transient=transient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,11 @@ class Outcome:
 
 
 def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
-    """Return the JSON object in the body of a response, or raise UnreadableReply.
-
-    The ``openai`` package accepts any JSON as a completion and any other body as a string.
-    """
+    """Return the JSON object in the body of a response, or raise UnreadableReply."""
     try:
         document = json_of(body, longest)
     except TooLarge as error:
-        raise UnreadableReply(f"the reply is too large: {error}", too_large=True) from None
+        raise UnreadableReply(f"the reply is too large: {error}", transient=False) from None
     except ValueError:
         raise UnreadableReply(f"the reply is not JSON: {quoted(body, 80)}") from None
     if not isinstance(document, dict):
@@ -130,20 +127,25 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
         content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
     if not isinstance(content, str | None):
         raise UnreadableReply(f"the reply's content is {quoted(content, 80)}; expected a string")
-    texts = {"finish_reason": choice.get("finish_reason"), "refusal": message.get("refusal")}
-    texts |= {"model": document.get("model"), "fingerprint": document.get("system_fingerprint")}
     usage: Any = document.get("usage")
     usage = usage if isinstance(usage, dict) else {}
-    counts = {name: usage.get(name) for name in ("prompt_tokens", "completion_tokens")}
-    reported: dict[str, Any] = {
-        name: text for name, text in texts.items() if isinstance(text, str) and text
-    }
-    reported |= {
-        name: count
-        for name, count in counts.items()
-        if type(count) is int and 0 <= count <= MAX_TOKENS
-    }
-    return Reply(content or "", **reported)
+    return Reply(
+        content or "",
+        finish_reason=_text(choice.get("finish_reason")),
+        refusal=_text(message.get("refusal")),
+        model=_text(document.get("model")),
+        fingerprint=_text(document.get("system_fingerprint")),
+        prompt_tokens=_count(usage.get("prompt_tokens")),
+        completion_tokens=_count(usage.get("completion_tokens")),
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
 
 
 def max_reply_bytes() -> int:
@@ -168,16 +170,21 @@ def too_large(most: int) -> str:
 
 @contextmanager
 def limited_replies() -> Iterator[None]:
-    """Limit the replies to the clients of Inspect's providers.
+    """Limit the replies to the clients of Inspect's providers, and let only Inspect repeat calls.
 
     This replaces a method for the whole process, because not every provider has an option for its
     client, those that have one make new clients without it, and Inspect would write the option to
     the log. A reply that is too large, or that is not JSON, becomes a response with an error,
     because clients repeat a call that ends with an exception. If the client reads it piece by
-    piece, it ends with an exception.
+    piece, it ends with an exception. The openai package would repeat calls, too, next to Inspect.
     """
+    from openai import AsyncOpenAI
+
     most = max_reply_bytes()
+    defaults: Any = AsyncOpenAI.__init__.__kwdefaults__
     with ExitStack() as stack:
+        stack.callback(defaults.update, max_retries=defaults["max_retries"])
+        defaults["max_retries"] = 0
         for name in ("httpx", "httpx2"):
             with suppress(ImportError):
                 package = import_module(name)
@@ -187,32 +194,16 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def repeated_by_inspect_only() -> Iterator[None]:
-    """Keep the openai package from repeating calls, so that Inspect repeats them as often as its option says.
-
-    This changes a default for the whole process, because not every provider passes options to its
-    client.
-    """
-    from openai import AsyncOpenAI
-
-    defaults: Any = AsyncOpenAI.__init__.__kwdefaults__
-    before = defaults["max_retries"]
-    defaults["max_retries"] = 0
-    try:
-        yield
-    finally:
-        defaults["max_retries"] = before
-
-
 def _limited(
     unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]
 ) -> Callable[..., Awaitable[Any]]:
-    from qabench.io.transport import BodyTooLarge, make_safe
+    from qabench.io.transport import make_safe
+
+    limits = Limits(most, problem=too_large(most))
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
         response = await unlimited(client, request, stream=True, **options)
-        make_safe(response, most, too_large(most))
+        make_safe(response, limits)
         if stream:
             return response
         try:
@@ -226,8 +217,8 @@ def _limited(
             headers.pop("content-encoding", None)
             # its text is UTF-8 now
             headers["content-type"] = headers.get("content-type", "").partition(";")[0]
-        except (BodyTooLarge, UnreadableReply) as error:
-            status, headers = 413 if isinstance(error, BodyTooLarge) else 400, {}
+        except HttpError as error:
+            status, headers = 400 if isinstance(error, UnreadableReply) else 413, {}
             body = json.dumps({"error": {"message": str(error)}})
         finally:
             await response.aclose()

@@ -31,7 +31,7 @@ from qabench.data.predictions import some
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
-from qabench.io.limits import json_of
+from qabench.io.limits import Limits, json_of
 from qabench.io.tables import printable
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
 from qabench.llm.endpoint import ADDRESSED, clean_url
@@ -39,7 +39,6 @@ from qabench.llm.exchange import (
     ChatRequest,
     limited_replies,
     max_reply_bytes,
-    repeated_by_inspect_only,
 )
 from qabench.tasks.common import own_tasks_only
 from qabench.tasks.replies import IN_PROCESS, adapted
@@ -282,7 +281,7 @@ async def _call_once(
     called_with.max_retries = (
         1 if called_with.max_retries is None else min(1, called_with.max_retries)
     )
-    with limited_replies(), repeated_by_inspect_only():
+    with limited_replies():
         # Not the run's own object: its connections would belong to this event loop.
         instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
         try:
@@ -372,14 +371,10 @@ def models_at(url: str) -> list[str]:
 
     Raises QabenchError if it does not answer, or rejects the key.
     """
-    options: dict[str, Any] = {
-        "seconds": SECONDS,
-        "max_bytes": max_reply_bytes(),
-        "redirects": "none",
-    }
-    options["headers"] = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
+    limits = Limits(max_reply_bytes(), SECONDS, redirects="none")
+    headers = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
     try:
-        with closing(HttpClient(**options)) as client:
+        with closing(HttpClient(limits, headers=headers)) as client:
             response = client.once(f"{url}/models")
     except HttpError as error:
         if error.reason == "too large":

@@ -31,7 +31,7 @@ from qabench.errors import InputError, QabenchError, unknown_name, unreadable
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url, without_account
-from qabench.llm.exchange import limited_replies, repeated_by_inspect_only
+from qabench.llm.exchange import limited_replies
 from qabench.runs.log import read_header
 from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
@@ -449,7 +449,6 @@ def watching(
         with (
             redirect_stdout(io.StringIO()),
             limited_replies(),
-            repeated_by_inspect_only(),
             caching_replies(cache),
             naming_arguments(task_args or {}),
             own_tasks_only(),

@@ -34,7 +34,7 @@ from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
-from qabench.io.tables import printable, quoted
+from qabench.io.tables import printable
 from qabench.llm.client import TOO_LONG, Answered, reason_of, too_long
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE
@@ -193,16 +193,9 @@ def answered(output: ModelOutput) -> Answered:
         return Answered(reason=output.error or "no reply")
     if too_long(output):
         return Answered(reason=TOO_LONG)
-    if output.stop_reason == "content_filter":
-        return Answered(
-            reason=f"refused: {quoted(output.error or output.completion or 'content filter', 120)}"
-        )
+    refusal = (output.error or "") if output.stop_reason == "content_filter" else None
     cut_off = output.stop_reason in CUT_OFF_STOPS
-    if not output.completion.strip():
-        return Answered(
-            reason="the reply is empty" + " (it was cut off)" * cut_off, cut_off=cut_off
-        )
-    return Answered(output.completion, cut_off=cut_off)
+    return Answered.of(output.completion, refusal, cut_off=cut_off)
 
 
 def asked_with() -> Json:

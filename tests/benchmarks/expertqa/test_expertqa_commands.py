@@ -88,7 +88,6 @@ def test_labels_of_a_config_are_resumed_and_scored(
 
 @pytest.fixture
 def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.reply = lambda body: "- It is." if "<sentence>" in body["messages"][-1]["content"] else "True"
         yield server

@@ -35,7 +35,6 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server() -> Iterator[OpenAIServer]:
     """Splits each sentence into two facts; facts with "moon" are false."""
-    pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.reply = lambda body: reply(body["messages"][-1]["content"])
         yield server

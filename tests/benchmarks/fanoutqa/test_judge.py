@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from qabench.benchmarks.fanoutqa.judge import (
     official_score,
     read_judgment,
 )
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
 
@@ -41,7 +40,6 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
     """Replies from ``REPLIES`` by the judged answer, for this project's prompt."""
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
-    pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.reply = lambda body: REPLIES.get(answer_in(body), "no letter here!")
         monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
@@ -113,16 +111,13 @@ def test_a_long_answer_is_judged_by_its_beginning(server: OpenAIServer) -> None:
     assert run.as_dict()["counts"]["shortened"] == 1
 
 
-def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
-    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
+def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE", raising=False)
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY", raising=False)
     run = judge_answers(["q"], ["r"], ["good"], judge_for())
     assert run.per_question == ()
     assert "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
     assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).as_dict()["gpt"] == 0.0
-    monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
-        judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
 
 
 def test_parameters() -> None:

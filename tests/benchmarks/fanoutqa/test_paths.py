@@ -60,7 +60,6 @@ READABLE = [1.0, 0.0, None, None, None, None, None, None, 0.0, 0.0, 0.0, 0.0]
 
 @pytest.fixture
 def judge_server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    pytest.importorskip("openai", reason="needs the extra judge")
     with OpenAIServer() as server:
         server.fault = lambda number, body: next(
             fault for answer, fault in JUDGE.items() if f"\n{answer}\n" in body["messages"][-1]["content"]

@@ -168,7 +168,6 @@ def test_vicuna_is_asked_by_one_message(mirror: Path, tmp_path: Path) -> None:
 
 
 def test_vicuna_by_plain_completion(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai", reason="needs the extra judge")
     import inspect_ai
     from openai_server import Fault, OpenAIServer
 

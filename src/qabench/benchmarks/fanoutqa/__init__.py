@@ -198,8 +198,7 @@ class FanOutQA(Benchmark):
         ),
         Need(
             "LLM judge",
-            "pip install 'qabench[judge]'; qabench fetch fanoutqa; set the key",
-            packages=("openai",),
+            "qabench fetch fanoutqa; set the key",
             files=("fanoutqa/eval/llm.py",),
             variables=("FANOUTQA_OPENAI_API_KEY",),
         ),
