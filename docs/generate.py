@@ -4,6 +4,8 @@ A generated part is what is between the lines ``<!-- generated: NAME ARGUMENT ..
 of the site, the part ``output`` is what the code block before it prints: all code of the page is run, with a scripted
 model. With ``--check`` nothing is written, and the exit code is 1 if a file is not current. Parts whose source files
 are not available (set QABENCH_MIRROR) stay as they are.
+
+With ``--metadata``, the given cards of datasets get the ``configs`` and ``dataset_info`` of ``qabench build``.
 """
 
 from __future__ import annotations
@@ -17,10 +19,14 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 
+import yaml
 from cards import card_parts
 from code_blocks import BLOCK, run_blocks, scripted_model
+from huggingface_hub import metadata_load
 
 from qabench.errors import SourceError
+from qabench.hub.build import build
+from qabench.loading_scripts import dataset_table
 from qabench.tasks.facts import CLASSES, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED
 
 ROOT = Path(__file__).parents[1]
@@ -72,6 +78,34 @@ def current(path: Path) -> str:
     if path in CARDS:
         return generated(text, card_parts(path))
     return page_with_outputs(generated(text, {"facts": facts}), outputs_of(text))
+
+
+def with_metadata(path: Path) -> str:
+    """A dataset's card with the configs that `qabench build` writes; a config without data stays as it is.
+
+    They are the end of the metadata. The sizes of files are left out, which depend on the versions of libraries.
+    """
+    text = path.read_text(encoding="utf-8")
+    old = metadata_load(path) or {}
+    with tempfile.TemporaryDirectory() as folder:
+        (built,) = build(Path(folder), [path.parent.name])
+        new = metadata_load(built.path / "README.md") or {}
+    parts = {}
+    for key in ("configs", "dataset_info"):
+        entries = [*old.get(key, []), *(new[key] if isinstance(new[key], list) else [new[key]])]
+        parts[key] = list({entry["config_name"]: entry for entry in entries}.values())
+    for config in parts[
+        "configs"
+    ]:  # a build without the data of the default config has another one
+        config.pop("default", None)
+        if config["config_name"] == dataset_table(path.parent.name).default:
+            config["default"] = True
+    for info in parts["dataset_info"]:
+        for size in ("download_size", "dataset_size"):
+            info.pop(size, None)
+    _, front, body = text.split("---\n", 2)
+    first = re.split(r"^(?:configs|dataset_info):", front, maxsplit=1, flags=re.MULTILINE)[0]
+    return f"---\n{first}{yaml.safe_dump(parts, sort_keys=False)}---\n{body}"
 
 
 def facts() -> str:
@@ -141,10 +175,11 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="*", type=Path, default=[*CARDS, *PAGES])
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--metadata", action="store_true")
     given = parser.parse_args()
     stale = 0
     for path in map(Path.resolve, given.files):
-        made = current(path)
+        made = with_metadata(path) if given.metadata else current(path)
         if made != path.read_text(encoding="utf-8"):
             stale += 1
             print(path.relative_to(ROOT))

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+import qabench
+
 ROOT = Path(__file__).parent.parent
 FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "metrics": "qabench.metrics"}
 FOLDERS["retrieval"] = "qabench.retrieval"
@@ -32,9 +34,9 @@ LAYERS = [
 ]
 FORMULAS = {
     "expertqa": ("agreement", "factscore", "lfqa"),
-    "fanoutqa": ("accuracy", "verdicts"),
+    "fanoutqa": ("accuracy", "judge"),
     "fastbook": ("answer_components",),
-    "felm": ("scores",),
+    "felm": ("formulas", "scores"),
 }
 PURE = (
     *("qabench.answers", "qabench.stats", "qabench.text.rouge"),
@@ -114,6 +116,15 @@ def _wrong_imports(module: str) -> Iterator[str]:
                 yield f"{module} imports another metric: {name}"
     if module.startswith(PURE) and (frameworks := {name.split(".")[0] for name in imported} & FRAMEWORKS):
         yield f"{module} is pure and imports {', '.join(sorted(frameworks))}"
+
+
+def test_pure_modules_exist() -> None:
+    assert [name for name in PURE if name not in modules()] == []
+
+
+def test_the_package_names_its_submodules() -> None:
+    named = re.findall(r"``(\w+)``", (qabench.__doc__ or "").partition("Submodules:")[2])
+    assert named and [name for name in named if f"qabench.{name}" not in modules()] == []
 
 
 def test_packages_have_no_import_cycle() -> None:

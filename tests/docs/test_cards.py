@@ -55,6 +55,21 @@ def test_generated_parts_are_current(path: Path) -> None:
     assert generate.current(path) == text, "run docs/generate.py"
 
 
+def test_the_metadata_of_configs_is_written(tmp_path: Path) -> None:
+    """Without its entry, the sample's metadata is built again; the configs without data keep theirs."""
+    path = tmp_path / "fanoutqa/README.md"
+    path.parent.mkdir()
+    text = card("loading_scripts", "fanoutqa")
+    path.write_text(text.replace("- config_name: sample\n", "- config_name: other\n"), encoding="utf-8")
+    written = generate.with_metadata(path)
+    before, after = DatasetCard(text), DatasetCard(written)
+    for key in ("configs", "dataset_info"):
+        entries = {entry["config_name"]: entry for entry in after.data[key]}
+        assert entries["sample"] == {entry["config_name"]: entry for entry in before.data[key]}["sample"]
+    assert after.text == before.text
+    assert written.partition("configs:")[0] == text.partition("configs:")[0]
+
+
 @pytest.mark.parametrize("name", benchmark_names())
 def test_dataset_cards_follow_the_template(name: str) -> None:
     sections = headings(card("loading_scripts", name).split("---\n", 2)[2])

@@ -254,6 +254,7 @@ def fastbook(mirror: Path, server: OpenAIServer) -> Results:
 
 def metrics(mirror: Path, server: OpenAIServer) -> Results:
     import qabench
+    from qabench.metrics import metric_folder
 
     rows = rows_of("fanoutqa", "dev", "validation")
     answers = [row["answer"] for row in rows]
@@ -289,6 +290,9 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
         "felm_factuality": (replies, segments, {}),
     }
     for name in qabench.metric_names():
+        if name not in cases:  # a new metric: until it has a case here, the example of its Space
+            example = json.loads((metric_folder(name) / "example.json").read_text(encoding="utf-8"))
+            cases[name] = (example["predictions"], example["references"], {})
         predictions, references, options = cases[name]
         metric = qabench.load_metric(name)
         result = metric.compute(predictions=predictions, references=references, per_question=True, **options)

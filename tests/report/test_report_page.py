@@ -270,6 +270,16 @@ def test_the_findings_of_each_benchmark(page: Page, everything: Path, link: str,
     assert [text for text in texts if text not in shown] == []
 
 
+def test_fields_of_any_name_are_shown(page: Page, three: list[Evaluation], tmp_path: Path) -> None:
+    first = three[0].records[0]
+    changed = replace(first, detail={"rule_used": "the last word", "steps": [1, 2]})
+    run = replace(three[0], records=[changed, *three[0].records[1:]])
+    page.goto(f"{build_report([run], tmp_path).as_uri()}#/fanoutqa-sample/{first.id}")
+    page.locator("#question .record").first.wait_for()
+    shown = page.locator("#question").text_content() or ""
+    assert "rule used" in shown and "the last word" in shown and "steps" in shown
+
+
 def saved(page: Page, click: Any) -> tuple[str, bytes]:
     with page.expect_download() as download:
         click()

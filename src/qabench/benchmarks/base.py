@@ -297,8 +297,11 @@ class Benchmark(Displayed, ABC):
         return {"answer": record.answer}
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
-        """Return the options of ``evaluate`` with which the answers of a run are scored, without calls of models."""
-        return {}
+        """Return the options of ``evaluate`` with which the answers of a run are scored, without calls of models.
+
+        By default, the groups of scores are those of the run.
+        """
+        return {"groups": [name for name in self.groups if name in run.signatures]}
 
     def rescored_prediction(self, record: Record) -> dict[str, Any]:
         """Return the prediction of a record of a run; unlike in ``prediction``, None means that there is no answer."""

@@ -324,11 +324,9 @@ class FanOutQA(Benchmark):
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's lemmatizer, and its judge with the replies in the cache only."""
         lemmatizer = run.arguments.get("lemmatizer")
-        options: dict[str, Any] = {
-            "groups": [
-                name for name in ("acc", "rouge", "judge", "evidence") if name in run.signatures
-            ]
-        }
+        options = super().rescoring_options(run)
+        if "bleurt" in options["groups"]:  # which needs a model
+            options["groups"].remove("bleurt")
         if lemmatizer in ("auto", "spacy", "simplemma"):
             options["lemmatizer"] = lemmatizer
         judge = run.arguments.get("judge") or {}

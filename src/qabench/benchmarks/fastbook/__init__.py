@@ -154,10 +154,7 @@ class Fastbook(Benchmark):
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's groups of scores and its cutoff."""
-        return {
-            "groups": [name for name in self.groups if name in run.signatures],
-            "k": run.arguments.get("k", 10),
-        }
+        return super().rescoring_options(run) | {"k": run.arguments.get("k", 10)}
 
     def prediction(self, record: Record) -> Json:
         """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""

@@ -26,6 +26,10 @@ function originals(reference) {
   return (form) => (bare(form) && same.get(bare(form))) || (beginnings(form) && alike.get(beginnings(form))) || "";
 }
 
+// The fields of a detail that have a form of their own, or that only explain another one.
+const FORMS = ["found", "missing", "segments", "reasons", "claims", "components", "k", "passages", "pages", "evidence_read", "evidence_missing"];
+const KNOWN = new Set([...FORMS, "attribution", "judge", "judge_problem", "verdict", "replies"]);
+
 /** The parts of a record's detail, in the order of display; a detail has the fields of one or more of them. */
 function findingsOf(record, question, others) {
   const { detail } = record;
@@ -39,7 +43,14 @@ function findingsOf(record, question, others) {
     ...(detail.evidence_read ? evidenceParts(detail) : []),
     ...(detail.judge || detail.judge_problem ? judgeParts(detail) : []),
     ...(detail.replies?.length > 1 ? [folded(`Replies (${detail.replies.length})`, detail.replies.map((text) => block(text === null ? "none" : text)))] : []),
+    ...otherParts(detail),
   ];
+}
+
+/** Every other field under its name: a string as it is, other values as JSON. */
+function otherParts(detail) {
+  const fields = Object.entries(detail).filter(([name]) => !KNOWN.has(name));
+  return fields.map(([name, value]) => folded(name.replaceAll("_", " "), block(typeof value === "string" ? value : JSON.stringify(value, null, 1)), true));
 }
 
 /** The strings of the reference that were found and missed; with another run next to it, what only this one found. */
