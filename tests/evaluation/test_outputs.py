@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import qabench
 from qabench.cli import app
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation, Message
 from qabench.loading_scripts import FOLDER
 from qabench.runs.export import write_shared
@@ -161,6 +161,15 @@ def test_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CliRunner().invoke(app, [*COMMAND, "mlflow"], catch_exceptions=False).exit_code == 0
     package.set_experiment.assert_called_once_with("qabench")
     check(package.set_tags.call_args.args[0], package.log_metrics.call_args.args[0])
+
+
+@pytest.mark.parametrize("error", [OSError(28, "full"), ValueError("sk-0123456789\nmore"), SystemExit(3)])
+def test_a_failing_tracker_is_one_error_after_the_scores(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_API_KEY", "sk-0123456789")
+    monkeypatch.setitem(sys.modules, "wandb", Mock(log=Mock(side_effect=error)))
+    done = CliRunner().invoke(app, [*COMMAND, "wandb:mine"])
+    assert "acc.loose" in done.stdout and isinstance(done.exception, QabenchError)
+    assert str(done.exception).startswith("--track wandb:mine failed (") and "sk-0" not in str(done.exception)
 
 
 def test_unknown_and_missing_trackers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,12 +23,13 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score, sample_of
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.io.tables import without_folders
+from qabench.io.http_error import MOST_SHOWN
+from qabench.io.tables import printable, without_folders
 from qabench.stats import RESAMPLES, ROUNDING
 from qabench.stats import scores as scores_of_sums
 
@@ -323,6 +324,7 @@ def check_tracker(target: str) -> tuple[Any, str]:
     Raises:
         InputError: another tracker, or an empty project.
         MissingExtra: its package is not installed.
+        QabenchError: its package cannot be imported.
     """
     name, colon, project = target.partition(":")
     if name not in TRACKERS or (colon and not project):
@@ -333,6 +335,9 @@ def check_tracker(target: str) -> tuple[Any, str]:
         return importlib.import_module(name), project or PROJECT
     except ImportError:
         raise MissingExtra(f"--track {name} needs its package: pip install {name}") from None
+    except (Exception, SystemExit) as error:
+        why = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+        raise QabenchError(f"--track {name}: its package cannot be imported ({why})") from error
 
 
 def send(evaluations: Sequence[Evaluation], target: str) -> None:
@@ -341,11 +346,21 @@ def send(evaluations: Sequence[Evaluation], target: str) -> None:
     Args:
         evaluations: the systems.
         target: see ``check_tracker``.
+
+    Raises:
+        QabenchError: the tracker failed.
     """
     package, project = check_tracker(target)
     with redirect_stdout(sys.stderr):  # trackers print messages
-        for evaluation in evaluations:
-            _send(package, project, evaluation, is_mlflow=target.startswith("mlflow"))
+        for number, evaluation in enumerate(evaluations):
+            try:
+                _send(package, project, evaluation, is_mlflow=target.startswith("mlflow"))
+            except (Exception, SystemExit) as error:
+                why = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+                raise QabenchError(
+                    f"--track {target} failed ({why}); {number} of {len(evaluations)} runs were sent, all scores were "
+                    "printed and written"
+                ) from error
 
 
 def _send(package: Any, project: str, evaluation: Evaluation, is_mlflow: bool) -> None:
