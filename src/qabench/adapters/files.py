@@ -38,9 +38,9 @@ def evaluate(
         if option.for_loading
     }
     loaded = benchmark.load(config, questions, **loading)
-    groups = groups or benchmark.groups_of(loaded, predictions)
-    joined = benchmark.join(loaded, predictions, groups, options)
-    scorer = benchmark.scorer(groups, **options)
+    computed = groups or benchmark.groups_of(loaded, predictions)
+    joined = benchmark.join(loaded, predictions, computed, options)
+    scorer = benchmark.scorer(computed, **options)
     by_id = {question.id: question for question in loaded.rows}
     rows = [by_id[id] for id in joined.ids]
     items = [
