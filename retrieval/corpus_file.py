@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, unreadable
 from qabench.io.limits import json_of, numbered_lines
 from qabench.io.tables import one_line, printable
@@ -56,14 +57,14 @@ class CorpusFile:
 
     def rows(
         self, start: int = 0, end: int | None = None, columns: Sequence[str] = ()
-    ) -> Iterator[dict[str, Any]]:
+    ) -> Iterator[Json]:
         """Yield the rows from ``start`` (included) to ``end`` (excluded)."""
         end = self.size if end is None else end
         if self.path.suffix == ".parquet":
             return _parquet_rows(self.path, list(columns) or None, start, end)
         return self._lines(start, end)
 
-    def _lines(self, start: int, end: int) -> Iterator[dict[str, Any]]:
+    def _lines(self, start: int, end: int) -> Iterator[Json]:
         number = start // LINES_PER_OFFSET * LINES_PER_OFFSET
         with self.path.open("rb") as file:
             file.seek(self.offsets[start // LINES_PER_OFFSET])
@@ -110,7 +111,7 @@ def read_rows(path: Path) -> Iterator[Row]:
     return (Row(position, place, fields) for position, (place, fields) in enumerate(placed))
 
 
-def number_rows(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
+def number_rows(rows: Iterable[Json]) -> Iterator[Row]:
     """Yield rows that have no lines; messages count them from 0, as ``datasets`` does."""
     return (
         Row(position, f"row {position} (from 0)", fields) for position, fields in enumerate(rows)
@@ -207,7 +208,7 @@ class Documents:
         )
 
 
-def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, Json]]:
     """Yield the lines on which rows begin, and the rows. Lines without a character are skipped."""
     limit = csv.field_size_limit(LONGEST_CELL)  # of the whole process
     names: list[str] = []
@@ -232,7 +233,7 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, dict[str, Any]]
         csv.field_size_limit(limit)
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_rows(path: Path) -> Iterator[tuple[str, Json]]:
     """Yield the places and rows of JSON lines, or of a .json file with a list of objects."""
     try:
         with path.open("rb") as file:
@@ -255,7 +256,7 @@ def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"row {position} (from 0)", row
 
 
-def _row(line: bytes, place: str) -> dict[str, Any]:
+def _row(line: bytes, place: str) -> Json:
     try:
         row = json_of(line)
     except ValueError as error:
@@ -288,7 +289,7 @@ def _count_rows(path: Path, column: str) -> tuple[int, list[int]]:
 
 def _parquet_rows(
     path: Path, columns: list[str] | None, start: int, end: int | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     """Yield rows of a Parquet file, read in small batches."""
     with _opened_parquet(path) as file:
         end = int(file.metadata.num_rows) if end is None else end

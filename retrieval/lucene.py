@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import cache_dir, write_text
 from qabench.retrieval.bm25.index import checked_k, checked_queries
@@ -167,7 +168,7 @@ def _verify(folder: Path) -> None:
         write_text(record, state)
 
 
-def _object(text: str | None) -> dict[str, Any] | None:
+def _object(text: str | None) -> Json | None:
     """Parse a JSON object; return None if the text is not one."""
     if text is None or not text.lstrip().startswith("{"):
         return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.addresses import origin
 from qabench.io.http_error import MOST_SHOWN
@@ -114,7 +115,7 @@ class OpenSearchIndex:
             [self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits]
         )
 
-    def _query(self, query: str, where: Mapping[str, Any]) -> dict[str, Any]:
+    def _query(self, query: str, where: Mapping[str, Any]) -> Json:
         match = {"match": {self.text_field: query}}
         allowed = {
             field: value if isinstance(value, list) else [value] for field, value in where.items()
@@ -136,7 +137,7 @@ class OpenSearchIndex:
             )
         return document
 
-    def _hits(self, reply: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+    def _hits(self, reply: Mapping[str, Any], size: int) -> list[Json]:
         """Return the hits of a search: at most ``size``, each with a string ``_id`` and a finite ``_score``."""
         shards = reply.get("_shards")
         failed = shards.get("failed") if isinstance(shards, dict) else 0
@@ -165,7 +166,7 @@ class OpenSearchIndex:
                 raise self._malformed("a hit whose _source is not an object")
         return hits
 
-    def _call(self, call: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
+    def _call(self, call: Callable[..., Any], **arguments: Any) -> Json:
         """Return the reply of the server, a JSON object. Raises QabenchError for every failure."""
         try:
             reply = call(index=self.index, **arguments)
@@ -255,7 +256,7 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
     )
 
 
-def _login(engine: str) -> dict[str, Any]:
+def _login(engine: str) -> Json:
     """Return the client's arguments that identify the user."""
     elastic = engine == "elasticsearch"
     if elastic and (key := os.environ.get(API_KEY)):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from qabench.answers import loads
-from qabench.data.rows import Row
+from qabench.data.rows import Json, Row
 from qabench.io.tables import Table, count_table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
@@ -76,9 +76,7 @@ def type_name(answer: Any) -> str:
     return "null" if answer is None else type(answer).__name__
 
 
-def subquestions(
-    decomposition: list[dict[str, Any]], depth: int = 1
-) -> Iterator[tuple[int, dict[str, Any]]]:
+def subquestions(decomposition: list[Json], depth: int = 1) -> Iterator[tuple[int, Json]]:
     """Yield the sub-questions of a decomposition as (depth, sub-question), each node before its children."""
     for node in decomposition:
         yield depth, node

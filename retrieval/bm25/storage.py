@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, unreadable
 from qabench.io.files import replacing, sweep
 from qabench.io.limits import json_of
@@ -124,7 +125,7 @@ def _damaged(path: Path, detail: str) -> InputError:
     return InputError(f"the index {path} is damaged ({detail}); build it again or copy it again")
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+def _read(path: Path) -> tuple[Json, dict[str, Array]]:
     """Return the header and the arrays, which are read from the disk when they are used."""
     try:
         with path.open("rb") as file:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.search import Array
 from qabench.text import Normalizer
@@ -83,7 +84,7 @@ class Words:
         self.name = "+".join(parts)
 
     @property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Json:
         """The specification for ``from_spec``."""
         return {"kind": "words", "stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
 
@@ -145,7 +146,7 @@ class FanOutQAWords:
         return f"fanoutqa-words-1/{self._normalizer.key}"
 
     @property
-    def spec(self) -> dict[str, Any] | None:
+    def spec(self) -> Json | None:
         """The specification for ``from_spec``; None with a custom lemmatizer."""
         return (
             {"kind": "fanoutqa", "lemmatizer": self._lemmatizer}

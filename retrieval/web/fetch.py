@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, Response
@@ -45,7 +46,7 @@ class WebCache:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or cache_dir() / "web"
 
-    def get(self, kind: str, key: str, max_age: float | None = None) -> dict[str, Any] | None:
+    def get(self, kind: str, key: str, max_age: float | None = None) -> Json | None:
         """Return the entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
@@ -53,12 +54,12 @@ class WebCache:
                 max_age is not None and time.time() - entry["time"] > max_age
             ):
                 return None
-            value: dict[str, Any] = entry["value"]
+            value: Json = entry["value"]
         except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
             return None
         return value
 
-    def put(self, kind: str, key: str, value: dict[str, Any]) -> None:
+    def put(self, kind: str, key: str, value: Json) -> None:
         """Store an entry. Raises QabenchError if it cannot be written."""
         entry = json.dumps({"key": key, "time": time.time(), "value": value}).encode()
         with replacing(self._path(kind, key)) as file:

@@ -31,6 +31,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.limits import toml_of
 from qabench.io.tables import keep_secret
@@ -148,7 +149,7 @@ class SearchProvider:
         """Return the URL with its environment variables filled in."""
         return self._filled(self.url)
 
-    def request(self, query: str) -> tuple[dict[str, Any], dict[str, str]]:
+    def request(self, query: str) -> tuple[Json, dict[str, str]]:
         """Return the parameters and headers for a query, with secrets."""
         count = str(self.pages.results)
         params = {

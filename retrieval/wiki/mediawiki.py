@@ -7,6 +7,7 @@ import warnings
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
 from qabench.io.http import HttpClient, Response
@@ -155,7 +156,7 @@ class MediaWiki:
         newest = _member(answer, list, "revisions")[0]
         return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 
-    def _revision(self, which: dict[str, str | int]) -> dict[str, Any]:
+    def _revision(self, which: dict[str, str | int]) -> Json:
         newest: dict[str, str | int] = {
             "prop": "revisions",
             "rvprop": "ids|timestamp",
@@ -164,7 +165,7 @@ class MediaWiki:
         }
         return self._first_page({**newest, **which})
 
-    def _first_page(self, which: dict[str, str | int]) -> dict[str, Any]:
+    def _first_page(self, which: dict[str, str | int]) -> Json:
         """Return the first page in the response to a query."""
         answer = self._ask({"action": "query", **which})
         pages = _member(answer, dict, "query").get("pages", [])
@@ -185,7 +186,7 @@ class MediaWiki:
             raise
         return str(_member(answer, str, "parse", "text"))
 
-    def _ask(self, params: dict[str, str | int]) -> dict[str, Any]:
+    def _ask(self, params: dict[str, str | int]) -> Json:
         if variable := offline_variable():
             raise WikiError(
                 f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}"
@@ -203,7 +204,7 @@ class MediaWiki:
             ) from error
 
 
-def _read_answer(response: Response) -> dict[str, Any]:
+def _read_answer(response: Response) -> Json:
     try:
         answer = json_of(response.content)
     except ValueError as error:
@@ -274,7 +275,7 @@ def _options(html: str) -> list[str]:
     return sorted(titles)
 
 
-def _why_missing(answer: dict[str, Any], page: WikiPage) -> str:
+def _why_missing(answer: Json, page: WikiPage) -> str:
     if answer.get("invalid"):
         return str(answer.get("invalidreason", "the title is invalid"))
     if answer.get("missing"):

@@ -8,6 +8,7 @@ from math import isfinite, nan
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
+from qabench.data.rows import Json, Row
 from qabench.evaluation import EMPTY, MISSING, Record
 from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF, Metric
@@ -62,7 +63,7 @@ class HarnessTask:
             if metric.main and metric.group in groups and not metric.name.endswith(CUTOFF)
         ]
 
-    def values(self, row: Mapping[str, Any], reply: str | None) -> dict[str, Any]:
+    def values(self, row: Row, reply: str | None) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered.
 
         The value of a score that is not a mean is the list of what it needs; see ``total``.
@@ -70,7 +71,7 @@ class HarnessTask:
         (outcome,) = self.scorer.score([Item(row, None if reply is None else {"answer": reply})])
         unanswered = reply is None or outcome.status == MISSING
         unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
-        values: dict[str, Any] = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
+        values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
         for metric in self.metrics:
             columns = [outcome.scores.get(name, nan) for name in metric.needs]
             values[metric.name] = columns if metric.function else columns[0]

@@ -21,6 +21,7 @@ from inspect_ai.solver import Solver, TaskState
 from inspect_ai.util import concurrency
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
+from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
@@ -167,7 +168,7 @@ def note_prediction(
     ``answer``, and the generation options of its last call are signed.
     """
     noted = {"prediction": fields, "signed": signed, "detail": detail or {}}
-    values: dict[str, Any] = {name: dict(value) for name, value in noted.items()}
+    values: Json = {name: dict(value) for name, value in noted.items()}
     state.store.set(STORE, values | {"add_answer": add_answer})
 
 
@@ -213,7 +214,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
                 for column in each.needs
             }
             usage = {"usage": dict(outcome.usage)} if outcome.usage else {}
-            about_score: dict[str, Any] = {
+            about_score: Json = {
                 "answer": answer if outcome.answer is None else outcome.answer,
                 "explanation": outcome.explanation,
                 "metadata": {

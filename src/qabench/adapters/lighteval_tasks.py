@@ -25,6 +25,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 
 from qabench.adapters.harness import COUNTS, HarnessTask, total
 from qabench.benchmarks import benchmark, benchmark_names
+from qabench.data.rows import Json, Row
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question
 from qabench.lm_eval import ID_FIELDS
@@ -46,7 +47,7 @@ class LightevalTask(HarnessTask):
             self._by_id = {question.id: question for question in self.questions.rows}
         return self._by_id[id]
 
-    def doc(self, row: Mapping[str, Any], task: str) -> Doc:
+    def doc(self, row: Row, task: str) -> Doc:
         """Return the prompt of a row of the dataset that lighteval loaded."""
         question = self.question(str(next(row[name] for name in ID_FIELDS if name in row)))
         messages = dict(self.asking.messages(question.row))
@@ -68,7 +69,7 @@ class Scores(SampleLevelComputation):
     def __init__(self, task: LightevalTask) -> None:
         self.task = task
 
-    def compute(self, doc: Any, model_response: Any, **kwargs: Any) -> dict[str, Any]:
+    def compute(self, doc: Any, model_response: Any, **kwargs: Any) -> Json:
         """Return the values for each score, and whether the reply is unparsed or unanswered."""
         reply = model_response.final_text[0]
         return self.task.values(self.task.question(doc.specific["id"]).row, reply)
@@ -118,8 +119,8 @@ def _config(content: Mapping[str, Any]) -> LightevalTaskConfig:
     )
 
 
-def _content(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+def _content(path: Path) -> Json:
+    content: Json = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     if include := content.pop("include", None):
         return _content(path.parent / include) | content
     return content

@@ -13,6 +13,7 @@ from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
 from qabench.adapters.harness import COUNTS, HarnessTask, total
+from qabench.data.rows import Json
 from qabench.evaluation.signature import (
     asked_field,
     asked_part,
@@ -38,7 +39,7 @@ class QabenchTask(ConfigurableTask):
     ``deviations``, the sentences that distinguish the scores from official ones.
     """
 
-    def __init__(self, config: dict[str, Any]) -> None:
+    def __init__(self, config: Json) -> None:
         # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
         self._ids = [question.id for question in self.harness.questions.rows]
@@ -90,9 +91,7 @@ class QabenchTask(ConfigurableTask):
         system = dict(self.harness.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
-    def process_results(
-        self, doc: Mapping[str, Any], results: Sequence[str | None]
-    ) -> dict[str, Any]:
+    def process_results(self, doc: Mapping[str, Any], results: Sequence[str | None]) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered."""
         (reply,) = results
         return self.harness.values(doc, reply)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from qabench.answers import UNANSWERED, check_pairs, dumps, loads
 from qabench.benchmarks import benchmark
+from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Record
 from qabench.evaluation.evaluation import values_of
@@ -68,7 +69,7 @@ class MetricModule:
         references: list[Any],
         per_question: bool = False,
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Json:
         """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
         check_pairs(references, predictions)
         scored = benchmark(self.BENCHMARK)
@@ -83,13 +84,13 @@ class MetricModule:
             for number, outcome in enumerate(outcomes)
         ]
         metrics = [metric for metric in scored.metrics if metric.group == self.GROUP]
-        result: dict[str, Any] = dict(values_of(metrics, records))
+        result: Json = dict(values_of(metrics, records))
         result |= self.provenance(references, **scorer.fields[self.GROUP])
         if per_question:
             result["per_question"] = [dict(outcome.scores) for outcome in outcomes]
         return result
 
-    score: Callable[..., dict[str, Any]] = _scores
+    score: Callable[..., Json] = _scores
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -117,12 +118,12 @@ class MetricModule:
         references: list[str],
         references_format: str = "auto",
         **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Json:
         return self.score(
             *decoded(predictions, references, references_format, strings=self.STRINGS), **options
         )
 
-    def provenance(self, references: Iterable[Any], **fields: object) -> dict[str, Any]:
+    def provenance(self, references: Iterable[Any], **fields: object) -> Json:
         """Return the part of a result that describes what the scores depend on.
 
         Args:

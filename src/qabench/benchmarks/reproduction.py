@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from qabench.data.rows import Json
 from qabench.errors import SourceError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
@@ -105,9 +106,9 @@ def data_checks(
     return reproduction
 
 
-def available_splits(name: str, config: str) -> tuple[dict[str, Any], list[str]]:
+def available_splits(name: str, config: str) -> tuple[Json, list[str]]:
     """Return the rows of a config by split if the files are available, and the names of the other splits."""
-    splits: dict[str, Any] = {}
+    splits: Json = {}
     missing = []
     for split, files in dataset_table(name).config(config).splits.items():
         try:

@@ -24,6 +24,7 @@ from qabench.cli.options import (
 )
 from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
 from qabench.data import sources
+from qabench.data.rows import Json
 from qabench.data.sources import available
 from qabench.errors import InputError
 from qabench.io.tables import Table
@@ -168,7 +169,7 @@ def _only_benchmark(names: Sequence[str]) -> str:
     return names[0]
 
 
-def _file_as_dict(result: FileResult) -> dict[str, Any]:
+def _file_as_dict(result: FileResult) -> Json:
     return {
         **{
             name: getattr(result.source, name)
@@ -230,7 +231,7 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
         raise typer.Exit(1)
 
 
-def _check_as_dict(check: Check) -> dict[str, Any]:
+def _check_as_dict(check: Check) -> Json:
     difference = None
     if check.published is not None and check.computed is not None:
         difference = 0 if check.agrees else round(check.computed - check.published, 6)

@@ -15,6 +15,7 @@ from qabench.cli.output import (
     say,
     say_on_stderr,
 )
+from qabench.data.rows import Json
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import short_signature
@@ -53,7 +54,7 @@ def show(
     track: str | None = None,
     all_scores: bool = False,
     verbose: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Print, write and track evaluations as the options of a command say, and return their reports."""
     evaluations = sources.evaluations
     reports = [report(evaluation, by) for evaluation in evaluations]
@@ -72,7 +73,7 @@ def show(
     return reports
 
 
-def report(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
+def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
     "published" has the ranks among published scores by metric; see

@@ -13,6 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.output import set_quiet
+from qabench.data.rows import Json
 from qabench.errors import unknown_name
 
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
@@ -116,9 +117,7 @@ class Group(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands to the help, each with the first sentence of its own help."""
-        commands: dict[str, Any] = {
-            name: self.get_command(ctx, name) for name in self.list_commands(ctx)
-        }
+        commands: Json = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, command.get_short_help_str(1000)) for name, command in commands.items()]

@@ -14,6 +14,7 @@ import typer
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format, JsonOnly
 from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import Table, one_line, write_document, write_line
@@ -137,7 +138,7 @@ def retrieve(
     documents = _documents(source, column, id_column, strict, config, split)
     ids, texts = _collected(documents)
     index = _index(texts, options, index_folder)
-    ranked: list[dict[str, Any]] = []
+    ranked: list[Json] = []
     for (name, query), hits in zip(
         texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True
     ):
@@ -211,7 +212,7 @@ def _bm25_options(
     return options if epsilon is None else {**options, "epsilon": epsilon}
 
 
-def _run(ranked: list[dict[str, Any]], tag: str) -> str:
+def _run(ranked: list[Json], tag: str) -> str:
     """Return ranked documents as a TREC run."""
     from qabench.retrieval.documents import run_lines
 
@@ -501,7 +502,7 @@ def page(
     write_document(wikipedia(wiki).content({"title": title, "pageid": pageid}) + "\n")
 
 
-def _evidences(name: str, config: str | None) -> list[dict[str, Any]]:
+def _evidences(name: str, config: str | None) -> list[Json]:
     """Return the evidence pages of a config's questions."""
     pages = benchmark(name).evidence_pages(config)
     if pages is None:

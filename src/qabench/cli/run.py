@@ -37,6 +37,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
@@ -532,7 +533,7 @@ def _print_plans(
     from qabench.llm.client import ESTIMATE
     from qabench.runs.plan import plan_run
 
-    documents: list[dict[str, Any]] = []
+    documents: list[Json] = []
     rows: list[list[Any]] = []
     with plain_warnings():
         for (name, setting, model), task_arguments, n in plans:
@@ -639,7 +640,7 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
     return (numbers[0] - 1, numbers[1]) if dash else numbers[0]
 
 
-def parse_pairs(option: str, arguments: Sequence[str] | None) -> dict[str, Any]:
+def parse_pairs(option: str, arguments: Sequence[str] | None) -> Json:
     """Return NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
     values = {}
     for text in arguments or ():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.pinned import SourceFile
+from qabench.data.rows import Json
 from qabench.errors import DataError, InputError, unknown_name
 from qabench.io.files import replacing
 
@@ -54,7 +55,7 @@ class HubDataset:
             benchmark, self.path, commit, name, "see its card", sha256=self.sha256, dataset=self
         )
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def rows(self) -> Iterator[Json]:
         """Yield the rows as the stock ``datasets`` loads them, with renamed columns.
 
         Raises:
@@ -114,7 +115,7 @@ class HubFile(SourceFile):
 
 def _renamed(
     values: Mapping[str, Any], names: Mapping[str, str], kept: Sequence[str], where: str
-) -> dict[str, Any]:
+) -> Json:
     row = {new: values[old] if old else None for new, old in names.items()}
     row |= {name: values[name] for name in kept}
     for name in ("question", "answer"):

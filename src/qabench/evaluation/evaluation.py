@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.metric import Metric, Names, present
 from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
@@ -354,7 +355,7 @@ class Evaluation(Displayed):
     metrics: Sequence[Metric] = ()
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     failures_official: bool = False
-    _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
+    _computed: Json = field(default_factory=dict, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Score:
         """Return a score, such as ``evaluation["acc.loose"]``.
@@ -457,7 +458,7 @@ class Evaluation(Displayed):
             f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"
         ]
 
-    def as_dict(self, by: Sequence[str] = ()) -> dict[str, Any]:
+    def as_dict(self, by: Sequence[str] = ()) -> Json:
         """Return the evaluation as JSON data; see ``qabench.evaluation.tables.as_dict``."""
         return as_dict(self, by)
 

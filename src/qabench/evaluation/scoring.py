@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from qabench.data.rows import Row
 from qabench.evaluation.evaluation import ANSWERED
 from qabench.evaluation.signature import signature
 
@@ -36,7 +37,7 @@ class Question:
     text: str
     reference: str
     groups: Mapping[str, Sequence[str]]
-    row: Mapping[str, Any]
+    row: Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class Questions:
 class Item:
     """What a scorer scores: a row of the dataset, and the fields of one prediction (None: there is no prediction)."""
 
-    row: Mapping[str, Any]
+    row: Row
     fields: Mapping[str, Any] | None
 
 
@@ -147,7 +148,7 @@ class Asking(Protocol):
     def scoring(self) -> Mapping[str, Any]:
         """The options of the scorer of its answers."""
 
-    def messages(self, row: Mapping[str, Any]) -> Messages:
+    def messages(self, row: Row) -> Messages:
         """Return the first messages for a row of the dataset."""
 
     def fields(self) -> Mapping[str, object]:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 
 from qabench.data.predictions import some
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
@@ -42,7 +43,7 @@ MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
 MAX_SHARD_BYTES = 300_000_000
 ROWS_PER_GROUP = 1000
-PARQUET: dict[str, Any] = {
+PARQUET: Json = {
     "version": "2.6",
     "data_page_version": "1.0",
     "compression": "zstd",
@@ -79,7 +80,7 @@ class Built:
     restriction: str | None
     written: bool = True
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the result as JSON data."""
         return {**asdict(self), "path": str(self.path), "redistributable": self.restriction is None}
 
@@ -153,7 +154,7 @@ def build(
 def _write(
     folder: Path,
     table: DatasetTable,
-    splits: dict[str, Any],
+    splits: Json,
     restriction: str | None,
     namespace: str,
     framework: str,
@@ -224,9 +225,9 @@ def _shards(part: Any, folder: Path, split: str) -> Iterable[Path]:
         yield path
 
 
-def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]]:
+def digests(folder: Path, *, manifest: bool = False) -> dict[str, Json]:
     """Return size and SHA-256 of all files below ``folder`` by relative path, sorted, with or without the manifest."""
-    files: dict[str, dict[str, Any]] = {}
+    files: dict[str, Json] = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if (manifest or name != MANIFEST) and (path.is_symlink() or not path.is_dir()):
@@ -236,7 +237,7 @@ def digests(folder: Path, *, manifest: bool = False) -> dict[str, dict[str, Any]
     return files
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> Json:
     """Return the manifest of a repository that ``qabench build`` wrote; raise InputError if it has none."""
     path = folder / MANIFEST
     try:
@@ -251,7 +252,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     )
 
 
-def check_replaceable(folder: Path) -> dict[str, Any] | None:
+def check_replaceable(folder: Path) -> Json | None:
     """Return the manifest of the build at ``folder``, or None if the folder does not exist.
 
     Raises InputError if the folder was not written by qabench, or was changed since.

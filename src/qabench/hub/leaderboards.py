@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 from huggingface_hub import HfApi
 from huggingface_hub.errors import EntryNotFoundError
 
 from qabench.benchmarks import benchmark
+from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.hub.client import bounded_answers, hub_errors
 from qabench.io.limits import yaml_of
@@ -54,7 +54,7 @@ def tasks_of(name: str) -> list[LeaderboardTask]:
     ]
 
 
-def eval_file(name: str, framework: str) -> dict[str, Any] | None:
+def eval_file(name: str, framework: str) -> Json | None:
     """Return the content of a dataset's ``eval.yaml``; None for "inspect-ai" if Inspect AI has no scorer for it."""
     if framework == "inspect-ai":
         path = FOLDER / name / FILE
@@ -86,6 +86,6 @@ def shown_tasks(dataset: str) -> set[str]:
         ) from None
 
 
-def _scored_split(splits: dict[str, Any]) -> str:
+def _scored_split(splits: Json) -> str:
     """Return the split whose questions are scored: "test" if there is one, else the only or first one."""
     return "test" if "test" in splits else next(iter(splits))

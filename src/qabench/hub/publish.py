@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoCard
 from huggingface_hub.errors import RepositoryNotFoundError
@@ -24,6 +24,7 @@ from huggingface_hub.utils.sha import git_hash
 
 from qabench.citations import metric_class
 from qabench.data.predictions import some
+from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
@@ -64,7 +65,7 @@ class Published:
             repository.state != "failed" for repository in self.repositories
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the result as JSON data."""
         document = asdict(self)
         for repository in document["repositories"]:
@@ -182,7 +183,7 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
     Raises QabenchError if the repository is not qabench's, is public despite ``private``, would
     lose configs, or if the tag has other content.
     """
-    repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
+    repo: Json = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
         try:
             info = api.repo_info(**repo)
@@ -230,7 +231,7 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     The client sends no file that the Hub already has, and makes no commit without changes. Others'
     files are kept. The commit is rejected if someone else commits at the same time.
     """
-    repo: dict[str, Any] = {"repo_id": staged.repo_id, "repo_type": staged.kind}
+    repo: Json = {"repo_id": staged.repo_id, "repo_type": staged.kind}
     with hub_errors(api):
         sdk = "gradio" if staged.kind == "space" else None
         api.create_repo(**repo, private=private, space_sdk=sdk, exist_ok=True)
@@ -259,7 +260,7 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
     return str(commit)
 
 
-def _remote_manifest(api: HfApi, staged: Repository) -> dict[str, Any] | None:
+def _remote_manifest(api: HfApi, staged: Repository) -> Json | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
     # not into the user's cache
     with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:

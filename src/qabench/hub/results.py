@@ -26,6 +26,7 @@ from huggingface_hub import (
 from huggingface_hub.errors import EntryNotFoundError
 
 from qabench.benchmarks import benchmark
+from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
 from qabench.evaluation.metric import Names, select_scores
@@ -246,7 +247,7 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     return str(commit.pr_url)
 
 
-def _key(row: Mapping[str, Any]) -> tuple[str, str]:
+def _key(row: Row) -> tuple[str, str]:
     return row["dataset"]["id"], row["dataset"]["task_id"]
 
 

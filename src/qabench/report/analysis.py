@@ -18,6 +18,7 @@ from qabench.benchmarks.published import (
     ranked,
     ranks,
 )
+from qabench.data.rows import Json
 from qabench.errors import InputError, SourceError
 from qabench.evaluation import (
     EMPTY,
@@ -190,7 +191,7 @@ class Analysis:
     ranks: Mapping[str, Mapping[str, str]]
     leaderboard: Sequence[Entry]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the numbers as rows of plain data."""
         return {
             "scores": [

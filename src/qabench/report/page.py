@@ -11,6 +11,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import version
@@ -59,7 +60,7 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
     return page
 
 
-def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: dict[str, Any]) -> str:
+def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: Json) -> str:
     data = {
         "title": title,
         "outcomes": OUTCOMES,
@@ -81,7 +82,7 @@ def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: dic
     return text.translate(_UNFIT)
 
 
-def _shown(section: Section, analysis: Analysis) -> dict[str, Any]:
+def _shown(section: Section, analysis: Analysis) -> Json:
     """Return the data of a section for the template; the page's script adds the rest."""
     metrics = view.scored_metrics(section, analysis)
     main = section.headline.name if section.headline else ""
@@ -115,7 +116,7 @@ _UNFIT = dict.fromkeys([0, *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd"
 _UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number) not in "\t\n\r"}
 
 
-def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any]:
+def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> Json:
     """Return report.json: for each section its runs and its numbers."""
     return {
         "title": title,
@@ -135,7 +136,7 @@ def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> dict[s
     }
 
 
-def _run(label: str, run: Evaluation, analysis: Analysis) -> dict[str, Any]:
+def _run(label: str, run: Evaluation, analysis: Analysis) -> Json:
     names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
     return {
         "label": label,

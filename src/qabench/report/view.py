@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import inf, isfinite
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
@@ -318,7 +319,7 @@ def _group_scores(
     ]
 
 
-def overview(sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any] | None:
+def overview(sections: Sequence[tuple[Section, Analysis]]) -> Json | None:
     """Return headline scores by model and config, a list of the model's runs per cell; None for one section."""
     if len(sections) < 2:
         return None
@@ -345,7 +346,7 @@ def overview(sections: Sequence[tuple[Section, Analysis]]) -> dict[str, Any] | N
     return {"columns": columns, "rows": rows}
 
 
-def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[dict[str, Any]]:
+def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[Json]:
     name = section.headline.name if section.headline else ""
     gains = _gains(section, analysis, name) if name else {}
     return [
@@ -394,7 +395,7 @@ def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
     return marks if len(marks) > 1 else marks[0]
 
 
-def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
+def records_of(section: Section) -> list[dict[str, list[Json]]]:
     """Return the records of each run by question id, one per epoch."""
     total = sum(len(run.records) for run in section.runs.values())
     share = min(LONGEST_CONVERSATION, LONGEST_OF_ALL // total)
@@ -404,7 +405,7 @@ def records_of(section: Section) -> list[dict[str, list[dict[str, Any]]]]:
     ]
 
 
-def _record(record: Record, share: int) -> dict[str, Any]:
+def _record(record: Record, share: int) -> Json:
     longest = max(SHORTEST_SHARE, share // max(1, len(record.messages)))
     return {
         **{

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.files import replacing, sweep, write_json
@@ -110,7 +111,7 @@ class Source:
     name: str
     size: int
     stamp: str
-    read: Callable[[int, int], Iterable[dict[str, Any]]]
+    read: Callable[[int, int], Iterable[Json]]
 
 
 def open_source(source: Any, columns: Sequence[str]) -> Source:

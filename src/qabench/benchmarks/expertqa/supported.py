@@ -16,6 +16,7 @@ from qabench.benchmarks.expertqa.claims import (
     sentence_splitter,
     split_claims,
 )
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.stats import Interval, bootstrap, bootstrap_mean
 
@@ -84,14 +85,14 @@ def _split(answer: str, evidence: list[str]) -> list[Item]:
     ]
 
 
-def claim_fields(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def claim_fields(rows: Sequence[Row]) -> dict[str, str]:
     """Return the fields of signatures for claims: given, or the splitter, and that all count."""
     given = all(row.get("claims") is not None for row in rows)
     claims = "given" if given else sentence_splitter()[0]
     return {"unlabeled": "N", "claims": claims, "counted": "all claims"}
 
 
-def share_supported(items: Sequence[Item]) -> dict[str, Any]:
+def share_supported(items: Sequence[Item]) -> Json:
     """Return the shares of claims with the label Y, with their 95% intervals, and counts.
 
     ``macro`` is the mean over the answers with claims, ``micro`` the share of all claims. Both

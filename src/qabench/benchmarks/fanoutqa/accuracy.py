@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
+from qabench.data.rows import Json
 from qabench.errors import InputError
 
 Normalize = Callable[[Iterable[Any]], Mapping[str, str]]
@@ -118,7 +119,7 @@ def strings_of(answer: Any) -> Iterator[str]:
         yield text_of(answer) if isinstance(answer, bool) else str(answer)
 
 
-def parts_of(answer: dict[str, Any] | list[Any]) -> list[Any]:
+def parts_of(answer: Json | list[Any]) -> list[Any]:
     """Return the parts over which a container's score is averaged: a list's items, or a dict's keys, then values."""
     return [*answer.keys(), *answer.values()] if isinstance(answer, dict) else answer
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.environment import package_version
@@ -119,7 +120,7 @@ def score(
             f"references_format is {references_format!r}; allowed: {', '.join(FORMATS)}"
         )
     opened = open_source(source, [prediction, reference])
-    job: dict[str, Any] = {
+    job: Json = {
         "job": "score",
         "families": list(families),
         "references_format": references_format,

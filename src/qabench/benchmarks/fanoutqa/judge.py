@@ -15,6 +15,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, check_pairs, text_of
 from qabench.benchmarks.fanoutqa.prompts import judge_prompt
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
@@ -198,7 +199,7 @@ class Judged:
         """
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
-    def as_dict(self, ids: Sequence[str] | None = None) -> dict[str, Any]:
+    def as_dict(self, ids: Sequence[str] | None = None) -> Json:
         """Return the scores, counts, and the items without a verdict, as JSON data.
 
         The latter are named by ``ids``, or else by their positions. Raises InputError for another
@@ -215,7 +216,7 @@ class Judged:
             raise InputError(
                 f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each"
             )
-        scores: dict[str, Any] = {"absent": {"gpt": self.absent}} if self.absent else {}
+        scores: Json = {"absent": {"gpt": self.absent}} if self.absent else {}
         readable = [
             judgment.readable for judgment in self.per_question if judgment.readable is not None
         ]

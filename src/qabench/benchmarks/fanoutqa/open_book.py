@@ -47,6 +47,7 @@ from qabench.benchmarks.fanoutqa.window import (
     how_many_fit,
     prompt_tokens,
 )
+from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -95,7 +96,7 @@ def open_book(
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         model = get_model()
         counter = await counter_of(model)
-        searches: list[dict[str, Any]] = []
+        searches: list[Json] = []
         state.metadata["searches"] = searches
         note_prediction(state, {"pages": []}, {}, add_answer=True)
         window = context_window(model, context_length)
@@ -137,7 +138,7 @@ def open_book(
     return solve
 
 
-def _pages(searches: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _pages(searches: Sequence[Mapping[str, Any]]) -> list[Json]:
     """Return the pages with a fragment that the model was shown."""
     read = [entry for entry in searches if entry["fragments"]]
     return [
@@ -162,7 +163,7 @@ class Search:
     budget: int
     counter: TokenCounter
     normalizer: Normalizer
-    seen: Callable[[dict[str, Any]], None]
+    seen: Callable[[Json], None]
     wiki: Wikipedia
     strings: SearchPrompts
 

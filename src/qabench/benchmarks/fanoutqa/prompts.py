@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
+from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.loading_scripts import open_path
 from qabench.tasks.prompts import (
@@ -112,7 +113,7 @@ class FanOutQAAsking:
             "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS,
         }
 
-    def messages(self, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
         """Return the prompt with the question; the question alone if the prompt needs documents."""
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)

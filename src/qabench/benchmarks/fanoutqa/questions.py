@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import loads, text_of
-from qabench.data.rows import read_json_list
+from qabench.data.rows import Row, read_json_list
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import (
@@ -84,7 +84,7 @@ def _read(config: str, path: Path, digest: str, modified: int) -> Questions:
     return Questions(config, digest, list(map(question, read_rows(path, config))))
 
 
-def question(row: Mapping[str, Any]) -> Question:
+def question(row: Row) -> Question:
     """Return a row as a question; the answers to test questions are not public."""
     reference = text_of(loads(row["answer"])) if "answer" in row else ""
     return Question(row["id"], row["question"], reference, groups_of(row), row)
@@ -107,7 +107,7 @@ def check_public(questions: Questions) -> None:
     )
 
 
-def groups_of(row: Mapping[str, Any]) -> dict[str, list[str]]:
+def groups_of(row: Row) -> dict[str, list[str]]:
     """Return the groups of a question: its categories and number of evidence pages; its answer's type and its hops."""
     groups = {
         "category": list(row["categories"]),

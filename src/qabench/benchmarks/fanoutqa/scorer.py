@@ -15,6 +15,7 @@ from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
 from qabench.data.predictions import some
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.metric import mean_in_order
@@ -85,7 +86,7 @@ class FanOutQAScorer(Scorer):
         references = [_reference(item) for item in items]
         answers = list(map(_answer, usable))
         columns: list[dict[str, float]] = [{} for _ in items]
-        details: list[dict[str, Any]] = [{} for _ in items]
+        details: list[Json] = [{} for _ in items]
         if self.normalizer:
             normalize = partial(self.normalizer.batch, progress=progress)
             accuracies = accuracy(references, answers, normalize).per_question
@@ -230,7 +231,7 @@ def scorer_of(
     )
 
 
-def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
     """Return the mean scores of questions in the shape of the official result.
 
     Returns:
@@ -242,7 +243,7 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
         name: mean_in_order([row[name] for row in rows if name in row])
         for name in dict.fromkeys(name for row in rows for name in row)
     }
-    shape: dict[str, Any] = {}
+    shape: Json = {}
     if "acc.loose" in means:
         shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
     for column in ROUGE:
@@ -274,7 +275,7 @@ def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
 
 
 def _add_judgments(
-    judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[dict[str, Any]]
+    judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[Json]
 ) -> None:
     if judged.absent:
         return

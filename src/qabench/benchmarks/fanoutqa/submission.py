@@ -19,7 +19,7 @@ from typing import Any
 from qabench.benchmarks.fanoutqa.judge import MAX_ANSWER_CHARACTERS
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.data.predictions import Prediction, Predictions, read_predictions, some
-from qabench.data.rows import read_json
+from qabench.data.rows import Json, read_json
 from qabench.errors import DataError, InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import asked_part, deviations, signature_name
@@ -259,9 +259,7 @@ Only ``details`` is optional.
 """
 
 
-def _read_metadata(
-    path: Path, files: Mapping[str, str | None]
-) -> tuple[dict[str, Any], list[Problem]]:
+def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[Json, list[Problem]]:
     """Return the metadata to submit, and their problems; the names of the files of answers are filled in."""
     try:
         metadata = read_json(path)

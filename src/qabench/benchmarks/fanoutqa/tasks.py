@@ -20,6 +20,7 @@ from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
 from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
 from qabench.benchmarks.fanoutqa.questions import are_public, source_rows
 from qabench.benchmarks.fanoutqa.window import check_window
+from qabench.data.rows import Json
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
 from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
@@ -41,7 +42,7 @@ def fanoutqa_closed_book(
     category: Names = None,
     scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
-    judge: dict[str, Any] | None = None,
+    judge: Json | None = None,
     prompt: Origin = AUTO,
     protocol: Origin = AUTO,
 ) -> Task:
@@ -82,7 +83,7 @@ def fanoutqa_open_book(
     category: Names = None,
     scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
-    judge: dict[str, Any] | None = None,
+    judge: Json | None = None,
     prompt: Origin = AUTO,
     protocol: Origin = AUTO,
     search: Literal["auto", "tools", "text"] = "auto",
@@ -131,7 +132,7 @@ def fanoutqa_evidence_provided(
     category: Names = None,
     scores: str = "acc,rouge",
     lemmatizer: Lemmatizer = "auto",
-    judge: dict[str, Any] | None = None,
+    judge: Json | None = None,
     prompt: Origin = AUTO,
     protocol: Origin = AUTO,
     context_length: int | None = None,
@@ -185,7 +186,7 @@ def _task(
         BENCHMARK, questions, selected, asking, setting, solver, groups, prompted=True
     )
     fields = {**questions.fields, **asking.fields(), "references": None}
-    metadata: dict[str, Any] = created.metadata or {}
+    metadata: Json = created.metadata or {}
     metadata["signatures"] = {"run": signature("fanout_run", benchmark=BENCHMARK.name, **fields)}
     if not public:
         created.scorer = None
