@@ -10,6 +10,10 @@ qabench include the tokenization of queries; the others get tokens. All engines 
 has its own tokenizer. Engines with the same formula must find the same k scores (to 1e-6) and the same documents above
 the last tie.
 
+Memory is what the process of an engine grows by while it indexes, and what is left after it, divided by the number of
+postings (pairs of a term and a document that contains it). qabench computes the weights of a term when it is first
+asked for: 8 bytes per posting more if all terms are, and up to 256 MiB.
+
 "Batch, all cores" is the only time that a clock on the wall would show. "Adding 1 %" is the time to add the last
 hundredth of the passages to an index of the others, with a search right after. The hits are those of this index.
 """
@@ -17,6 +21,8 @@ hundredth of the passages to an index of the others, with a search right after. 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import gc
 import importlib.util
 import multiprocessing
 import os
@@ -24,6 +30,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,10 +45,17 @@ K = 10
 QUERIES = 100
 BATCH = 2_000
 CORES = os.sched_getaffinity(0)
-LARGEST = {"rank_bm25": 1_000, "rank_bm25_rs": 100_000}  # passages; above, a query takes too long
+# Passages; above, an engine takes too long, or another one shows the same.
+LARGEST = {"rank_bm25": 1_000, "rank_bm25_rs": 100_000, "qabench okapi": 100_000}
+LARGEST |= {"qabench bm25+, no numba": 100_000, "bm25s numpy, bm25+": 100_000}
+LEAST_MEASURED = (
+    100_000  # passages for which memory is shown; Arrow keeps some from the first block on
+)
+MEMORY = ("finished index", "peak while building")
 # Column -> engines: ours, and the others with the same formula.
+OURS = "qabench bm25+"
 SAME = {"qabench okapi": ("rank_bm25", "rank_bm25_rs")}
-SAME |= {"qabench bm25+": ("qabench bm25+, no numba", "bm25s numpy, bm25+", "bm25s numba, bm25+")}
+SAME |= {OURS: ("qabench bm25+, no numba", "bm25s numpy, bm25+", "bm25s numba, bm25+")}
 
 
 def cases(_: int | None = None) -> Iterator[Case]:
@@ -72,18 +86,38 @@ def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
         ("batch", "µs"),
         ("batch, all cores", "µs"),
         ("indexing", "ms"),
-        ("adding 1 %", "ms"),
+        *((part, "bytes per posting") for part in MEMORY),
     ):
         for name in ENGINES:
             times = [results.get((name, size), {}).get(part) for size in sizes]
-            if any(times):
-                rows.append([f"{part}, {unit}: {name}", *map(shown, times)])
-    title = f"CPU time per query (a batch has {BATCH:,}), and of indexing, by number of passages"
+            ours = [results.get((OURS, size), {}).get(part) for size in sizes]
+            cells = [shown(*pair) for pair in zip(times, ours, strict=True)]
+            if any(cells):
+                rows.append([f"{part}, {unit}: {name}", *cells])
+    for name in ENGINES:
+        cells = [share_of_indexing(results.get((name, size), {})) for size in sizes]
+        if any(cells):
+            rows.append([f"adding 1 %, ms: {name}", *cells])
+    title = (
+        f"CPU time per query (a batch has {BATCH:,}), indexing, and memory, by number of passages; "
+        f"ratios to {OURS}"
+    )
     return Table(title, ["", *(f"{size:,}" for size in sizes)], rows)
 
 
-def shown(value: float | None) -> str:
-    return "" if value is None else f"{value:,.{value < 100:d}f}"
+def shown(value: float | None, ours: float | None) -> str:
+    """Return a time or a size; of another engine, the ratio to ours first."""
+    if value is None:
+        return ""
+    text = f"{value:,.{value < 100:d}f}"
+    return text if ours in (None, value) else f"{value / ours:.3g}x, {text}"
+
+
+def share_of_indexing(times: Mapping[str, float]) -> str:
+    """Return the time to add 1 %, the share of the time to index all passages first."""
+    if "adding 1 %" not in times:
+        return ""
+    return f"{times['adding 1 %'] / times['indexing']:.1%}, {times['adding 1 %']:,.1f}"
 
 
 def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
@@ -97,16 +131,16 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
         [names] if size <= 100_000 else [[name] for name in names]
     ):  # 1,000,000 passages fill the memory
         engines = {name: Child(name, texts, queries) for name in group}
-        for _ in range(min(10, max(300_000 // size, 1))):
+        for name, engine in engines.items():
+            times[name] |= engine.call("first index")
+        for _ in range(min(10, 100_000 // size) - 1):
             for name, engine in engines.items():
-                times[name]["indexing"] = min(
-                    times[name].get("indexing", np.inf), engine.call("index") * 1e3
-                )
+                times[name]["indexing"] = min(times[name]["indexing"], engine.call("index") * 1e3)
+        if OURS in engines:
+            postings = engines[OURS].call("postings")
         for name, engine in engines.items():
             if ENGINES[name].can_add:
-                times[name]["adding 1 %"] = (
-                    min(engine.call("add") for _ in range(3 if size <= 100_000 else 1)) * 1e3
-                )
+                times[name]["adding 1 %"] = engine.call("add") * 1e3
         hits |= {name: engine.call("hits") for name, engine in engines.items()}
         for number in range(rounds):
             for part in ("one query", "batch", "batch, all cores"):
@@ -115,6 +149,11 @@ def measured(size: int, rounds: int) -> dict[str, dict[str, float]]:
         for engine in engines.values():
             engine.close()
     check(hits)
+    for part in MEMORY:
+        for name in names:
+            size_of_part = times[name].pop(part)
+            if size >= LEAST_MEASURED:
+                times[name][part] = size_of_part / postings
     print(f"bm25: {size:,} passages", file=sys.stderr, flush=True)
     return times
 
@@ -124,7 +163,7 @@ def time_part(
 ) -> None:
     """Time a part once, unless slow parts have had their three rounds; keep the shortest time, in microseconds."""
     batch = part.startswith("batch")
-    few = name == "rank_bm25" or (batch and size > 10_000)
+    few = name == "rank_bm25" or (batch and size > 10_000) or size > 100_000
     if (batch and not ENGINES[name].has_batch) or (few and number >= 3):
         return
     repeats = max(5, 200_000 // size // QUERIES) if size <= 10_000 and not few else 1
@@ -189,6 +228,11 @@ def serve(name: str, texts: list[str], queries: list[str], pipe: Any) -> None:
         if what == "index":
             pipe.send(seconds_of(lambda: engine.index(texts)))
             prepared = [engine.query(text) for text in queries]
+        elif what == "first index":
+            pipe.send(first_index(engine, texts))
+            prepared = [engine.query(text) for text in queries]
+        elif what == "postings":
+            pipe.send(engine.postings)
         elif what == "add":
             pipe.send(seconds_to_add(engine, texts, prepared[0]))
         elif what == "hits":
@@ -204,11 +248,41 @@ def serve(name: str, texts: list[str], queries: list[str], pipe: Any) -> None:
             os.sched_setaffinity(0, own)
 
 
+def first_index(engine: Any, texts: list[str]) -> dict[str, float]:
+    """Index the passages, and return the CPU time, and how many bytes the process grows by.
+
+    Pages that it shares with its parent, such as those of the passages, do not count.
+    """
+    engine.index(texts[:100])  # imports what it needs
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # forgets the peak so far
+    seconds = seconds_of(lambda: engine.index(texts))
+    peak = resident("VmHWM")
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    sizes = (resident("VmRSS") - before, peak - before)
+    return {"indexing": seconds * 1e3, **dict(zip(MEMORY, sizes, strict=True))}
+
+
+def resident(name: str) -> int:
+    """Return a size of this process in bytes: VmRSS is its memory now, VmHWM its peak."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{name}:")[2].split()[0]) * 1024
+
+
 def seconds_to_add(engine: Any, texts: list[str], query: Any) -> float:
-    """Return the CPU time of adding the last hundredth of the passages to an index of the others, and of a search."""
+    """Return the CPU time of adding the last hundredth of the passages to an index of the others, and of a search.
+
+    The fastest of three counts, as of all times: the first one also waits for memory that no process had before.
+    """
     first = len(texts) * 99 // 100
     engine.index(texts[:first])
-    return seconds_of(lambda: (engine.add(texts[first:]), engine.search(query, K)))
+    smaller = engine.engine
+    seconds = []
+    for _ in range(3):
+        engine.engine = smaller
+        seconds.append(seconds_of(lambda: (engine.add(texts[first:]), engine.search(query, K))))
+    return min(seconds)
 
 
 def search_each(engine: Any, queries: Sequence[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,13 @@ class Ours(Engine):
         self.engine = BM25Index(texts, self.method)
 
     def add(self, texts: Sequence[str]) -> None:
+        self.engine = copy.copy(self.engine)
         self.engine.add(texts)
+
+    @property
+    def postings(self) -> int:
+        """The number of pairs of a term and a document that contains it."""
+        return len(self.engine._scorer.counts.documents)
 
     def query(self, text: str) -> Any:
         import numba  # noqa: F401 - small collections use it if it is imported
@@ -68,6 +75,7 @@ class OursPlus(Ours):
 class OursNumPy(OursPlus):
     package = None
     has_batch = False
+    can_add = False
 
     def query(self, text: str) -> Any:
         InvertedScorer._choose_search = lambda scorer, queries: None  # type: ignore[method-assign]
@@ -101,7 +109,10 @@ class Bm25s(Engine):
         import bm25s
 
         self.engine = bm25s.BM25(method="bm25+", delta=1.0, backend=self.backend)
-        self.engine.index(tokenize(words, texts), show_progress=False)
+        tokens = bm25s.tokenize(
+            list(texts), token_pattern=r"\w+", stopwords=None, show_progress=False
+        )
+        self.engine.index(tokens, show_progress=False)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:
         positions, scores = self.engine.retrieve([query], k=k, show_progress=False, n_threads=0)

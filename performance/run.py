@@ -165,8 +165,8 @@ def document(results: dict[str, Any]) -> str:
 
 def _lines(rows: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "| | size | qabench | alternative | its time | ratio | outputs |",
-        "|---|--:|--:|---|--:|--:|---|",
+        "| | size | ratio | qabench | alternative | its time | outputs |",
+        "|---|--:|--:|--:|---|--:|---|",
     ]
     for row in rows:
         size = f"{row['size']:,}" if row["size"] else ""
@@ -174,7 +174,7 @@ def _lines(rows: list[dict[str, Any]]) -> list[str]:
         own = _shown(ours, row["notes"].get(OURS, ""))
         others = {name: values for name, values in row["seconds"].items() if name != OURS}
         if not others:
-            lines.append(f"| {row['case']} | {size} | {own} | | | | |")
+            lines.append(f"| {row['case']} | {size} | | {own} | | | |")
         for name, values in others.items():
             pairs = (
                 zip(values, ours, strict=True)
@@ -185,7 +185,7 @@ def _lines(rows: list[dict[str, Any]]) -> list[str]:
             equal = "equal" if row["compared"] else ""
             theirs = _shown(values, row["notes"].get(name, ""))
             lines.append(
-                f"| {row['case']} | {size} | {own} | {name} | {theirs} | {_number(ratio)}x | {equal} |"
+                f"| {row['case']} | {size} | {_number(ratio)}x | {own} | {name} | {theirs} | {equal} |"
             )
     return lines
 
