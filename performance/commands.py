@@ -25,7 +25,7 @@ from openai_server import OpenAIServer
 
 RECORDS, SYSTEMS = 100_000, 60
 REPLY = "Paris: 1998\nLima: 2004\nOslo: 1,234,567"
-SCORES = ("--metrics", "acc,rouge")
+SCORES = ("--scores", "acc,rouge")
 # Executed by new processes.
 LOADED = "import spacy, sys; spacy.load(sys.argv[1], exclude=['ner', 'senter'])"
 AUTHORS = """
