@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qabench.cli.output import say
+from qabench.data.hub import HubDataset
+from qabench.data.sources import local_path
 from qabench.errors import InputError
 from qabench.io.files import write_text
 from qabench.loading_scripts import benchmark_names
@@ -69,8 +71,6 @@ def new(
     if existing := [path for path in texts if (output / path).exists()]:
         raise InputError(f"{output / existing[0]} exists; choose another --output")
     if hub:
-        from qabench.data.hub import HubDataset
-
         chosen = HubDataset(hub, split, question, answer, id, config, revision=revision)
         _use_hub(texts, name, *_pinned(chosen, name))
     for path, text in texts.items():
@@ -90,7 +90,6 @@ def _pinned(dataset: HubDataset, name: str) -> tuple[HubDataset, str]:
     """Return a dataset with its current commit and the digest of its rows, and its license."""
     from huggingface_hub import HfApi
 
-    from qabench.data.sources import local_path
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi()

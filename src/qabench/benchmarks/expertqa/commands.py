@@ -17,6 +17,7 @@ from qabench.cli.output import print_json, print_table, progress_bar, say, say_o
 from qabench.data.predictions import read_bytes, read_predictions, source_name
 from qabench.data.rows import json_rows
 from qabench.errors import InputError
+from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
 from qabench.llm.endpoint import key_for_typed
 from qabench.runs.sources import evaluate_predictions
@@ -162,7 +163,6 @@ def autoais(
         claimed_items,
         share_supported,
     )
-    from qabench.evaluation.signature import digest, signature
 
     lines = read_bytes(file).splitlines()
     rows = [row.fields for row in json_rows(lines, source_name(file))]

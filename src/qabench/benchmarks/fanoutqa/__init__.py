@@ -25,6 +25,7 @@ from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
 from qabench.io.tables import Table
 from qabench.loading_scripts import source_table
+from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS, tables
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
@@ -302,8 +303,6 @@ class FanOutQA(Benchmark):
         self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
     ) -> list[Table]:
         """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.fanoutqa.stats import tables
-
         return tables(config, splits)
 
     def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
@@ -376,7 +375,6 @@ class FanOutQA(Benchmark):
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
         from qabench.benchmarks.published import published
         from qabench.benchmarks.reproduction import Check, data_checks
-        from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 
         reproduction = data_checks("fanoutqa", self.statistics)
         try:
