@@ -78,7 +78,9 @@ class Corpus:
         return len(self._chunks)
 
     def best(self, q: str, *, official_ties: bool = False) -> Iterator[Fragment]:
-        """Yield all chunks, best first; in the order of the pages if no term of the query occurs.
+        """Yield all chunks, best first.
+
+        In the order of the pages if no term of the query occurs.
 
         ``official_ties`` orders equal scores as the official retriever does on this machine, by
         NumPy's unstable sort.

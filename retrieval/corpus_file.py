@@ -112,7 +112,10 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def number_rows(rows: Iterable[Json]) -> Iterator[Row]:
-    """Yield rows that have no lines; messages count them from 0, as ``datasets`` does."""
+    """Yield rows that have no lines.
+
+    Messages count them from 0, as ``datasets`` does.
+    """
     return (
         Row(position, f"row {position} (from 0)", fields) for position, fields in enumerate(rows)
     )

@@ -11,7 +11,7 @@ import numpy as np
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.index import hits_frame, hits_tables
 
-TEXTS = ("contents", "text")  # fields with the text of a document; the first that exists is used
+TEXTS = ("contents", "text")  # fields with the text of a document. The first that exists is used
 SOURCES = ("url", "title")  # fields with its source
 
 

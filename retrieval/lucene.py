@@ -61,7 +61,7 @@ class LuceneIndex:
         return self._size
 
     def search(self, query: str, k: int = 10) -> DocumentHits:
-        """Return the k best documents for a query, best first; none if no document contains a term of it.
+        """Return the k best documents for a query, best first, or none if no document contains a term of it.
 
         Raises:
             InputError: the query is not a string, k is below 1, or a document has no stored text.
@@ -169,7 +169,10 @@ def _verify(folder: Path) -> None:
 
 
 def _object(text: str | None) -> Json | None:
-    """Parse a JSON object; return None if the text is not one."""
+    """Parse a JSON object.
+
+    Return None if the text is not one.
+    """
     if text is None or not text.lstrip().startswith("{"):
         return None
     try:

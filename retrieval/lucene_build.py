@@ -107,7 +107,9 @@ def lucene_documents(documents: Documents) -> Iterator[Document]:
 
 
 def zim_documents(path: Path, unreadable: list[tuple[str, str]]) -> Iterator[Document]:
-    """Yield the passages of a ZIM file's pages, split as FanOutQA does; the pages are parsed on all processors.
+    """Yield the passages of a ZIM file's pages, split as FanOutQA does.
+
+    The pages are parsed on all processors.
 
     ``unreadable`` gets the (path, reason) of pages without text.
     """

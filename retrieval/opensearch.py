@@ -46,7 +46,7 @@ class OpenSearchIndex:
         id_field: the field with a document's id; "_id" for the engine's own.
         where: what errors call the server.
 
-    Every reply is checked before it is used; see ``_call`` and ``_hits``.
+    Every reply is checked before it is used. See ``_call`` and ``_hits``.
 
     Raises:
         InputError: the index or the field does not exist, the server cannot be reached or refuses
@@ -93,7 +93,7 @@ class OpenSearchIndex:
     def search(
         self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
     ) -> DocumentHits:
-        """Return the k best documents for a query, best first; none if no document contains a term of it.
+        """Return the k best documents for a query, best first, or none if no document contains a term of it.
 
         Args:
             query: the query.

@@ -13,13 +13,19 @@ from qabench.retrieval.bm25.index import BM25Index
 
 
 class AttachedIndex(BaseIndex):
-    """The interface of ``datasets`` for indexes. There are no vectors; queries are strings."""
+    """The interface of ``datasets`` for indexes. There are no vectors.
+
+    Queries are strings.
+    """
 
     def __init__(self, index: BM25Index) -> None:
         self.index = index
 
     def search(self, query: str, k: int = 10, **kwargs: Any) -> SearchResults:
-        """Return the scores and positions of the k best rows; ``mask`` and ``where`` as for ``BM25Index.search``."""
+        """Return the scores and positions of the k best rows.
+
+        ``mask`` and ``where`` as for ``BM25Index.search``.
+        """
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
@@ -33,7 +39,7 @@ class AttachedIndex(BaseIndex):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
-        # datasets copies a dataset with its indexes on each change of format; an index is immutable
+        # datasets copies a dataset with its indexes on each change of format. An index is immutable
         return self
 
 
@@ -48,14 +54,14 @@ def add_bm25_index(
 
     ``dataset.search(name, query, k)``, ``search_batch``, ``get_nearest_examples`` and
     ``get_nearest_examples_batch`` then work, also with ``mask=`` and ``where=``.
-    ``drop_index(name)`` removes the index; ``datasets`` requires this before ``select``, ``filter``
+    ``drop_index(name)`` removes the index. ``datasets`` requires this before ``select``, ``filter``
     and other methods that move rows.
 
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several.
         index_name: the name of the index; by default the name of the first column.
-        index: an index of this dataset, or of its first rows, that was built or loaded before; the
+        index: an index of this dataset, or of its first rows, that was built or loaded before. The
             other rows are added to a copy. None builds one.
         **options: passed to ``BM25Index.from_dataset``.
 

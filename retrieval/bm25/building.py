@@ -37,7 +37,7 @@ class Source:
 
     Attributes:
         data: strings, or a dataset; may be an iterator.
-        columns: the text columns of the dataset; None for strings.
+        columns: the text columns of the dataset. None for strings.
         filters: the filter columns.
     """
 
@@ -47,7 +47,7 @@ class Source:
 
     @property
     def fingerprint(self) -> str | None:
-        """The fingerprint of the dataset in ``datasets``, which changes with its content; None for other data."""
+        """The fingerprint of the dataset in ``datasets``, which changes with its content, or None for other data."""
         return getattr(self.data, "_fingerprint", None) if self.columns else None
 
     def blocks(self) -> Iterator[list[Row]]:
@@ -74,7 +74,7 @@ class Origin:
         filters: see ``Source``.
         digests: a digest of each document and its filter values; uint64.
         span: the number of positions that were ever given to documents.
-        positions: the position of each document, ascending; None if none was removed.
+        positions: the position of each document, ascending. None if none was removed.
         cache_key: the fingerprint of the dataset in ``datasets``, if the documents are those of a
             dataset.
     """
@@ -107,7 +107,10 @@ def build(
     backend: str = "qabench",
     before: Content | None = None,
 ) -> Content:
-    """Index the documents of a source, after those of ``before``; see ``BM25Index`` for the arguments and errors."""
+    """Index the documents of a source, after those of ``before``.
+
+    See ``BM25Index`` for the arguments and errors.
+    """
     if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
         raise InputError(
             f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}"
@@ -171,7 +174,7 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
 
 
 def digests_of(source: Source) -> Array:
-    """Return the digests of all documents of a source; see ``Origin``."""
+    """Return the digests of all documents of a source (see ``Origin``)."""
     return np.concatenate([np.empty(0, dtype=np.uint64), *map(_digests, source.blocks())])
 
 
@@ -326,7 +329,10 @@ class InvertedScorer:
         return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
 
     def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
-        """Return a function that returns the terms of some texts; compiled, if that saves more time than it costs."""
+        """Return a function that returns the terms of some texts.
+
+        Compiled, if that saves more time than it costs.
+        """
         self._encoded += len(texts)
         if (
             type(tokenizer) is not Words

@@ -1,6 +1,6 @@
 """The search of ``search``, compiled by numba (extra ``fast``). The module can only be imported with numba.
 
-A pass over blocks of documents computes their totals and collects candidates; the bound that they
+A pass over blocks of documents computes their totals and collects candidates. The bound that they
 must reach rises on the way. Each query term is then looked up for each candidate.
 
 Arrays are passed as addresses: numba takes about 1 microsecond to unpack an array argument.
@@ -165,7 +165,7 @@ def _pruned(
 
 @compiled
 def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, limit: int) -> Array:
-    """Return the documents that can be among the k best, in ascending order; none if they are more than ``limit``."""
+    """Return the documents that can be among the k best, ascending, or none if they are more than ``limit``."""
     n = len(terms)
     rare = np.array([term for term in terms if index.rows[term] < 0], dtype=np.int64)
     rows = np.array([index.rows[term] for term in terms if index.rows[term] >= 0], dtype=np.int64)
@@ -250,7 +250,7 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 
 @compiled
 def _index_at(header: int) -> Index:
-    """Return the arrays whose addresses and sizes are at ``header``; see ``CompiledSearch``."""
+    """Return the arrays whose addresses and sizes are at ``header`` (see ``CompiledSearch``)."""
     at, numbers = (
         carray(_pointer(header, np.int64(0)), NUMBERS),
         carray(_pointer(header, np.float64(0)), NUMBERS),
@@ -277,7 +277,7 @@ def _search(
 ) -> int:
     """Search for one query. Returns 0, or ``MISSING`` if the row of a frequent term must be computed first.
 
-    All but ``count`` (of terms) and ``k`` are addresses; that of ``mask`` is 0 if all documents are
+    All but ``count`` (of terms) and ``k`` are addresses. That of ``mask`` is 0 if all documents are
     allowed.
     """
     index = _index_at(header)
@@ -300,7 +300,7 @@ def _search(
 def _search_all(
     header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int
 ) -> int:
-    """Search for ``count`` queries; see ``_search``.
+    """Search for ``count`` queries (see ``_search``).
 
     Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``.
     """
@@ -358,7 +358,7 @@ class CompiledSearch(Search):
         self._best = Best()
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        """Return the positions and scores of the k best documents; see ``Search.top``."""
+        """Return the positions and scores of the k best documents (see ``Search.top``)."""
         numbers = array.array("q", terms)
         best = self._best
         if k > best.k:
@@ -370,7 +370,10 @@ class CompiledSearch(Search):
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
     def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
-        """Return the results of ``Search.top_all``; a thread per processor if there are many queries."""
+        """Return the results of ``Search.top_all``.
+
+        A thread per processor if there are many queries.
+        """
 
         def run(first: int) -> list[Results]:
             terms, ends = part(first, min(first + step, size))

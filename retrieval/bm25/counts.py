@@ -1,4 +1,7 @@
-"""How often each term occurs in each document: count with NumPy and Arrow, not in loops; add and remove documents."""
+"""How often each term occurs in each document: count with NumPy and Arrow, not in loops.
+
+Add and remove documents.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ class TermCounts:
         vocabulary: the number of each term. Every term is in a document.
         starts: the start of each term's postings, and the end of the last; int64, terms + 1.
         documents: positions of documents, ascending for each term; int32.
-        counts: how often the term occurs in these documents; the narrowest unsigned type.
+        counts: how often the term occurs in these documents. The narrowest unsigned type.
         places: where the term first occurs in these documents, the narrowest unsigned type; empty
             if not needed.
         lengths: the number of terms in each document; int32.
@@ -63,7 +66,10 @@ class TermCounts:
         )
 
     def only(self, keep: Mask) -> TermCounts:
-        """Return the counts of some documents, which get new positions; terms without a document are removed."""
+        """Return the counts of some documents, which get new positions.
+
+        Terms without a document are removed.
+        """
         kept = keep[self.documents]
         frequencies = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
         numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
@@ -108,7 +114,7 @@ class TermCounter:
         self._blocks: list[tuple[Array, Array, list[Array]]] = []
 
     def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """Count the terms of more documents, and return their numbers; see ``encode``."""
+        """Count the terms of more documents, and return their numbers (see ``encode``)."""
         terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
         lengths = np.diff(ends).astype(np.int32)
         # Group the occurrences by term, in the order of the text. NumPy sorts 16-bit integers by

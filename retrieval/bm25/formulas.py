@@ -42,7 +42,10 @@ def idf_lucene(n: int, df: int) -> float:
 
 
 def idf_atire(n: int, df: int) -> float:
-    """Return ATIRE's weight; 0 for a term in all documents."""
+    """Return ATIRE's weight.
+
+    0 for a term in all documents.
+    """
     return math.log(n / df)
 
 
@@ -93,7 +96,7 @@ METHODS = tuple(FORMULAS)
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """A method, one of ``METHODS``, and its parameters; see ``BM25Index``."""
+    """A method, one of ``METHODS``, and its parameters (see ``BM25Index``)."""
 
     method: str
     k1: float
@@ -105,7 +108,10 @@ class Parameters:
     def of(
         cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
     ) -> Parameters:
-        """Check and return the parameters; ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l)."""
+        """Check and return the parameters.
+
+        ``delta=None`` is the method's default (1 for bm25+, 0.5 for bm25l).
+        """
         if method not in FORMULAS:
             raise unknown_name("unknown BM25 method", method, METHODS)
         delta = DELTAS.get(method, 0.0) if delta is None else delta
@@ -125,13 +131,16 @@ class Parameters:
 
     @property
     def sums_idf(self) -> bool:
-        """Whether weights depend on the order in which terms first occur; see ``idf``."""
+        """Whether weights depend on the order in which terms first occur (see ``idf``)."""
         return self.method == "okapi"
 
     def idf(self, documents: int, frequencies: Ints) -> Floats:
-        """Return the idf of each term; the terms must be in the order of their first occurrence."""
+        """Return the idf of each term.
+
+        The terms must be in the order of their first occurrence.
+        """
         formula = FORMULAS[self.method][0]
-        # math.log and not np.log, whose last bit depends on the processor; few frequencies are
+        # math.log and not np.log, whose last bit depends on the processor. Few frequencies are
         # distinct.
         distinct, inverse = np.unique(frequencies, return_inverse=True)
         idf = np.array([formula(documents, int(df)) for df in distinct], dtype=np.float64)[inverse]

@@ -89,7 +89,7 @@ class BM25Index(Displayed):
     first k are returned. If k is larger than the collection, all documents are returned.
 
     Args:
-        texts: an iterable of strings, the documents. It is read once, in blocks; the strings are
+        texts: an iterable of strings, the documents. It is read once, in blocks. The strings are
             not stored.
         method: "bm25+", "okapi" or "bm25l" (``BM25Plus``, ``BM25Okapi`` and ``BM25L`` of
             ``rank_bm25``, whose BM25L multiplies the paper's weight by the term's count), or
@@ -141,14 +141,16 @@ class BM25Index(Displayed):
         filters: str | Sequence[str] = (),
         **options: Any,
     ) -> Self:
-        """Build an index of a dataset's rows; several columns are joined by a newline.
+        """Build an index of a dataset's rows.
+
+        Several columns are joined by a newline.
 
         Args:
             dataset: a ``datasets.Dataset``, a streaming ``IterableDataset``, or any iterable of
                 rows as dicts.
             column: the name of one or several string columns.
-            filters: columns of strings, numbers or booleans by which a search can be restricted;
-                see ``search``.
+            filters: columns of strings, numbers or booleans by which a search can be restricted.
+                See ``search``.
             **options: see the class.
 
         Raises:
@@ -205,7 +207,9 @@ class BM25Index(Displayed):
     def search(
         self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
     ) -> Hits:
-        """Return the ``min(k, documents)`` best documents; equal scores are ordered by ascending position.
+        """Return the ``min(k, documents)`` best documents.
+
+        Equal scores are ordered by ascending position.
 
         Args:
             query: a string.
@@ -234,7 +238,10 @@ class BM25Index(Displayed):
         mask: Any = None,
         where: Mapping[str, Any] | None = None,
     ) -> list[Hits]:
-        """Call ``search`` for each query, in one compiled call; many queries are shared by a thread per processor."""
+        """Call ``search`` for each query, in one compiled call.
+
+        Many queries are shared by a thread per processor.
+        """
         k, allowed = checked_k(k), self._mask(mask, where)
         best = self._scorer.top_all(self.tokenizer, checked_queries(queries), k, allowed)
         return (
@@ -273,7 +280,7 @@ class BM25Index(Displayed):
     def remove(self, positions: Iterable[int]) -> None:
         """Remove documents from the index, which then has the scores of one that is built from the others.
 
-        The other documents keep their positions, and new documents get new ones; see ``compact``.
+        The other documents keep their positions, and new documents get new ones. See ``compact``.
 
         Raises:
             InputError: there is no document at a position, no document with a term would be left,
@@ -337,7 +344,7 @@ class BM25Index(Displayed):
         return len(self) - same, int(np.count_nonzero(~keep))
 
     def save(self, path: str | Path) -> None:
-        """Write the index to one file, atomically; see ``load``.
+        """Write the index to one file, atomically (see ``load``).
 
         Raises:
             InputError: the tokenizer has no name (a lambda).

@@ -1,4 +1,6 @@
-"""Postings by term, and their search in NumPy; ``compiled`` has the same search for numba (extra ``fast``).
+"""Postings by term, and their search in NumPy.
+
+``compiled`` has the same search for numba (extra ``fast``).
 
 Both return the k best documents and their scores as if all documents were scored, to the last bit.
 Small collections are scored as a whole. In larger ones, an upper bound of every document's score is
@@ -45,7 +47,7 @@ Results = tuple[list[int], list[float]]
 # the terms and ends of some queries, see ``Search.top_all``
 Part = Callable[[int, int], tuple[Array, Array]]
 
-SMALL = 2000  # documents; fewer are scored exhaustively
+SMALL = 2000  # documents. Fewer are scored exhaustively
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
 # units in the highest gain of a frequent term, and of any term, at most
 LEVELS, RARE_LEVELS = 254, 1024
@@ -82,14 +84,16 @@ class Postings:
 
 
 class Search:
-    """Search postings in NumPy; terms are numbers, in the query's order and with repetitions.
+    """Search postings in NumPy.
+
+    Terms are numbers, in the query's order and with repetitions.
 
     Attributes:
         rows: the row of each term in ``values``; negative: none.
         values: the rows of frequent terms, see the module; float64 in small collections, else
             uint8.
         unit: see the module.
-        most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less; see Rounding.
+        most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less. See Rounding.
     """
 
     compiled = False
@@ -189,7 +193,7 @@ class Search:
             self.values[row, documents] = (weights - base) / self.unit + 1
 
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
-        """Return the documents that can be among the k best, ascending; None without useful bounds."""
+        """Return the documents that can be among the k best, ascending, or None without useful bounds."""
         postings, n = self.postings, len(terms)
         if (
             not n * (n + 2) < self.most_terms

@@ -50,7 +50,7 @@ FILTER_TYPES = ("<i4",)
 
 
 def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
-    """Write an index to a file; see ``BM25Index.save``.
+    """Write an index to a file (see ``BM25Index.save``).
 
     Temporary files of killed processes are deleted.
     """
@@ -98,7 +98,7 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
 
 
 def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content]:
-    """Return the index in a file; see ``BM25Index.load``."""
+    """Return the index in a file (see ``BM25Index.load``)."""
     try:
         header, arrays = _read(path)
         positions = arrays["positions"] if len(arrays["positions"]) else None

@@ -98,7 +98,7 @@ class Words:
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
         """Return the number of each word of all texts, the start of each text and the end of the last, and the terms.
 
-        The terms are in the order of first occurrence; None for a stop word. Each distinct word is
+        The terms are in the order of first occurrence. None for a stop word. Each distinct word is
         stemmed once.
         """
         import pyarrow.compute
@@ -131,7 +131,7 @@ class FanOutQAWords:
     does an empty text.
 
     Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``. The official one is spaCy's
             en_core_web_sm. Or a ``Normalizer``, which can have a cache.
     """
 
@@ -147,7 +147,10 @@ class FanOutQAWords:
 
     @property
     def spec(self) -> Json | None:
-        """The specification for ``from_spec``; None with a custom lemmatizer."""
+        """The specification for ``from_spec``.
+
+        None with a custom lemmatizer.
+        """
         return (
             {"kind": "fanoutqa", "lemmatizer": self._lemmatizer}
             if isinstance(self._lemmatizer, str)

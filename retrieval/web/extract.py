@@ -16,7 +16,7 @@ from qabench.errors import MissingExtra
 from qabench.io.limits import decoded
 
 EXTRA = "pip install 'qabench[web]'"
-SECONDS = 30.0  # for one page; a tag with 60,000 attributes takes the parser minutes
+SECONDS = 30.0  # for one page. A tag with 60,000 attributes takes the parser minutes
 
 
 class Extractor:
@@ -33,7 +33,7 @@ class Extractor:
         self._lock = threading.Lock()
 
     def text(self, html: bytes, charset: str | None = None) -> str | None:
-        """Return ``main_text``; None if it takes longer than ``SECONDS`` or ends the worker process."""
+        """Return ``main_text``, or None if it takes longer than ``SECONDS`` or ends the worker process."""
         with self._lock:
             self._worker = self._worker or _started()
             assert self._worker.stdin is not None and self._worker.stdout is not None

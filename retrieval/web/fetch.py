@@ -27,7 +27,7 @@ from qabench.retrieval.web.provider import PageLimits
 READ = "read"
 # after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
 DAY = 86400.0
-# seconds; pages of a host that asks for more between two requests are not fetched
+# seconds. Pages of a host that asks for more between two requests are not fetched
 LONGEST_WAIT = 30.0
 RETRIED = frozenset({429, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -158,7 +158,10 @@ class PageFetcher:
         return FetchedPage(url, READ, "", response.content, response.charset)
 
     def _following(self, url: str, *, robots: bool = True) -> Response:
-        """Return the response that a URL leads to; the rules and the address of every redirect are checked."""
+        """Return the response that a URL leads to.
+
+        The rules and the address of every redirect are checked.
+        """
         for _ in range(self.limits.redirects + 1):
             delay = self._allowed_delay(url) if robots else 0.0
             response = self._patiently(url, max(delay, self.limits.delay))
@@ -173,7 +176,10 @@ class PageFetcher:
         return response
 
     def _patiently(self, url: str, delay: float) -> Response:
-        """Return a response after the per-host delay; transient failures are retried once."""
+        """Return a response after the per-host delay.
+
+        Transient failures are retried once.
+        """
         self._wait_for_turn(url, delay)
         try:
             response = self._client.once(url)

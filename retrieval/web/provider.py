@@ -68,15 +68,17 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class PageLimits:
-    """What is fetched, and how fast; the table [pages] of a search configuration.
+    """What is fetched, and how fast.
+
+    The table [pages] of a search configuration.
 
     Attributes:
-        results: search results per query, at most; their pages are fetched.
-        delay: seconds between two requests to the same host; a longer Crawl-delay of its robots.txt
+        results: search results per query, at most. Their pages are fetched.
+        delay: seconds between two requests to the same host. A longer Crawl-delay of its robots.txt
             takes precedence.
         timeout: seconds for one page, from the connection to the last byte.
         max_bytes: the largest page, uncompressed.
-        redirects: redirects followed per page; the address of each target is checked.
+        redirects: redirects followed per page. The address of each target is checked.
         at_once: pages fetched at the same time.
         private_addresses: also fetch pages from loopback and private addresses, for tests and
             intranets.
@@ -92,7 +94,10 @@ class PageLimits:
 
 
 def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
-    """Return the limits of a configuration; the others have their defaults."""
+    """Return the limits of a configuration.
+
+    The others have their defaults.
+    """
     defaults = asdict(PageLimits())
     for name, value in settings.items():
         if name not in defaults:

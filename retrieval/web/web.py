@@ -25,12 +25,18 @@ RETRY = Retry(attempts=4, first_wait=1.0)
 
 
 class SearchFailed(QabenchError):
-    """A search API gave no usable response; the message never contains its key."""
+    """A search API gave no usable response.
+
+    The message never contains its key.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page's text, or why there is none; see ``FetchedPage`` for outcome and detail."""
+    """A page's text, or why there is none.
+
+    See ``FetchedPage`` for outcome and detail.
+    """
 
     url: str
     outcome: str
@@ -136,7 +142,7 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
 
 
 def _at(document: Any, path: str) -> Any:
-    """Return the value at a path such as "web.results"; None if it is absent."""
+    """Return the value at a path such as "web.results", or None if it is absent."""
     for name in filter(None, path.split(".")):
         if not isinstance(document, Mapping):
             return None

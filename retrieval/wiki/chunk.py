@@ -19,7 +19,7 @@ def chunk_text(
     they fit. When no separator is left, the text is cut every ``max_chunk_size`` characters.
 
     Two quirks of the official function are reproduced. First, the last piece of each split gets a
-    separator that is not in the text; afterward, a last chunk that consists of the separator only
+    separator that is not in the text. Afterward, a last chunk that consists of the separator only
     is dropped, and as many characters as the separator has are removed from the last chunk. So the
     concatenated chunks are not always equal to the text. Second, a chunk can be empty.
 
@@ -30,7 +30,7 @@ def chunk_text(
             text is cut every ``max_chunk_size`` characters.
 
     Returns:
-        The chunks in order; ``[text]`` if the text fits into one chunk, so ``[""]`` for an empty
+        The chunks in order. ``[text]`` if the text fits into one chunk, so ``[""]`` for an empty
         text.
 
     Raises:

@@ -1,6 +1,6 @@
 """Wikipedia for FanOutQA: searches it, and reads its pages as Markdown.
 
-``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself;
+``QABENCH_ZIM`` selects a ZIM file of Kiwix instead of Wikipedia itself.
 ``FANOUTQA_WIKIPEDIA_TYPE=kiwix`` with ``FANOUTQA_KIWIX_BASE`` and ``FANOUTQA_KIWIX_ZIMNAME``
 selects a Kiwix server.
 """
@@ -30,14 +30,14 @@ def wiki_search(query: str, results: int = 10) -> list[WikiPage]:
     """Return the pages that Wikipedia finds for a query, best first.
 
     Like the official package, this searches Wikipedia of today. A page in the results may have been
-    created after the epoch; ``wiki_content`` then raises ``PageMissing``.
+    created after the epoch. ``wiki_content`` then raises ``PageMissing``.
 
     Args:
         query: the query, in the syntax of the wiki's search.
         results: the largest number of results, 1 to 500.
 
     Returns:
-        Pages with title, pageid (None from a Kiwix server) and url; an empty list if nothing is
+        Pages with title, pageid (None from a Kiwix server) and url. An empty list if nothing is
         found.
 
     Raises:
@@ -62,7 +62,7 @@ def wiki_content(evidence: Any) -> str:
             title, pageid, revid.
 
     Returns:
-        The Markdown, never empty; see ``to_markdown`` for its form.
+        The Markdown, never empty. See ``to_markdown`` for its form.
 
     Raises:
         PageMissing: there was no such page at the epoch. (The official package returns "" and
@@ -77,7 +77,10 @@ def wiki_content(evidence: Any) -> str:
 
 
 def wikipedia(zim: str | None = None) -> Wikipedia:
-    """Return the Wikipedia that the argument or the environment variables select; the same object until they change."""
+    """Return the Wikipedia that the argument or the environment variables select.
+
+    The same object until they change.
+    """
     return _chosen(zim, tuple(item for item in os.environ.items() if item[0].startswith(VARIABLES)))
 
 

@@ -44,7 +44,7 @@ class Kiwix:
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """Return the book's full-text search; see ``wiki_search``."""
+        """Return the book's full-text search (see ``wiki_search``)."""
         check_search(query, results)
         asked = {
             "pattern": query,

@@ -58,7 +58,7 @@ class MediaWiki:
         self.client = client or HttpClient(retry=RETRY)
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """Return the wiki's search of today, so a page may be newer than the epoch; see ``wiki_search``."""
+        """Return the wiki's search of today, so a page may be newer than the epoch (see ``wiki_search``)."""
         check_search(query, results)
         answer = self._ask(
             {"action": "query", "list": "search", "srsearch": query, "srlimit": results}
@@ -66,7 +66,9 @@ class MediaWiki:
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
     def lookup(self, title: str) -> WikiPage | list[str]:
-        """Return the page with a title, after redirects; for a disambiguation page the titles that it lists, sorted.
+        """Return the page with a title, after redirects.
+
+        For a disambiguation page the titles that it lists, sorted.
 
         Titles and redirects are those of today, as upstream. Without network access, this is the
         page with exactly this title, if it is cached.
@@ -86,7 +88,7 @@ class MediaWiki:
         return _options(self._html(asked, self._at_epoch(target)))
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown at the epoch; see ``wiki_content``."""
+        """Return a page's Markdown at the epoch (see ``wiki_content``)."""
         page = WikiPage.of(evidence)
         text = self.cached(page)
         if text is not None:

@@ -20,7 +20,9 @@ EPOCH = "2023-11-20T00:00:00Z"
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page. ``pageid`` and ``revid`` are None if they are unknown; the page is then looked up by its title.
+    """A page. ``pageid`` and ``revid`` are None if they are unknown.
+
+    The page is then looked up by its title.
 
     ``revid`` is the page's revision at the epoch. ``url`` is the URL of the page, or its path on a
     Kiwix server.

@@ -19,7 +19,7 @@ FAILURES_IN_A_ROW = 5
 class Prefetched:
     """The result of ``prefetch``.
 
-    ``in_all`` counts distinct pages; ``not_tried`` is above 0 if it stopped early.
+    ``in_all`` counts distinct pages. ``not_tried`` is above 0 if it stopped early.
     """
 
     in_all: int = 0
@@ -80,7 +80,7 @@ def prefetch(
 
 
 def _count(done: Prefetched, page: WikiPage, future: Future[None]) -> bool | None:
-    """Count a page, and return whether the server failed; None for a page that says nothing about the server."""
+    """Count a page, and return whether the server failed, or None for a page that says nothing about the server."""
     try:
         future.result()
         done.fetched += 1

@@ -74,7 +74,7 @@ def import_cache(
 
     The tarball is read to its end twice: first all headers and checksums are verified, then the
     pages are written. Only regular files with the name ``{pageid}-dated.md`` are imported, from any
-    folder of the tarball. Each is written directly to the cache's folder; the path of a member is
+    folder of the tarball. Each is written directly to the cache's folder. The path of a member is
     never used. Links, devices, absolute paths, paths with "..", pages above 64 MiB and pages that
     are not UTF-8 are refused. Other files are ignored. Pages that are in the folder already are not
     changed, so an interrupted import can be continued.

@@ -20,7 +20,7 @@ from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, c
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
-LARGE = 4 << 30  # bytes; checking a larger file takes minutes
+LARGE = 4 << 30  # bytes. Checking a larger file takes minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class ZimFile:
         return WikiPage(article.title, url=article.path)
 
     def content(self, evidence: Any) -> str:
-        """Return a page's Markdown; see ``wiki_content``.
+        """Return a page's Markdown (see ``wiki_content``).
 
         Without a path from this file's search, the title is used.
         """
@@ -119,7 +119,7 @@ class ZimFile:
         return text
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
-        """Search the file's full-text index, or its titles if it has none; see ``wiki_search``."""
+        """Search the file's full-text index, or its titles if it has none (see ``wiki_search``)."""
         check_search(query, results)
         from libzim.search import Query, Searcher
         from libzim.suggestion import SuggestionSearcher
@@ -144,7 +144,7 @@ class ZimFile:
             raise PageUnreadable(f"{self.path} is damaged: {printable(one_line(error))}") from None
 
     def _article(self, entry: Any) -> Article | None:
-        """Return the article of an entry, after redirects; None for another file."""
+        """Return the article of an entry, after redirects, or None for another file."""
         item = entry.get_item()
         if not item.mimetype.startswith(HTML):
             return None
@@ -180,7 +180,10 @@ def _decoded(html: bytes) -> str:
 
 @functools.lru_cache(maxsize=2)
 def opened(path: Path, process: int) -> ZimFile:
-    """Return a file that stays open in this process; ``process`` is its id, so that forked processes open their own."""
+    """Return a file that stays open in this process.
+
+    ``process`` is its id, so that forked processes open their own.
+    """
     return ZimFile(path)
 
 

@@ -22,7 +22,10 @@ Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 
 class Unanswered(Enum):
-    """The type of ``UNANSWERED``; an enum so that type checkers can distinguish it."""
+    """The type of ``UNANSWERED``.
+
+    An enum so that type checkers can distinguish it.
+    """
 
     UNANSWERED = "unanswered"
 
@@ -86,7 +89,10 @@ _SCALARS = (str, bool, int, float, type(None))
 
 
 def _plain(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    """Return ``value`` with the types that JSON distinguishes; NumPy scalars are converted to Python's."""
+    """Return ``value`` with the types that JSON distinguishes.
+
+    NumPy scalars are converted to Python's.
+    """
     if isinstance(value, _SCALARS):
         return value
     if len(path) >= MAX_DEPTH:
@@ -132,7 +138,7 @@ def text_of(answer: Any) -> str:
     """Return an answer as a single string, for metrics that compare strings (the official ``str_answer``).
 
     A list has one line per item, and a dict one line "key - value" per entry. Booleans are "yes"
-    and "no"; None and ``UNANSWERED`` are "".
+    and "no". None and ``UNANSWERED`` are "".
     """
     if isinstance(answer, list):
         return "\n".join(map(text_of, answer))

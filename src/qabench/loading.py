@@ -70,7 +70,7 @@ def builder(
 ) -> BenchmarkBuilder:
     """Return the dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
-    It prepares ``only_splits`` (None for all); ``kwargs`` are passed to
+    It prepares ``only_splits`` (None for all). ``kwargs`` are passed to
     ``datasets.DatasetBuilder``.
     """
     table = dataset_table(name)
@@ -183,15 +183,15 @@ def load_dataset(
 
     Args:
         name: the benchmark, "fanoutqa" or "qabench/fanoutqa".
-        config: the config, such as "dev"; None for the default config.
+        config: the config, such as "dev". None for the default config.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
-            list of these; None for a dict with all splits. Files of other splits are not needed.
+            list of these. None for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache; for whole splits
             only.
         data_files: custom files in the benchmark's official format to read instead of the published
             ones: a path or a list of paths for the first split of the config, or a dict {split:
             paths}. Their content is not verified.
-        num_proc: the number of processes that prepare the data; a benchmark with a single file uses
+        num_proc: the number of processes that prepare the data. A benchmark with a single file uses
             one.
         cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below
             HF_HOME.
@@ -209,7 +209,7 @@ def load_dataset(
         SourceUnavailable: the data is neither in a mirror nor in the cache, and cannot be
             downloaded.
         DigestMismatch: a source file is not the pinned one.
-        DataError: a row does not fit the schema; the message names file, row and field.
+        DataError: a row does not fit the schema. The message names file, row and field.
         QabenchError: HF_HOME or ``cache_dir`` cannot be written.
     """
     from datasets.exceptions import DatasetGenerationError
@@ -260,7 +260,7 @@ def load_metric(name: str, **kwargs: Any) -> EvaluationModule:
 
 
 def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | None:
-    """Return the names in a split, in the config's order; None for all splits or a ``ReadInstruction``.
+    """Return the names in a split, in the config's order, or None for all splits or a ``ReadInstruction``.
 
     Raises:
         InputError: an unknown name, before anything is downloaded or prepared.

@@ -23,7 +23,9 @@ def evaluate(
     progress: Progress | None = None,
     **options: Any,
 ) -> Evaluation:
-    """Score a file of predictions; see ``qabench.evaluate_predictions``, which checks the arguments.
+    """Score a file of predictions.
+
+    See ``qabench.evaluate_predictions``, which checks the arguments.
 
     A question without a prediction is an item without fields, which the benchmark's scorer scores
     as its authors do.

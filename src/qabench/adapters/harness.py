@@ -66,7 +66,7 @@ class HarnessTask:
     def values(self, row: Row, reply: str | None) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered.
 
-        The value of a score that is not a mean is the list of what it needs; see ``total``.
+        The value of a score that is not a mean is the list of what it needs. See ``total``.
         """
         (outcome,) = self.scorer.score([Item(row, None if reply is None else {"answer": reply})])
         unanswered = reply is None or outcome.status == MISSING
@@ -79,7 +79,7 @@ class HarnessTask:
 
 
 def total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
-    """Return a score that is not a mean from the values of all replies; None if it is undefined."""
+    """Return a score that is not a mean from the values of all replies, or None if it is undefined."""
     records = [
         Record(str(i), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True)))
         for i, row in enumerate(rows)

@@ -3,7 +3,7 @@
     lighteval endpoint litellm MODEL TASK --custom-tasks "$(qabench path lighteval)"
 
 Only lighteval imports this module, which imports lighteval. lighteval loads the dataset by its Hub
-name; ``qabench register`` makes this work without the Hub. The prompts and the scores use the
+name. ``qabench register`` makes this work without the Hub. The prompts and the scores use the
 verified rows of this package, found by the question's id. A run is not signed: ``qabench score``
 reads its details, with the deviations.
 """

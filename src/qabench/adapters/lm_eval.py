@@ -23,7 +23,7 @@ from qabench.evaluation.signature import (
 )
 from qabench.loading import load_dataset
 
-# stop strings that no answer contains; whether it samples follows from temperature
+# stop strings that no answer contains. Whether it samples follows from temperature
 NOT_SIGNED = ("until", "do_sample")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
 
@@ -69,7 +69,10 @@ class QabenchTask(ConfigurableTask):
         super().build_all_requests(**options)
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Load the rows from verified files; the harness would load them from the Hub."""
+        """Load the rows from verified files.
+
+        The harness would load them from the Hub.
+        """
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
     def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:

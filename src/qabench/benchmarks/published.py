@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One score of one system; entries with the same ``group`` are ranked among each other."""
+    """One score of one system.
+
+    Entries with the same ``group`` are ranked among each other.
+    """
 
     system: str
     score: float
@@ -82,7 +85,10 @@ def published_entries(name: str) -> list[Entry]:
 def own_entries(
     evaluation: Evaluation, names: Sequence[str], setting: str | None = None
 ) -> Iterator[Entry]:
-    """Yield the scores of an evaluation by these metrics; ``setting`` is that of files of predictions."""
+    """Yield the scores of an evaluation by these metrics.
+
+    ``setting`` is that of files of predictions.
+    """
     for name, score in evaluation.scores().items():
         if name in names:
             line = evaluation.signatures.get(score.metric.group)
@@ -103,7 +109,9 @@ def own_entries(
 
 
 def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
-    """Return the entries by group, the best first; equal scores have the same rank, deviating scores have none.
+    """Return the entries by group, the best first.
+
+    Equal scores have the same rank, deviating scores have none.
 
     Published scores without a setting, such as fastbook's, are comparable to scores of every
     setting.
@@ -128,7 +136,7 @@ def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
 
 
 def ranks(evaluation: Evaluation) -> dict[str, str]:
-    """Return the rank of each score among comparable published scores, in one sentence, by metric; see ``ranked``.
+    """Return the rank of each score among comparable published scores, in one sentence, by metric (see ``ranked``).
 
     Scores that are not official, and those to which no published score is comparable or available,
     have no rank. A file of predictions has no setting, so it has a rank only where the published

@@ -23,7 +23,7 @@ class Check:
     Attributes:
         name: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
         published: the published value, or None.
-        computed: the value computed here; None if it was not computed, for the reason in
+        computed: the value computed here. None if it was not computed, for the reason in
             ``explanation``.
         explanation: why the values differ; "" if the reason is unknown, or if they agree.
         kind: "score" for a score of a system, "statistic" for a count of the data.
@@ -37,7 +37,10 @@ class Check:
 
     @property
     def agrees(self) -> bool:
-        """Whether the computed value, rounded like the published one, equals it; True without a published value."""
+        """Whether the computed value, rounded like the published one, equals it.
+
+        True without a published value.
+        """
         if self.published is None:
             return True
         digits = (

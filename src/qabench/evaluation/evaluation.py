@@ -54,7 +54,7 @@ class Record:
         question: its text, for display.
         reference: the reference answer, for display; "" if there is none.
         messages: the whole conversation, including the model's last reply.
-        answer: the text that was scored; None for failed and refused calls and for missing answers.
+        answer: the text that was scored. None for failed and refused calls and for missing answers.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
         problem: why there is no answer, or a problem with the answer or the input.
@@ -65,8 +65,8 @@ class Record:
         input_tokens: None if unknown.
         output_tokens: None if unknown.
         seconds: None if unknown.
-        cost: in US dollars; None if unknown.
-        replies: replies of models in this record; None if unknown.
+        cost: in US dollars. None if unknown.
+        replies: replies of models in this record. None if unknown.
         cached: how many of them came from the cache.
     """
 
@@ -118,7 +118,7 @@ class ExtraSection:
     ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
 
     Attributes:
-        title: such as "Type of error"; the axis of a curve is labeled with ``axis``.
+        title: such as "Type of error". The axis of a curve is labeled with ``axis``.
         unit: what n counts, in the plural, such as "errors".
         rows: values of all systems.
         kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
@@ -166,12 +166,12 @@ class Score:
 
     @property
     def low(self) -> float | None:
-        """Return the lower bound of the interval; None if the items do not allow one."""
+        """Return the lower bound of the interval, or None if the items do not allow one."""
         return self.interval.low
 
     @property
     def high(self) -> float | None:
-        """Return the upper bound of the interval; None if the items do not allow one."""
+        """Return the upper bound of the interval, or None if the items do not allow one."""
         return self.interval.high
 
     @property
@@ -280,7 +280,7 @@ def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]
 
 
 def columns_of(metric: Metric, record: Record) -> list[float] | None:
-    """Return the values of the metric's columns in a record; None if one is missing or not finite."""
+    """Return the values of the metric's columns in a record, or None if one is missing or not finite."""
     values = [record.scores.get(name, nan) for name in metric.needs]
     return values if all(map(isfinite, values)) else None
 
@@ -311,11 +311,11 @@ class Evaluation(Displayed):
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
-        available: the number of questions of the config; None if unknown. Fewer than these may have
+        available: the number of questions of the config. None if unknown. Fewer than these may have
             been asked.
-        records: in the order of the benchmark's questions; repetitions of a question are ordered by
+        records: in the order of the benchmark's questions. Repetitions of a question are ordered by
             epoch.
-        signatures: group of scores -> everything these scores depend on, in one line; see
+        signatures: group of scores -> everything these scores depend on, in one line. See
             ``signature``.
         unscored: why there are no scores, or None.
         arguments: the task's arguments and the generation options.
@@ -327,7 +327,7 @@ class Evaluation(Displayed):
             with each other.
         recorded: group of scores -> why its scores are those of the log, not computed again from
             the answers.
-        metrics: the benchmark's metrics; those whose columns no record has are not computed.
+        metrics: the benchmark's metrics. Those whose columns no record has are not computed.
         declarations: the official values of the fields of the benchmark's signatures, by the
             signature's name.
         failures_official: whether the authors' results contain questions without an answer.
@@ -376,11 +376,14 @@ class Evaluation(Displayed):
 
     @property
     def answered(self) -> bool:
-        """Return whether at least one question was answered; otherwise there are no scores."""
+        """Return whether at least one question was answered.
+
+        Otherwise there are no scores.
+        """
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
     def scores(self) -> dict[str, Score]:
-        """Return the scores by metric name, with intervals and n; {} if nothing was answered.
+        """Return the scores by metric name, with intervals and n, or {} if nothing was answered.
 
         Computed once.
         """
@@ -405,7 +408,10 @@ class Evaluation(Displayed):
         return dict(self._computed["undefined"])
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
-        """Return the scores of each group of a grouping; see ``by_group``. Computed once."""
+        """Return the scores of each group of a grouping.
+
+        See ``by_group``. Computed once.
+        """
         key = f"scores by {grouping}"
         if key not in self._computed:
             metrics = self.metrics if self.answered else ()
@@ -416,7 +422,7 @@ class Evaluation(Displayed):
         return dict(self._computed[key])
 
     def deviations(self, score: Score) -> list[str]:
-        """Return what distinguishes a score from the official one, in sentences; [] if it is official.
+        """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
 
         The scores of a task without a benchmark are neither official nor unofficial: [].
         """
@@ -459,7 +465,7 @@ class Evaluation(Displayed):
         ]
 
     def as_dict(self, by: Sequence[str] = ()) -> Json:
-        """Return the evaluation as JSON data; see ``qabench.evaluation.tables.as_dict``."""
+        """Return the evaluation as JSON data (see ``qabench.evaluation.tables.as_dict``)."""
         return as_dict(self, by)
 
     def to_pandas(self) -> Any:
@@ -486,9 +492,9 @@ class Evaluation(Displayed):
         """Plot scores with their 95% intervals by matplotlib, and return the axes.
 
         Args:
-            scores: names of scores or groups, such as ("acc.loose", "rouge"); None for all.
+            scores: names of scores or groups, such as ("acc.loose", "rouge"). None for all.
             by: a grouping, such as "category": one row per category, for the first of the scores.
-            axes: matplotlib axes to draw on; None for a new figure.
+            axes: matplotlib axes to draw on. None for a new figure.
 
         Raises:
             InputError: a score or grouping that the evaluation does not have.
@@ -507,13 +513,16 @@ class Evaluation(Displayed):
         return [table]
 
     def counts(self) -> dict[str, int]:
-        """Count the records by status; a record that the run should have and does not is missing, too."""
+        """Count the records by status.
+
+        A record that the run should have and does not is missing, too.
+        """
         counts = Counter({MISSING: self.expected - len(self.records)})
         counts.update(record.status for record in self.records)
         return {status: counts[status] for status in STATUSES}
 
     def replies(self) -> dict[str, int]:
-        """Return {"all": replies of models, "cached": how many of them came from the cache}; {} if unknown."""
+        """Return {"all": replies of models, "cached": how many of them came from the cache}, or {} if unknown."""
         counted = [record for record in self.records if record.replies is not None]
         if not counted:
             return {}
@@ -521,7 +530,10 @@ class Evaluation(Displayed):
         return {"all": replies, "cached": sum(record.cached for record in counted)}
 
     def by_id(self) -> dict[str, list[Record]]:
-        """Return the records by question id; the repetitions of a question by epoch."""
+        """Return the records by question id.
+
+        The repetitions of a question by epoch.
+        """
         questions: dict[str, list[Record]] = {}
         for record in self.records:
             questions.setdefault(record.id, []).append(record)
@@ -536,7 +548,10 @@ class Evaluation(Displayed):
         )
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
-        """Return the records of each group of a grouping, the largest first; a record may be in several."""
+        """Return the records of each group of a grouping, the largest first.
+
+        A record may be in several.
+        """
         groups: dict[str, list[Record]] = {}
         for record in self.records:
             for group in record.groups.get(grouping, ()):

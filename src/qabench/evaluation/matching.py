@@ -80,7 +80,9 @@ def unmatched(labels: Sequence[str], evaluations: Sequence[Evaluation]) -> list[
 
 
 def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[Metric]:
-    """Return the scores that all evaluations have; of these only the named ones, if there are names.
+    """Return the scores that all evaluations have.
+
+    Of these only the named ones, if there are names.
 
     Raises InputError if there is none.
     """

@@ -34,29 +34,29 @@ class Metric:
         group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
         columns: the required columns; () means one column with the name of the metric.
-        function: from one NumPy array per column, of sums, to an array of scores; None means the
+        function: from one NumPy array per column, of sums, to an array of scores. None means the
             mean of the column.
         resampled: the same function for resamples and paired tests, if ``function`` is undefined
-            where the score has a limit, such as an F1 that divides by a precision; None means
+            where the score has a limit, such as an F1 that divides by a precision. None means
             ``function``.
-        size: from the values of a record's columns to the number of units of the record; None means
+        size: from the values of a record's columns to the number of units of the record. None means
             1.
         mean: the official function for the mean if its last digit depends on the order of
-            additions; None means the default.
+            additions. None means the default.
         undefined: when the score is undefined, for readers, such as "no segments are wrong".
-        item: from the values of a record's columns to the score of the record; None means the first
+        item: from the values of a record's columns to the score of the record. None means the first
             column.
         item_title: the name of the score of a record; "" means ``title``.
         reducer: from the first column of all samples of a question to the question's score, such
-            as pass@k; None means that every sample counts.
+            as pass@k. None means that every sample counts.
         graded: whether a record's score of 1 means right, 0 wrong, and values between them partly
             right.
         partial: whether the official computation leaves out records without a value, such as
             answers without a claim that counts. Otherwise a record without a value is a deviation.
-        readable: the name of the same metric over readable replies only; this metric counts the
+        readable: the name of the same metric over readable replies only. This metric counts the
             other replies as the official scorer does. "" means there is no such metric.
         higher_is_better: the direction.
-        official: whether the benchmark's authors report it; other metrics are additions of qabench.
+        official: whether the benchmark's authors report it. Other metrics are additions of qabench.
         main: whether tables show it without ``--all-scores``.
     """
 
@@ -107,7 +107,7 @@ class Pass:
 
     Attributes:
         k: how many samples are drawn. With fewer samples, the estimate is NaN.
-        all: whether all k must be right (pass^k); otherwise at least one (pass@k).
+        all: whether all k must be right (pass^k). Otherwise at least one (pass@k).
 
     Examples:
         >>> Pass(2)([1, 0, 0]), Pass(2, all=True)([1, 1, 0])
@@ -155,7 +155,10 @@ def mean_in_order(values: Sequence[float]) -> float:
 
 
 def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
-    """Return the metrics that can be computed from these columns, in the order of ``metrics``; "@k" for each cutoff."""
+    """Return the metrics that can be computed from these columns, in the order of ``metrics``.
+
+    "@k" for each cutoff.
+    """
     names = dict.fromkeys(columns)
     computable: list[Metric] = []
     for metric in metrics:
@@ -193,12 +196,12 @@ def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[M
     selected by its own name, as they show the main scores.
 
     Args:
-        metrics: all scores; those for every cutoff can be named with one, such as "mrr@10".
-        names: the names; None selects all.
+        metrics: all scores. Those for every cutoff can be named with one, such as "mrr@10".
+        names: the names. None selects all.
         title: what has the scores, for the error.
 
     Raises:
-        InputError: an unknown name; the error lists the scores and the groups. Or no name at all.
+        InputError: an unknown name. The error lists the scores and the groups. Or no name at all.
     """
     if names is None:
         return list(metrics)
@@ -232,7 +235,10 @@ def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[M
 
 
 def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
-    """Return the metrics of the group "evidence"; ``kind`` says which pages are evidence, such as "necessary"."""
+    """Return the metrics of the group "evidence".
+
+    ``kind`` says which pages are evidence, such as "necessary".
+    """
     recall = f"Share of the {kind} pages that were read; 0 without a search."
     precision = f"Share of the pages read that are {kind}, over the questions with pages."
     return (
@@ -248,10 +254,10 @@ class EvidenceScore:
     """The evidence pages of one question.
 
     Attributes:
-        recall: the share of the evidence pages that were read, in [0, 1]; 0 if no page was read.
-        precision: the share of the pages read that are evidence, in [0, 1]; None if no page was
+        recall: the share of the evidence pages that were read, in [0, 1]. 0 if no page was read.
+        precision: the share of the pages read that are evidence, in [0, 1]. None if no page was
             read.
-        missing: positions of the evidence pages that were not read; a repeated page is named by its
+        missing: positions of the evidence pages that were not read. A repeated page is named by its
             first position.
     """
 
@@ -268,7 +274,10 @@ class EvidenceScore:
 def compare_pages(
     evidence: Mapping[int, frozenset[Any]], read: Collection[frozenset[Any]]
 ) -> EvidenceScore:
-    """Compare the distinct pages read with a question's evidence, by position; the same pages share an identifier."""
+    """Compare the distinct pages read with a question's evidence, by position.
+
+    The same pages share an identifier.
+    """
     missing = tuple(
         position for position, keys in evidence.items() if not any(keys & page for page in read)
     )

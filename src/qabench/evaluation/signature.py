@@ -67,7 +67,9 @@ def digest(items: Iterable[Any]) -> str:
 
 
 def with_fields(line: str, **fields: object) -> str:
-    """Return a signature with further fields, or other values of fields, before its version; None adds nothing.
+    """Return a signature with further fields, or other values of fields, before its version.
+
+    None adds nothing.
 
     Raises:
         InputError: the line is not a signature.
@@ -87,7 +89,7 @@ def asked_field(ids: Iterable[str]) -> str:
 
 
 def asked_part(count: int, available: int | None) -> list[str]:
-    """Return the deviation of asking ``count`` of the available questions; [] if all of them were asked."""
+    """Return the deviation of asking ``count`` of the available questions, or [] if all of them were asked."""
     return (
         [f"{count} of {available} questions were asked"]
         if available is not None and count < available
@@ -113,7 +115,7 @@ class Field:
         says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a
             function of the value.
         absent: whether the field may be absent.
-        unless: another field; where a signature has it, this one is irrelevant.
+        unless: another field. Where a signature has it, this one is irrelevant.
     """
 
     official: tuple[str, ...] | Callable[[str], bool] | None
@@ -167,7 +169,7 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
     Args:
         line: a signature.
         declaration: the official values of the score's fields.
-        cutoff: the score's cutoff, such as "5" of "mrr@5"; its signature can have several in the
+        cutoff: the score's cutoff, such as "5" of "mrr@5". Its signature can have several in the
             field ``k``.
 
     Returns:

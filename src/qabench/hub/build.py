@@ -68,7 +68,7 @@ class Built:
         rows: for each config that was built, the number of rows by split.
         missing: for each config whose data is not available, the reason.
         size: the total size of the repository's files in bytes.
-        restriction: why the repository must not be uploaded; None if it may be.
+        restriction: why the repository must not be uploaded. None if it may be.
         written: False if an older build was kept because it has configs that are missing now.
     """
 
@@ -98,16 +98,16 @@ def build(
     """Write OUT/BENCHMARK for each benchmark, completely or not at all.
 
     Args:
-        out: the folder of the repositories; created if needed.
+        out: the folder of the repositories. Created if needed.
         names: the benchmarks; () for all.
         configs: the configs of a single benchmark; () for all whose data is available.
         skip_missing: replace an older build even if it has configs that are missing now.
         namespace: the owner in the Hub names in card and tasks.
-        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench"; see
+        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See
             ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
-    Raises SourceUnavailable if the data of a config in ``configs`` is not available; without
+    Raises SourceUnavailable if the data of a config in ``configs`` is not available. Without
     ``configs``, such configs are left out.
     """
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
@@ -203,7 +203,10 @@ def _write(
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy a folder without caches and permissions; those of an installation may be read-only."""
+    """Copy a folder without caches and permissions.
+
+    Those of an installation may be read-only.
+    """
     for path in source.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             copy = target / path.relative_to(source)
@@ -238,7 +241,10 @@ def digests(folder: Path, *, manifest: bool = False) -> dict[str, Json]:
 
 
 def read_manifest(folder: Path) -> Json:
-    """Return the manifest of a repository that ``qabench build`` wrote; raise InputError if it has none."""
+    """Return the manifest of a repository that ``qabench build`` wrote.
+
+    Raise InputError if it has none.
+    """
     path = folder / MANIFEST
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
@@ -282,7 +288,7 @@ def replacing(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that replaces ``folder`` when the block ends, and is removed if the block fails.
 
     ``folder`` is complete or absent at all times: the next build removes what a killed build left.
-    Only one build runs at a time; others wait.
+    Only one build runs at a time. Others wait.
     """
     new, old = (folder.with_name(f".{folder.name}.qabench-{state}") for state in ("new", "old"))
     try:

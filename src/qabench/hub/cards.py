@@ -100,14 +100,14 @@ def card_text(
 
     It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the
     order of ``configs.json``. A note below the title says which configs are missing, and that a
-    copy must not be uploaded; a table at the end lists the data files with their sizes and digests.
+    copy must not be uploaded. A table at the end lists the data files with their sizes and digests.
     If the benchmark's default config was not built, the first one that was built is the default. A
     copy that contains only this project's data has this project's license.
 
     Args:
         table: the benchmark.
         infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
-        restriction: why the repository must not be uploaded; None if it may be.
+        restriction: why the repository must not be uploaded. None if it may be.
         files: for each data file, by its path in the repository, its "size" in bytes and its
             "sha256".
     """
@@ -160,7 +160,7 @@ def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> st
     """Return the text of the dataset's ``eval.yaml``, or None if it has none or a config is not built.
 
     The file defines the dataset's leaderboards on the Hub. Those for Inspect AI can be run
-    (``inspect eval hf/OWNER/NAME``); the allowed scorers are a fixed list, so a benchmark that none
+    (``inspect eval hf/OWNER/NAME``). The allowed scorers are a fixed list, so a benchmark that none
     of them can score has no such file.
     """
     tasks = eval_file(table.name, framework)

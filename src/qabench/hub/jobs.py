@@ -165,7 +165,7 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
         on_line: called with each line that the job prints.
 
     Raises:
-        QabenchError: the job failed or was canceled; the message has the end of its output, and how
+        QabenchError: the job failed or was canceled. The message has the end of its output, and how
             to resume.
     """
     api = HfApi()
@@ -193,7 +193,7 @@ def finished(job: JobInfo, log_dir: Path, on_line: Callable[[str], None]) -> tup
 
 
 def _download(api: HfApi, job: JobInfo, log_dir: Path) -> Path | None:
-    """Download the last log that a job wrote; None if there is none.
+    """Download the last log that a job wrote, or None if there is none.
 
     Raises QabenchError if its name is taken.
     """

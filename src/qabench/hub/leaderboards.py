@@ -55,7 +55,7 @@ def tasks_of(name: str) -> list[LeaderboardTask]:
 
 
 def eval_file(name: str, framework: str) -> Json | None:
-    """Return the content of a dataset's ``eval.yaml``; None for "inspect-ai" if Inspect AI has no scorer for it."""
+    """Return the content of a dataset's ``eval.yaml``, or None for "inspect-ai" if Inspect AI has no scorer for it."""
     if framework == "inspect-ai":
         path = FOLDER / name / FILE
         return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
@@ -66,7 +66,7 @@ def eval_file(name: str, framework: str) -> Json | None:
 
 
 def shown_tasks(dataset: str) -> set[str]:
-    """Return the ids of the leaderboards that a dataset has on the Hub; none if it has no ``eval.yaml``.
+    """Return the ids of the leaderboards that a dataset has on the Hub, or none if it has no ``eval.yaml``.
 
     Raises:
         HubError: the Hub cannot be reached, or has no such dataset.

@@ -1,7 +1,7 @@
 """Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
 
 Only repositories that pass the checks of ``qabench.hub.staging`` are sent. Each repository gets one
-commit with all changes, and the tag of the package's version; if nothing changed, nothing is sent.
+commit with all changes, and the tag of the package's version. If nothing changed, nothing is sent.
 After an error, a second call continues the first.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
 
 COLLECTION = "qabench"
-# Spaces that are checked and sent at the same time; the Hub limits requests, not connections
+# Spaces that are checked and sent at the same time. The Hub limits requests, not connections
 AT_ONCE = 4
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
@@ -49,7 +49,10 @@ INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of ``publish``; ``collection`` is the name of the collection on the Hub."""
+    """The result of ``publish``.
+
+    ``collection`` is the name of the collection on the Hub.
+    """
 
     org: str
     endpoint: str
@@ -60,7 +63,10 @@ class Published:
 
     @property
     def ok(self) -> bool:
-        """Return whether nothing failed; a skipped repository has not failed."""
+        """Return whether nothing failed.
+
+        A skipped repository has not failed.
+        """
         return self.collection_error is None and all(
             repository.state != "failed" for repository in self.repositories
         )
@@ -95,9 +101,9 @@ def publish(
         what: the kinds of repositories.
         org: an organization or a user.
         names: only these benchmarks and their metrics; () for all.
-        private: make new repositories and the collection private; an existing public repository is
+        private: make new repositories and the collection private. An existing public repository is
             rejected.
-        dry_run: build, check and compare with the Hub if it can be reached; send nothing.
+        dry_run: build, check and compare with the Hub if it can be reached. Send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
         skip_missing: publish datasets without the configs whose data is not available here, unless
             the Hub has them.
@@ -161,7 +167,10 @@ def publish(
 
 
 def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Repository:
-    """Publish a repository unless it was skipped or has problems; in a dry run, only compare it with the Hub."""
+    """Publish a repository unless it was skipped or has problems.
+
+    In a dry run, only compare it with the Hub.
+    """
     if staged.state != "staged":
         return staged
     try:
@@ -178,7 +187,7 @@ def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Re
 
 
 def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None:
-    """Return the commit of the version's tag; None if the repository or the tag does not exist.
+    """Return the commit of the version's tag, or None if the repository or the tag does not exist.
 
     Raises QabenchError if the repository is not qabench's, is public despite ``private``, would
     lose configs, or if the tag has other content.
@@ -302,7 +311,7 @@ def _check_card(api: HfApi, staged: Repository) -> None:
 
 
 def _collect(api: HfApi, org: str, outcomes: Sequence[Repository], private: bool) -> str | None:
-    """Add the published repositories to the organization's collection, and return its name; None if it has none."""
+    """Add the published repositories to the organization's collection, and return its name, or None if it has none."""
     items = [
         (outcome.kind, outcome.repo_id)
         for outcome in outcomes

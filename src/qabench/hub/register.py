@@ -1,7 +1,7 @@
 """Make the stock ``load_dataset("qabench/fanoutqa", "dev")`` and ``evaluate.load`` work by Hub name without the Hub.
 
 Both libraries fall back to their caches if a repository cannot be reached. A registered dataset or
-metric is written where ``datasets`` or ``evaluate`` would have cached it; a marker file shows that
+metric is written where ``datasets`` or ``evaluate`` would have cached it. A marker file shows that
 qabench wrote the folder. The caches return the folder that was changed last, so the current folder
 is touched, and older ones of qabench are removed.
 """

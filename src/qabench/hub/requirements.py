@@ -21,7 +21,7 @@ REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
 def own_wheel(folder: Path) -> Path | None:
-    """Build a wheel of the installed qabench in a folder; None if it was installed from an index.
+    """Build a wheel of the installed qabench in a folder, or None if it was installed from an index.
 
     Raises:
         QabenchError: the wheel cannot be built.

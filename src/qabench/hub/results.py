@@ -1,7 +1,7 @@
 """Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
 
 The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of
-huggingface_hub. An entry has one number, so each score is a separate task; see
+huggingface_hub. An entry has one number, so each score is a separate task. See
 ``qabench.hub.leaderboards``. The entry's notes contain n, the interval, the deviations from the
 official score, and the signature.
 """
@@ -74,9 +74,9 @@ class About:
     """What a publisher adds to a report.
 
     Attributes:
-        setting: how the model answered, such as "closed-book"; required if the report is about a
+        setting: how the model answered, such as "closed-book". Required if the report is about a
             file of predictions.
-        dataset: the id of the dataset on the Hub; None for qabench/BENCHMARK.
+        dataset: the id of the dataset on the Hub. None for qabench/BENCHMARK.
         source_url: a link to the evaluation: its log, job or record. None leaves the source out.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
@@ -125,7 +125,7 @@ def chosen(report: Report, names: Names = None) -> list[str]:
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
-    """Return what distinguishes a score from the official one, in sentences; [] if it is official.
+    """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
 
     The sentences of the report, and those of the current declarations, because an older report may
     lack some.
@@ -140,7 +140,7 @@ def deviations_of(report: Report, name: str) -> list[str]:
 
 
 def entries(report: Report, about: About, scores: Names = None) -> list[EvalResultEntry]:
-    """Return one entry for each score of a report; see ``chosen``.
+    """Return one entry for each score of a report (see ``chosen``).
 
     Raises InputError if a score is unofficial and this is not allowed, or is not a finite number.
     """
@@ -218,10 +218,12 @@ def to_yaml(
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
-    """Open a pull request on a model's repository with entries by path; other entries in these files are kept.
+    """Open a pull request on a model's repository with entries by path.
+
+    Other entries in these files are kept.
 
     Returns:
-        The URL of the pull request; None if the repository already has these results.
+        The URL of the pull request. None if the repository already has these results.
     """
     check_name("the model", model, "ORG/NAME")
     api = HfApi()
@@ -271,7 +273,10 @@ def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -
 
 
 def _content(api: HfApi, model: str, path: str, revision: str | None) -> bytes:
-    """Return the content of a file of the repository; nothing if it does not exist."""
+    """Return the content of a file of the repository.
+
+    Nothing if it does not exist.
+    """
     try:
         return Path(api.hf_hub_download(model, path, revision=revision)).read_bytes()
     except EntryNotFoundError:

@@ -54,7 +54,7 @@ class Repository:
     Attributes:
         state: "staged": it passed the checks; "published"; "unchanged": the version is already
             there; "to publish" in a dry run; "skipped" or "failed", for ``reason``.
-        commit: the commit with the tag of the version; None in a dry run, or if skipped or failed.
+        commit: the commit with the tag of the version. None in a dry run, or if skipped or failed.
         files: size and SHA-256 of its files by path.
         reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
@@ -96,7 +96,7 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
 
 
 def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> Repository:
-    """Write the Space of a metric below ``root``, check it and add its signature; see ``write_space``."""
+    """Write the Space of a metric below ``root``, check it and add its signature (see ``write_space``)."""
     folder = root / "spaces" / org / name
     staged = Repository("space", f"{org}/{name}", folder)
     try:
@@ -109,7 +109,7 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
 
 
 def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = None) -> None:
-    """Write the files of a metric's Space, except the output of its example; see ``sign_space``.
+    """Write the files of a metric's Space, except the output of its example (see ``sign_space``).
 
     The files are those of the metric's folder, with these changes. ``requirements.txt`` has
     ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
@@ -180,8 +180,8 @@ def check_dataset(name: str, folder: Path) -> None:
     """Raise QabenchError if a built dataset repository must not be published.
 
     Its rows, read with the stock ``datasets``, must equal those parsed from the source files in
-    type and value. The card must be valid for the Hub's libraries, and its Python code must run;
-    see ``run_card``.
+    type and value. The card must be valid for the Hub's libraries, and its Python code must run.
+    See ``run_card``.
     """
     _check_metadata(folder, DatasetInfosDict.from_dataset_card_data)
     for config in read_manifest(folder)["configs"]:
@@ -218,8 +218,8 @@ def run_card(card: str, folder: Path) -> list[str]:
 
     The process runs in ``folder``. If this contains the built repositories as OWNER/NAME, the stock
     ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the
-    Hub's: the code runs unchanged on the files to publish. The two libraries use new cache folders;
-    models come from the user's cache.
+    Hub's: the code runs unchanged on the files to publish. The two libraries use new cache folders.
+    Models come from the user's cache.
 
     Raises:
         QabenchError: the card has no code, the code fails, or it does not print a line that the

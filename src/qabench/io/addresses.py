@@ -57,7 +57,10 @@ def is_link_local(text: str) -> bool:
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an IP address; of an IPv6 address with an IPv4 address inside it, the IPv4 address."""
+    """Return an IP address.
+
+    Of an IPv6 address with an IPv4 address inside it, the IPv4 address.
+    """
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -1,4 +1,7 @@
-"""The commit of a checkout; a module of its own because builds run it, too."""
+"""The commit of a checkout.
+
+A module of its own because builds run it, too.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     A device or a pipe, such as /dev/stdout, is written to instead.
 
     Raises:
-        QabenchError: the file cannot be written (no space, no permission); an existing file is not
+        QabenchError: the file cannot be written (no space, no permission). An existing file is not
             changed.
     """
     try:
@@ -56,7 +56,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a JSON document; see ``write_text``."""
+    """Write a JSON document (see ``write_text``)."""
     write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -38,7 +38,7 @@ class Retry:
     """How often transient failures are retried, and after how many seconds."""
 
     attempts: int = 5  # in a row without progress
-    first_wait: float = 0.5  # doubled for each further one; a random part is subtracted
+    first_wait: float = 0.5  # doubled for each further one. A random part is subtracted
     longest_wait: float = 60.0  # a request fails at once if the server asks for a longer one
 
     def wait(self, error: HttpError, failures: int) -> float:
@@ -61,7 +61,7 @@ class Retry:
 class Response:
     """A response with its complete body.
 
-    ``url`` has no query string; header names are lower case.
+    ``url`` has no query string. Header names are lower case.
     """
 
     url: str
@@ -72,7 +72,10 @@ class Response:
 
     @property
     def text(self) -> str:
-        """Return the body as text; UTF-8 if the server declares no usable charset."""
+        """Return the body as text.
+
+        UTF-8 if the server declares no usable charset.
+        """
         return decoded(self.content, self.charset) or self.content.decode("utf-8", "replace")
 
 
@@ -135,7 +138,9 @@ class HttpClient:
     def once(
         self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None
     ) -> Response:
-        """Return the response to one request; its body is read if the status is 200, or if it is JSON.
+        """Return the response to one request.
+
+        Its body is read if the status is 200, or if it is JSON.
 
         Raises HttpError without one.
         """

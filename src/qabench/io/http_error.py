@@ -25,8 +25,8 @@ class HttpError(QabenchError):
             "blocked address", ...
         detail: more about this failure.
         transient: whether the same request may succeed later.
-        wait: seconds that the server asks clients to wait; None if it does not.
-        status: the HTTP status; None without a response.
+        wait: seconds that the server asks clients to wait. None if it does not.
+        status: the HTTP status. None without a response.
         url: the address without its query; "" if the caller knows it.
         unreachable: whether no connection to the host has succeeded so far.
     """
@@ -60,7 +60,10 @@ def check_status(status: int, headers: Mapping[str, str], body: str = "") -> Non
 def status_error(
     status: int, headers: Mapping[str, str], body: str, label: str = "status"
 ) -> HttpError:
-    """Return the error that a status means; transient ones have the server's Retry-After."""
+    """Return the error that a status means.
+
+    Transient ones have the server's Retry-After.
+    """
     transient = status in RETRIED_STATUS or status >= 500
     wait = retry_after(headers.get("retry-after")) if transient else None
     detail = message_in(body) or ("the server asks to wait" if wait is not None else "")
@@ -68,7 +71,7 @@ def status_error(
 
 
 def message_in(body: Any) -> str:
-    """Return what the body of an error response says, in one line; "" if it says nothing.
+    """Return what the body of an error response says, in one line, or "" if it says nothing.
 
     This is its ``message``, ``detail``, ``error`` or ``msg``, or the first line of plain text.
     """
@@ -91,7 +94,7 @@ def one_line(text: str) -> str:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds, at least 0, of a header Retry-After (a number or a date); None if it cannot be parsed."""
+    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed."""
     with contextlib.suppress(ValueError):
         if math.isfinite(number := float(value or "nan")):
             return max(0.0, number)

@@ -31,7 +31,7 @@ class Limits:
         max_bytes: the largest body, before and after decompression.
         seconds: for one exchange, from the connection to the last byte, with all redirects.
         silent_seconds: the longest pause between two parts of a response.
-        sent_per_second: bytes; the time of an upload at this rate is added to ``seconds``.
+        sent_per_second: bytes. The time of an upload at this rate is added to ``seconds``.
         redirects: which redirects are followed; "same host" allows an upgrade to https, too.
         addresses: "any"; "public" refuses addresses from which a page could reach into a private
             network; "private" refuses link-local ones only, where clouds serve credentials.
@@ -54,7 +54,7 @@ class TooLarge(ValueError):
 def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
     """Return the value of a JSON document of at most ``longest`` characters, or raise a ValueError.
 
-    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``; an integer has at most 4,300
+    ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``. An integer has at most 4,300
     digits.
     """
     _check_length(data, longest)
@@ -141,7 +141,7 @@ def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
 
 
 def decoded(data: bytes, charset: str | None) -> str | None:
-    """Return text in a declared charset; None if there is none, or if it is not an encoding of text."""
+    """Return text in a declared charset, or None if there is none, or if it is not an encoding of text."""
     try:
         if charset and codecs.lookup(charset).name.replace("_", "-") not in NO_CHARSETS:
             return data.decode(charset, "replace")

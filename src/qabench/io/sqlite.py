@@ -109,7 +109,10 @@ class EntryFile:
                     self.close()
 
     def close(self) -> None:
-        """Close the file; the next use opens it again."""
+        """Close the file.
+
+        The next use opens it again.
+        """
         # in memory, closing would lose the entries
         if self._connection is not None and self.usable:
             self._connection.close()

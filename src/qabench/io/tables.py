@@ -75,7 +75,10 @@ def write_document(text: str) -> None:
 
 
 def bounds_text(low: float | None, high: float | None, form: str = ".4f") -> str:
-    """Return the bounds of an interval, such as "0.2500 to 0.7500"; "not enough data" if there are none."""
+    """Return the bounds of an interval, such as "0.2500 to 0.7500".
+
+    "not enough data" if there are none.
+    """
     return "not enough data" if low is None or high is None else f"{low:{form}} to {high:{form}}"
 
 
@@ -135,7 +138,7 @@ def without_folders(text: str) -> str:
 
 
 def one_line(value: object) -> str:
-    """Return a value as one line of text, with control characters as escapes; "" for None."""
+    """Return a value as one line of text, with control characters as escapes, or "" for None."""
     return (
         ""
         if value is None
@@ -176,7 +179,10 @@ def html_text(value: object) -> str:
 def flattened(
     value: Mapping[str, Any], between: str = ".", before: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value) of each value that is not a dict; in a nested dict, the name is such as "acc.loose"."""
+    """Yield (name, value) of each value that is not a dict.
+
+    In a nested dict, the name is such as "acc.loose".
+    """
     for name, part in value.items():
         if isinstance(part, dict):
             yield from flattened(part, between, f"{before}{name}{between}")
@@ -190,7 +196,7 @@ class Table:
 
     Attributes:
         title: what the table shows.
-        columns: the names of the columns; the first column names the rows.
+        columns: the names of the columns. The first column names the rows.
         rows: one list of cells per row: strings, numbers, or None for an empty cell.
         notes: sentences that explain values, such as those that differ from the published ones.
     """
@@ -211,7 +217,10 @@ class Table:
         return pd.DataFrame(self.rows, columns=self.columns)
 
     def formatted(self, format: str) -> str:
-        """Return the table as "csv", "markdown" or "latex", everything escaped; numbers are never rounded."""
+        """Return the table as "csv", "markdown" or "latex", everything escaped.
+
+        Numbers are never rounded.
+        """
         if format == "csv":
             text = io.StringIO()
             rows = [[csv_text(cell) for cell in row] for row in [self.columns, *self.rows]]
@@ -233,7 +242,10 @@ class Table:
         return "\n".join([one_line(self.title), *([body] if self.rows else []), *notes])
 
     def html(self) -> str:
-        """Return the table as HTML, for notebooks; everything in it is escaped."""
+        """Return the table as HTML, for notebooks.
+
+        Everything in it is escaped.
+        """
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
         table = self._tabulated("html", align=self._alignment()) if self.rows else ""
         return f"<p><b>{html_text(self.title)}</b></p>{table}" + (

@@ -47,7 +47,7 @@ def iterate_parallel(
         yield from map(function, items)
         return
     with warnings.catch_warnings():
-        # Python warns about forking a process with threads; the children do not use locks of other
+        # Python warns about forking a process with threads. The children do not use locks of other
         # threads.
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
@@ -115,20 +115,23 @@ Load = Callable[[], Callable[[In], Out]]
 
 
 class Workers(Protocol):
-    """Processes on one or several machines; see ``qabench.scale.Cluster``."""
+    """Processes on one or several machines (see ``qabench.scale.Cluster``)."""
 
     workers: int
     num_gpus: float
 
     def map(self, load: Load[In, Out], inputs: Iterable[In], gpu: bool) -> Iterator[Out]:
-        """As ``map_loaded``; everything is picklable."""
+        """As ``map_loaded``.
+
+        Everything is picklable.
+        """
 
 
 _in_use: Workers | None = None
 
 
 def cluster() -> Workers | None:
-    """Return the cluster in use; None for this process."""
+    """Return the cluster in use, or None for this process."""
     return _in_use
 
 

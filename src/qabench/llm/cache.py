@@ -1,6 +1,6 @@
 """Persistent cache of the replies of judges and evaluators, shared by all processes.
 
-Replies never expire; ``qabench cache clear`` deletes them.
+Replies never expire. ``qabench cache clear`` deletes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _OF_MODEL = "(?1 IS NULL OR model = ?1 OR substr(model, -length(?1) - 1) = '/' |
 
 
 class ReplyCache(EntryFile):
-    """Replies by ``ChatRequest.key``; only the owner of the file can read it. See ``EntryFile``."""
+    """Replies by ``ChatRequest.key``.
+
+    Only the owner of the file can read it. See ``EntryFile``.
+    """
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(
@@ -110,7 +113,7 @@ def replies_path() -> Path:
 
 
 def stored_replies() -> list[StoredReplies]:
-    """Return all stored replies by model, of judges, then of runs; [] if there are none that can be read."""
+    """Return all stored replies by model, of judges, then of runs, or [] if there are none that can be read."""
     query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
     try:
         with closing(sqlite3.connect(f"{replies_path().as_uri()}?mode=ro", uri=True)) as connection:
@@ -132,7 +135,7 @@ def stored_replies() -> list[StoredReplies]:
 def clear(model: str | None = None) -> int:
     """Delete replies of judges and runs, and return their number.
 
-    The model's name may be with or without its provider; None means all.
+    The model's name may be with or without its provider. None means all.
     """
     path, count = replies_path(), 0
     try:

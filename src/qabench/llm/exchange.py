@@ -20,11 +20,14 @@ from qabench.io.tables import quoted, redacted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
-MAX_TOKENS = 10**9  # of one call; a server that reports more reports nothing
+MAX_TOKENS = 10**9  # of one call. A server that reports more reports nothing
 
 
 class UnreadableReply(HttpError):
-    """A response with status 200 that is not a chat completion; one that is not too large is worth another call."""
+    """A response with status 200 that is not a chat completion.
+
+    One that is not too large is worth another call.
+    """
 
     def __init__(self, message: str, *, transient: bool = True) -> None:
         super().__init__(message, transient=transient)
@@ -35,7 +38,7 @@ class ChatRequest:
     """One question to a chat model: (role, text) in order, and other fields of the request such as temperature.
 
     Attributes:
-        sample: 0 for the first reply to this question, 1 for the second, and so on; each is cached
+        sample: 0 for the first reply to this question, 1 for the second, and so on. Each is cached
             separately.
         namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a
             name for the system under test).
@@ -70,7 +73,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A model's reply ("" if there is none), and what the server reports about it; None for what it does not report."""
+    """A model's reply ("" if there is none), and what the server reports about it, else None."""
 
     text: str
     finish_reason: str | None = None  # "stop"; "length" if it was truncated; "content_filter"
@@ -83,7 +86,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A reply, or the reason why it is missing; a ``cached`` reply cost nothing."""
+    """A reply, or the reason why it is missing.
+
+    A ``cached`` reply cost nothing.
+    """
 
     reply: Reply | None = None
     reason: str | None = None
@@ -107,7 +113,7 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
     """Return the reply in the body of a response.
 
     Raises:
-        UnreadableReply: the body is not JSON, or not a chat completion; the message says which.
+        UnreadableReply: the body is not JSON, or not a chat completion. The message says which.
     """
     document = read_document(body, longest)
     if document.get("error"):  # some gateways report a provider's failure with status 200

@@ -2,7 +2,7 @@
 
     lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench ...
 
-Each benchmark has its tasks in ``qabench/benchmarks/NAME/lm_eval``; ``lm_eval ls tasks
+Each benchmark has its tasks in ``qabench/benchmarks/NAME/lm_eval``. ``lm_eval ls tasks
 --include_path ...`` lists them. The tag ``qabench`` selects one task per benchmark and method,
 ``qabench_sample`` those on the shipped samples.
 

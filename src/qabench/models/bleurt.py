@@ -40,7 +40,10 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Scorer:
-    """A function (references, candidates) -> scores, one per pair, in order; ``name`` is the model for signatures."""
+    """A function (references, candidates) -> scores, one per pair, in order.
+
+    ``name`` is the model for signatures.
+    """
 
     name: str
     score: Callable[[list[str], list[str]], list[float]]
@@ -78,14 +81,16 @@ class BleurtScore:
 
 
 def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
-    """Return the mean BLEURT of answers; predictions and references are aligned.
+    """Return the mean BLEURT of answers.
+
+    Predictions and references are aligned.
 
     Each answer is compared as one string (``qabench.answers.text_of``). A score is about 0 for an
-    unrelated answer and about 1 for one with the same meaning; it is not bounded.
+    unrelated answer and about 1 for one with the same meaning. It is not bounded.
 
     Args:
         references: answers as Python objects.
-        predictions: one per reference; ``UNANSWERED`` and None are scored as the empty string, as
+        predictions: one per reference. ``UNANSWERED`` and None are scored as the empty string, as
             upstream.
         scorer: the scorer from ``load_bleurt``.
     """
@@ -105,11 +110,11 @@ def load_bleurt(
 
     Args:
         model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
-            Other weights than ``MODEL`` must be safetensors; see ``qabench.models.loader.locate``.
+            Other weights than ``MODEL`` must be safetensors. See ``qabench.models.loader.locate``.
             The folder of a checkpoint for TensorFlow, such as the unpacked BLEURT-20, is scored by
             the original package ``bleurt``.
-        revision: a revision of a model on the Hub; the scorer's name contains the commit.
-        batch_size: the number of pairs per batch; scores depend on it only by rounding.
+        revision: a revision of a model on the Hub. The scorer's name contains the commit.
+        batch_size: the number of pairs per batch. Scores depend on it only by rounding.
         device: a device name of torch. Default: a GPU if there is one.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
@@ -182,7 +187,7 @@ def pair_ids(
 ) -> tuple[list[int], list[int]]:
     """Return the model's input for a pair of tokenized strings: token ids and segment ids.
 
-    Above 512 tokens, tokens are removed from the end of the longer string, one by one; from the
+    Above 512 tokens, tokens are removed from the end of the longer string, one by one. From the
     candidate on a tie.
     """
     n_reference, n_candidate = cut_lengths(len(reference), len(candidate), MAX_LENGTH - 3)
@@ -195,7 +200,7 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
     if reference + candidate <= limit:
         return reference, candidate
-    # The longer one is shortened to the length of the other; then both are shortened in turn, the
+    # The longer one is shortened to the length of the other. Then both are shortened in turn, the
     # candidate first.
     if min(reference, candidate) <= limit // 2:
         return (

@@ -192,7 +192,10 @@ class Entailment:
         )
 
     def judge(self, prompts: Sequence[str]) -> list[Judgment]:
-        """Return one judgment per prompt, in order; prompts are truncated to 512 tokens."""
+        """Return one judgment per prompt, in order.
+
+        Prompts are truncated to 512 tokens.
+        """
         if not prompts:
             return []
         encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
@@ -204,7 +207,7 @@ class Entailment:
     def judge_batch(self, encoded: Encoded) -> list[Judgment]:
         """Return one judgment per prompt of a batch, in order.
 
-        One step with the first token "1" decides most prompts; the others are generated.
+        One step with the first token "1" decides most prompts. The others are generated.
         """
         start = self.network.generation_config.decoder_start_token_id
         if start is None:
@@ -232,7 +235,7 @@ class Entailment:
             ).logits
 
     def _entailed(self, first: int, second: int) -> bool | None:
-        """Return whether an answer that begins with these two tokens is "1"; None if they do not decide."""
+        """Return whether an answer that begins with these two tokens is "1", or None if they do not decide."""
         if first in self.ends or self._text(first) not in ("", "1"):
             return False
         if first == self.expected:
@@ -278,9 +281,9 @@ def load_entailment(
     Args:
         model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from
             TRUE, which has 11 billion parameters: 45 GB in float32. Other models must have
-            safetensors; see ``qabench.models.loader.locate``.
-        revision: a revision of a model on the Hub; ``name`` of the result contains the commit.
-        batch_size: the number of prompts of 512 tokens per batch; batches of shorter prompts are
+            safetensors. See ``qabench.models.loader.locate``.
+        revision: a revision of a model on the Hub. ``name`` of the result contains the commit.
+        batch_size: the number of prompts of 512 tokens per batch. Batches of shorter prompts are
             larger. Default: 16 on a GPU; 4 on a CPU, whose caches large ones exceed.
         device: a device name of torch. Default: a GPU if there is one. For several GPUs, see
             ``qabench.scale``.

@@ -22,7 +22,7 @@ from qabench.io.workers import cluster
 WEIGHTS = ("*.safetensors", "*.bin")
 DTYPES = ("float32", "bfloat16", "float16")
 PICKLED_VARIABLE = "QABENCH_PICKLED_WEIGHTS"
-# one of them is in every model; the second in sentence-transformers'
+# one of them is in every model. The second in sentence-transformers'
 CONFIGS = ("config.json", "modules.json")
 # parameters: more of them are loaded in bfloat16 on a GPU, as float32 rarely fits
 LARGE = 2 * 10**9
@@ -30,11 +30,13 @@ LARGE = 2 * 10**9
 
 @dataclass(frozen=True, slots=True)
 class ModelSource:
-    """A model's files, and how they are loaded; made by ``locate``.
+    """A model's files, and how they are loaded.
+
+    Made by ``locate``.
 
     Attributes:
         name: a name on the Hub, or a folder.
-        commit: the commit on the Hub; None for a folder.
+        commit: the commit on the Hub. None for a folder.
         version: 12 hex digits for signatures: of the commit, or of a digest of the folder's
             weights.
         device: a device name of torch.
@@ -129,7 +131,7 @@ def locate(
 
     Args:
         model: a name on the Hub, or a folder.
-        revision: a branch, tag or commit on the Hub; None means its main branch. It is resolved to
+        revision: a branch, tag or commit on the Hub. None means its main branch. It is resolved to
             a commit.
         device: a device name of torch. Default: a GPU if there is one, else the CPU.
         dtype: of ``DTYPES``.
@@ -192,7 +194,10 @@ def _checked(device: str) -> str:
 
 
 def _pinned(model: str, revision: str | None) -> tuple[str | None, str]:
-    """Return the commit, and its short form; of a folder, which has no commit, None and a digest of its weights."""
+    """Return the commit, and its short form.
+
+    Of a folder, which has no commit, None and a digest of its weights.
+    """
     if not (folder := Path(model)).is_dir():
         commit = _commit_of(model, revision)
         return commit, commit[:12]
@@ -253,7 +258,9 @@ def _file_of(model: str, name: str, revision: str | None) -> Path:
 
 
 def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None) -> list[list[int]]:
-    """Return positions of the inputs in batches of similar length, to reduce padding; the longest first.
+    """Return positions of the inputs in batches of similar length, to reduce padding.
+
+    The longest first.
 
     With the longest first, a batch that does not fit into memory fails at once. Ties keep their
     order. With ``longest``, the batch size is meant for inputs of this length, and batches of

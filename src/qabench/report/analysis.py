@@ -46,8 +46,8 @@ from qabench.stats import Interval
 
 Row = dict[str, Any]
 SMALL = 10  # smaller groups are binned
-NAMED = 3  # systems that a sentence names; the others are counted
-MOST_GROUPS = 15  # groups of a grouping; the smallest others are binned
+NAMED = 3  # systems that a sentence names. The others are counted
+MOST_GROUPS = 15  # groups of a grouping. The smallest others are binned
 
 # The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is
 # no score.
@@ -72,9 +72,9 @@ class Section:
 
     Attributes:
         key: the section's name in links, such as "fanoutqa-dev".
-        runs: by label, in the given order; labels are short and distinct.
+        runs: by label, in the given order. Labels are short and distinct.
         metrics: the metrics whose columns at least one run has, in the benchmark's order.
-        headline: the main metric; None if nothing is scored.
+        headline: the main metric. None if nothing is scored.
         superseded: the paths of runs that are left out, because another run resumed them.
     """
 
@@ -88,7 +88,10 @@ class Section:
 
     @property
     def groupings(self) -> list[str]:
-        """Return the groupings that at least one run has, in the benchmark's order; others follow."""
+        """Return the groupings that at least one run has, in the benchmark's order.
+
+        Others follow.
+        """
         names = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
         declared = [name for name in self.benchmark.groupings if name in names]
         return list(dict.fromkeys([*declared, *names]))
@@ -178,7 +181,7 @@ class Analysis:
         scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among
         published scores.
         comparisons: metric's name -> its comparison; {} for a single run.
-        outcomes: run -> outcome -> number of answers; only outcomes that occur.
+        outcomes: run -> outcome -> number of answers. Only outcomes that occur.
         leaderboard: published scores and runs by the main metric; () without published scores.
     """
 
@@ -336,7 +339,10 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
 
 
 def _records(group: Group, records_by_group: Mapping[str, Sequence[Record]]) -> list[Record]:
-    """Return the records of a group or bin once each; a record can be in several groups."""
+    """Return the records of a group or bin once each.
+
+    A record can be in several groups.
+    """
     names = group.members or (group.name,)
     return list(
         {id(record): record for name in names for record in records_by_group.get(name, ())}.values()
@@ -344,7 +350,10 @@ def _records(group: Group, records_by_group: Mapping[str, Sequence[Record]]) -> 
 
 
 def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
-    """Return the groups by the numbers in their names if all have one, else the largest first; the bin is last."""
+    """Return the groups by the numbers in their names if all have one, else the largest first.
+
+    The bin is last.
+    """
     ids: dict[str, set[str]] = {}
     for records_by_group in by_run.values():
         for name, records in records_by_group.items():
@@ -367,7 +376,10 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
 
 
 def evaluation_facts(run: Evaluation) -> Row:
-    """Return the cost of a run: tokens, dollars and seconds; None where unknown."""
+    """Return the cost of a run: tokens, dollars and seconds.
+
+    None where unknown.
+    """
     values_by_name = {
         name: [value for record in run.records if (value := getattr(record, name)) is not None]
         for name in ("input_tokens", "output_tokens", "cost", "seconds")

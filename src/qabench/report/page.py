@@ -22,7 +22,7 @@ from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sectio
 from qabench.report.view import bounded, records_of
 
 PAGE, NUMBERS = "index.html", "report.json"
-# Concatenated in this order into one script; each defines what the later ones use.
+# Concatenated in this order into one script. Each defines what the later ones use.
 SCRIPTS = (
     *("dom", "text", "state", "data", "exports", "svg", "charts", "scores", "comparison", "groups"),
     *("filters", "list", "findings", "detail", "keys", "main"),
@@ -32,13 +32,13 @@ SCRIPTS = (
 def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
     """Write a report of evaluations as a web page, and its numbers as report.json next to it.
 
-    Evaluations on the same config are compared with each other; each config has a section. Runs
+    Evaluations on the same config are compared with each other. Each config has a section. Runs
     that were resumed by another run are left out. The output is reproducible. Strings of more than
     about ten thousand characters are shortened, with a note.
 
     Args:
         runs: at least one, each with records.
-        out: the folder; it is created if needed, and a report in it is replaced.
+        out: the folder. It is created if needed, and a report in it is replaced.
         title: the title of the page; by default the benchmarks' names.
 
     Returns:
@@ -83,7 +83,10 @@ def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: Jso
 
 
 def _shown(section: Section, analysis: Analysis) -> Json:
-    """Return the data of a section for the template; the page's script adds the rest."""
+    """Return the data of a section for the template.
+
+    The page's script adds the rest.
+    """
     metrics = view.scored_metrics(section, analysis)
     main = section.headline.name if section.headline else ""
     return {

@@ -33,7 +33,7 @@ from qabench.report.analysis import (
 Row = dict[str, Any]
 SHOWN_PROBLEMS = 8  # kinds of problems of a run
 SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
-# Characters. A page with hundreds of long conversations must still open; the logs have the complete
+# Characters. A page with hundreds of long conversations must still open. The logs have the complete
 # text.
 LONGEST_TEXT = 20_000
 LONGEST_CONVERSATION = 60_000
@@ -137,7 +137,10 @@ def metric_data(section: Section, name: str) -> Row:
 
 
 def findings(section: Section, analysis: Analysis) -> dict[str, str]:
-    """Return the finding in one sentence, by metric; under "" if there is no score."""
+    """Return the finding in one sentence, by metric.
+
+    Under "" if there is no score.
+    """
     sentences = {}
     for name in scored_metrics(section, analysis):
         if name in analysis.comparisons:
@@ -154,7 +157,10 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
 
 
 def score_table(section: Section, analysis: Analysis) -> list[Row]:
-    """Return one row per run, the best by the headline metric first; a cell per metric, the best ones marked."""
+    """Return one row per run, the best by the headline metric first.
+
+    A cell per metric, the best ones marked.
+    """
     gains = {name: _gains(section, analysis, name) for name in scored_metrics(section, analysis)}
     rows = []
     for place, (label, run) in enumerate(section.runs.items()):
@@ -320,7 +326,7 @@ def _group_scores(
 
 
 def overview(sections: Sequence[tuple[Section, Analysis]]) -> Json | None:
-    """Return headline scores by model and config, a list of the model's runs per cell; None for one section."""
+    """Return headline scores by model and config, a list of the model's runs per cell, or None for one section."""
     if len(sections) < 2:
         return None
     models = dict.fromkeys(run.model for section, _ in sections for run in section.runs.values())
@@ -434,7 +440,10 @@ def bounded(value: Any) -> Any:
 
 
 def shortened(text: str, longest: int = LONGEST_TEXT) -> str:
-    """Return the text; of a longer text, its beginning and its end, with a note on what is left out."""
+    """Return the text.
+
+    Of a longer text, its beginning and its end, with a note on what is left out.
+    """
     if len(text) <= longest:
         return text
     head, tail = longest * 3 // 4, longest // 4

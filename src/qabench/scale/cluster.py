@@ -32,7 +32,7 @@ from qabench.io.workers import Load, most_workers, using
 In = TypeVar("In")
 Out = TypeVar("Out")
 
-# with one input, when its process dies; after more, the input itself is probably the reason
+# with one input, when its process dies. After more, the input itself is probably the reason
 MAX_ATTEMPTS = 6
 # that the cluster still answers; Ray ends this process 15 s after its node was lost
 SECONDS_BETWEEN_CHECKS = 1.0
@@ -51,7 +51,7 @@ class Cluster:
         address: of a running cluster that this machine belongs to, as "HOST:6379" or "auto". None
             starts one on this machine, which ends with the block, unless the program has called
             ``ray.init`` itself.
-        workers: processes; None for one per processor of the cluster.
+        workers: processes. None for one per processor of the cluster.
         num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU;
             None for one GPU if the cluster has any, otherwise none.
 
@@ -177,10 +177,10 @@ class Cluster:
         import ray
 
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray reports errors as exceptions; its log says of each worker of Ray Data that it might
+        # Ray reports errors as exceptions. Its log says of each worker of Ray Data that it might
         # not restart.
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
-        # announced default; silences a warning
+        # announced default. Silences a warning
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         options: dict[str, Any] = {"address": self.address or "local"}
         if self.address is None:

@@ -50,7 +50,7 @@ def label(
 
     Args:
         source: a ``datasets.Dataset``, or the path of a .jsonl or .parquet file.
-        output: the folder of the Parquet files; an interrupted job continues in it.
+        output: the folder of the Parquet files. An interrupted job continues in it.
         claim: the column of the claims.
         evidence: the column of their evidence: a list of strings, or null.
         model: see ``qabench.models.entailment.load_entailment``.

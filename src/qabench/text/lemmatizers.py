@@ -86,7 +86,7 @@ class SpacyLemmatizer:
 
     Args:
         model: an installed model package (``en_core_web_sm``) or the folder of a model.
-        workers: processes for large batches; None for one per processor if processes can be forked
+        workers: processes for large batches. None for one per processor if processes can be forked
             safely.
     """
 
@@ -207,7 +207,10 @@ def _model_folder(model: str) -> Path:
 
 
 def grouped(items: Iterable[T], size_of: Callable[[T], int], enough: int) -> Iterator[list[T]]:
-    """Yield the items in groups; each but the last has about the size ``enough``."""
+    """Yield the items in groups.
+
+    Each but the last has about the size ``enough``.
+    """
     group: list[T] = []
     size = 0
     for item in items:

@@ -106,7 +106,10 @@ class Normalizer:
 
     @property
     def key(self) -> str:
-        """Everything that a normal form depends on except the text; the key of the cache."""
+        """Everything that a normal form depends on except the text.
+
+        The key of the cache.
+        """
         return f"{self.name}/{self.lemmatizer.key}"
 
     def signature(self) -> dict[str, str]:
@@ -182,11 +185,11 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
     The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers
-    removed; spaCy lemmas joined by one space; the characters ``, . ? ! : ;`` deleted; each run of
+    removed; spaCy lemmas joined by one space; the characters ``, . ? ! : ;`` deleted. Each run of
     whitespace replaced by one space. Leading and trailing spaces are kept, as upstream.
 
     Args:
-        text: any object; it is converted by ``str`` first, so None becomes "none".
+        text: any object. It is converted by ``str`` first, so None becomes "none".
         lemmatizer: see ``resolve_lemmatizer``. Only spaCy's ``en_core_web_sm`` is official.
 
     Source: ``fanoutqa.norm.normalize``, https://github.com/zhudotexe/fanoutqa. For more than a few
@@ -196,7 +199,9 @@ def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
 
 
 class NormalizedTextCache(EntryFile):
-    """A bounded SQLite file of normalized strings; see ``EntryFile``. Neither damage nor its absence changes a score.
+    """A bounded SQLite file of normalized strings.
+
+    See ``EntryFile``. Neither damage nor its absence changes a score.
 
     The key of an entry is a digest of the normalizer's key (its steps, the versions of ftfy and
     spaCy, the digest of the model) and of the text, so an entry is never used for another

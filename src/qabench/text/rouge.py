@@ -53,7 +53,7 @@ def rouge(
 
     Args:
         references: answers as Python objects.
-        predictions: one for each reference; ``UNANSWERED`` scores 0 and None is the empty string,
+        predictions: one for each reference. ``UNANSWERED`` scores 0 and None is the empty string,
             as upstream.
         backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last
             bit and about fifty times faster (extra ``fast``; a test compares them); "auto": the

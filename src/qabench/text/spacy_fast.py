@@ -155,7 +155,10 @@ class WindowEncoder:
         return vectors
 
     def _padded(self, ids: Ids, lengths: list[int]) -> tuple[Ids, list[int]]:
-        """Join all texts in one sequence with ``pad`` zeros around each; return it and the start of each text."""
+        """Join all texts in one sequence with ``pad`` zeros around each.
+
+        Return it and the start of each text.
+        """
         ends = np.cumsum(lengths)
         starts = ends - lengths + self.pad * np.arange(1, len(lengths) + 1)
         sequence = np.zeros(len(ids) + self.pad * (len(lengths) + 1), dtype=np.int64)

@@ -50,7 +50,7 @@ def accuracy(
 ) -> AccuracyScore:
     """Compute loose and strict accuracy of answers, aligned with their references.
 
-    A reference's strings are its keys and values (dict), its items (list) or itself; bools count as
+    A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
     word boundaries. loose is the mean share of strings found, strict the share of questions with
     all found. Strings missing from nested containers all count against the outer container's own
@@ -58,9 +58,9 @@ def accuracy(
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.
-        predictions: one answer for each reference; ``UNANSWERED`` scores 0. Anything else is
+        predictions: one answer for each reference. ``UNANSWERED`` scores 0. Anything else is
             converted by ``str`` as upstream, so a ``null`` in a file is the string "None".
-        normalize: see ``Normalize``; each distinct string is normalized once.
+        normalize: see ``Normalize``. Each distinct string is normalized once.
 
     Raises:
         InputError: no questions, lists of different lengths, or an empty list or dict as a

@@ -1,4 +1,4 @@
-"""FanOutQA's normal forms and scores of columns of any size, worked on in parts; see ``qabench.scale.jobs``."""
+"""FanOutQA's normal forms and scores of columns of any size, worked on in parts (see ``qabench.scale.jobs``)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def normalize(
     Arguments that are not listed here are those of ``qabench.scale.jobs.label``.
 
     Args:
-        column: the column of the texts; other objects are converted by ``str``.
+        column: the column of the texts. Other objects are converted by ``str``.
         lemmatizer: see ``qabench.text.resolve_lemmatizer``.
 
     Returns:
@@ -100,12 +100,12 @@ def score(
     Arguments that are not listed here are those of ``qabench.scale.jobs.label``.
 
     Args:
-        prediction: the column of the answers; null for an unanswered question.
+        prediction: the column of the answers. Null for an unanswered question.
         reference: the column of the reference answers.
         families: some of "acc", "rouge" and "bleurt".
         references_format: "python", or "json" for JSON text, as in the column ``answer`` of the
             dataset.
-        lemmatizer: for "acc"; see ``qabench.text.resolve_lemmatizer``.
+        lemmatizer: for "acc". See ``qabench.text.resolve_lemmatizer``.
         bleurt_model: see ``qabench.models.bleurt.load_bleurt``.
 
     Raises:

@@ -10,7 +10,7 @@ import typer
 
 from qabench.cli.output import say, say_on_stderr
 
-SHOWN = 10  # problems of each kind that are printed; the others are counted
+SHOWN = 10  # problems of each kind that are printed. The others are counted
 FOLDER = "leaderboard-submissions"
 
 

@@ -24,7 +24,7 @@ from qabench.text import Normalizer
 from qabench.text.normalize import shared_normalizer
 
 FRAGMENT_CHARACTERS = 1024
-# each holds the pages of a question in memory; more would only wait for the lemmatizer
+# each holds the pages of a question in memory. More would only wait for the lemmatizer
 RETRIEVALS_AT_ONCE = 4
 
 
@@ -42,8 +42,8 @@ def evidence_provided(
 
     The sample's metadata["evidence"] has the number of fragments shown and of all, the prompt's
     tokens, the budget and how tokens were counted, the number of fragments of each page that were
-    left out, and the missing pages. A page that did not exist at the epoch is noted as a problem;
-    if Wikipedia cannot be reached, the sample fails.
+    left out, and the missing pages. A page that did not exist at the epoch is noted as a problem.
+    If Wikipedia cannot be reached, the sample fails.
 
     The fields of ``prompt`` are documents and question, those of ``document`` are title and content
     (None for this project's format). With ``official``, the prompt is filled as the authors' runner
@@ -159,7 +159,7 @@ def rank(
     normalizer: Normalizer,
     official: bool = False,
 ) -> list[tuple[str, str]]:
-    """Rank the fragments of pages, each a title and a text, the best for the question first; [] for no pages.
+    """Rank the fragments of pages, each a title and a text, the best for the question first, or [] for no pages.
 
     Equal scores are in the order of the fragments, or with ``official`` in the order of the
     authors' retriever.

@@ -88,10 +88,10 @@ def evidence_scores(
     """Compare the pages that were read for each question with the necessary ones.
 
     Args:
-        references: the necessary pages of each question; see ``page_keys``.
-        predictions: the pages read for each question, in order; None or ``UNANSWERED`` if there was
+        references: the necessary pages of each question. See ``page_keys``.
+        predictions: the pages read for each question, in order. None or ``UNANSWERED`` if there was
             no search.
-        k: only the first k different pages of a question count; None for all.
+        k: only the first k different pages of a question count. None for all.
 
     Raises:
         InputError: no questions, lists of different lengths, a question without necessary pages, or

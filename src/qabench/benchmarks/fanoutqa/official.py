@@ -158,7 +158,7 @@ _ACCURACY: Declaration = {
 }
 _ROUGE: Declaration = {
     "rouge": Field(
-        # rouge-score-rs equals rouge-score to the last bit; a test compares them.
+        # rouge-score-rs equals rouge-score to the last bit. A test compares them.
         lambda value: (
             re.fullmatch(r"rouge-score-0\.1\.\d+|rouge-score-rs-[\d.]+", value) is not None
         ),

@@ -6,10 +6,10 @@ the chat library that it uses, kani 0.7.2.
 
 Differences, all of them in what this project cannot or should not send:
 
-- kani sends a result whose call was dropped with the role "function"; here a call and its result are dropped together,
+- kani sends a result whose call was dropped with the role "function". Here a call and its result are dropped together,
   because OpenAI rejects a result without its call.
 - A search that fails, after retries, fails the question instead of telling the model about the error.
-- Arguments that are not JSON are the query (Inspect reads them so); kani tells the model that they are not JSON.
+- Arguments that are not JSON are the query (Inspect reads them so). Kani tells the model that they are not JSON.
 - The request has `tool_choice: auto`, the default of OpenAI's API.
 - A query is cut after 300 characters for the search of similar titles, which Wikipedia rejects if it is longer.
 """
@@ -82,7 +82,7 @@ def open_book(
     (or the query if there is no such page), and the number of fragments shown and of all.
 
     With ``official``, the fragments of a page are ranked by the row's ``query``, and the reply
-    has the authors' reserve of tokens; otherwise they are ranked by the question, with a reserve of
+    has the authors' reserve of tokens. Otherwise they are ranked by the question, with a reserve of
     ``ANSWER_TOKENS``. For the others see the task. Raises InputError for an unknown search, or a
     wrong ``wiki``.
     """
@@ -156,7 +156,7 @@ class Search:
     """The tool ``search`` of one sample.
 
     The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and
-    ``seen`` is called with the entry of each search; see ``open_book``.
+    ``seen`` is called with the entry of each search. See ``open_book``.
     """
 
     query: str
@@ -168,7 +168,10 @@ class Search:
     strings: SearchPrompts
 
     def tool(self) -> ToolDef:
-        """Return the tool for a model that calls tools, as the authors define it; Inspect never cuts its results."""
+        """Return the tool for a model that calls tools, as the authors define it.
+
+        Inspect never cuts its results.
+        """
 
         async def search(query: str) -> str:
             return await self.search(query)
@@ -220,7 +223,7 @@ class Search:
             return None, self.strings.ambiguous.filled(titles=self._titles(page))
         try:
             text = self.wiki.content(page)
-        except PageMissing:  # it did not exist at the epoch; upstream treats it as an empty page
+        except PageMissing:  # it did not exist at the epoch. Upstream treats it as an empty page
             text = ""
         ranked = rank(self.query, [page], lambda _: text, self.normalizer, official=True)
         return page, [content for _, content in ranked]
@@ -230,7 +233,9 @@ class Search:
 
 
 async def converse(state: TaskState, search: Search, room: int, in_text: bool) -> TaskState:
-    """Alternate replies and searches until a reply does not search; the answer is the last message with text.
+    """Alternate replies and searches until a reply does not search.
+
+    The answer is the last message with text.
 
     ``room`` is the maximum number of tokens of the messages and the tool's description. Raises
     QabenchError if there is no answer within ten minutes, or a message is longer than the window.
@@ -280,7 +285,9 @@ class _History:
     tokens: dict[int, int] = field(default_factory=dict)
 
     async def newest(self) -> list[ChatMessage]:
-        """Return the newest messages that fit; the oldest ones, including the question, are dropped.
+        """Return the newest messages that fit.
+
+        The oldest ones, including the question, are dropped.
 
         A reply and the results of its calls are kept or dropped together. If those of the last
         reply do not fit, its oldest calls are dropped with their results, but not the newest one,
@@ -331,7 +338,10 @@ class _History:
 async def _run_calls(
     reply: ChatMessageAssistant, tools: Sequence[ToolDef]
 ) -> tuple[list[ChatMessage], bool]:
-    """Return the results of a reply's calls, and whether one cannot be run; its result is in kani's words."""
+    """Return the results of a reply's calls, and whether one cannot be run.
+
+    Its result is in kani's words.
+    """
     results: list[ChatMessage] = []
     failed = False
     for call in reply.tool_calls or []:
@@ -357,7 +367,7 @@ _DOCS, _DOCS_OF_AUTHORS = re.compile(r"(?<=//errors\.pydantic\.dev/)[\d.]+(?=/)"
 
 
 def _problem(call: ToolCall) -> str | None:
-    """Return what kani tells the model about a call that it cannot run; None if it can."""
+    """Return what kani tells the model about a call that it cannot run, or None if it can."""
     if call.function != "search":
         return f"The function {call.function!r} is not defined. Only use the provided functions."
     if call.parse_error:
@@ -370,7 +380,7 @@ def _problem(call: ToolCall) -> str | None:
 
 
 async def _search_in_text(search: Search, reply: ChatMessageAssistant) -> list[ChatMessage]:
-    """Return the result of the search at the beginning of a reply, which is cut after it; [] if there is none."""
+    """Return the result of the search at the beginning of a reply, which is cut after it, or [] if there is none."""
     reply.text = reply.text.strip()  # the authors' engines strip replies
     tag = _SEARCH.match(reply.text)
     if tag is None:

@@ -107,14 +107,20 @@ class FanOutQAAsking:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Return the generation options; the authors set no limit of tokens."""
+        """Return the generation options.
+
+        The authors set no limit of tokens.
+        """
         return {
             "temperature": 0,
             "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS,
         }
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
-        """Return the prompt with the question; the question alone if the prompt needs documents."""
+        """Return the prompt with the question.
+
+        The question alone if the prompt needs documents.
+        """
         if "documents" in self.prompt.fields():
             return (("user", row["question"]),)
         return self.prompt.messages(question=row["question"])
@@ -130,7 +136,10 @@ class FanOutQAAsking:
 
 
 def closed_book(prompt: str) -> Prompt:
-    """Return the closed-book prompt for an argument, see ``chosen_prompt``; its field is question."""
+    """Return the closed-book prompt for an argument, see ``chosen_prompt``.
+
+    Its field is question.
+    """
     source = _authors_file(prompt, CLOSED_BOOK_FILE)
     return (
         Prompt(OFFICIAL, source.assigned("prompt", "ClosedBookRunner.get_prompt"))
@@ -195,15 +204,15 @@ class SearchPrompts:
     """The strings of the open-book setting.
 
     Attributes:
-        tools: the prompt for models that call tools; its field is question.
+        tools: the prompt for models that call tools. Its field is question.
         tools_gpt_35: the same for gpt-3.5-turbo*.
-        text: the prompt for models that write ``<search>...</search>``; its field is question.
+        text: the prompt for models that write ``<search>...</search>``. Its field is question.
         tool: the description of the tool ``search``.
-        page: the result of a search that found a page; its fields are title and fragments.
-        fragment: one fragment of a page; its field is content.
-        similar: the result if no page has the title; its field is titles.
-        ambiguous: the result if the page is a disambiguation page; its field is titles.
-        title: one title in the lists of ``similar`` and ``ambiguous``; its field is title.
+        page: the result of a search that found a page. Its fields are title and fragments.
+        fragment: one fragment of a page. Its field is content.
+        similar: the result if no page has the title. Its field is titles.
+        ambiguous: the result if the page is a disambiguation page. Its field is titles.
+        title: one title in the lists of ``similar`` and ``ambiguous``. Its field is title.
     """
 
     tools: Prompt

@@ -27,7 +27,7 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
     """Return the questions of a config, or of a file in the format of ``fanout-final-dev.json``.
 
     Args:
-        config: by default "dev"; not allowed with a file.
+        config: by default "dev". Not allowed with a file.
         file: a JSON list of questions, each with id, question, decomposition, answer and
             categories.
 
@@ -85,7 +85,10 @@ def _read(config: str, path: Path, digest: str, modified: int) -> Questions:
 
 
 def question(row: Row) -> Question:
-    """Return a row as a question; the answers to test questions are not public."""
+    """Return a row as a question.
+
+    The answers to test questions are not public.
+    """
     reference = text_of(loads(row["answer"])) if "answer" in row else ""
     return Question(row["id"], row["question"], reference, groups_of(row), row)
 
@@ -108,7 +111,10 @@ def check_public(questions: Questions) -> None:
 
 
 def groups_of(row: Row) -> dict[str, list[str]]:
-    """Return the groups of a question: its categories and number of evidence pages; its answer's type and its hops."""
+    """Return the groups of a question: its categories and number of evidence pages.
+
+    Its answer's type and its hops.
+    """
     groups = {
         "category": list(row["categories"]),
         "evidence": [f"{len(row['necessary_evidence'])} pages"],

@@ -186,7 +186,9 @@ def scorer_of(
     evidence_k: int | None = None,
     threads: bool = False,
 ) -> FanOutQAScorer:
-    """Return the scorer of groups of scores; for the options see ``FanOutQA.options``.
+    """Return the scorer of groups of scores.
+
+    For the options see ``FanOutQA.options``.
 
     See also ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and
     ``judge_for``.
@@ -254,7 +256,7 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
 
 
 def _reference(item: Item) -> Any:
-    """Return the reference answer; "" for a test question, whose answer is not public."""
+    """Return the reference answer, or "" for a test question, whose answer is not public."""
     return loads(item.row["answer"]) if "answer" in item.row else ""
 
 
@@ -263,7 +265,7 @@ def _answer(item: Item) -> Any:
 
 
 def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
-    """Return why the pages of a prediction cannot be read; None if they can."""
+    """Return why the pages of a prediction cannot be read, or None if they can."""
     pages = (fields or {}).get("pages")
     try:
         if pages is not None and not isinstance(pages, list | tuple):

@@ -3,7 +3,7 @@
 The leaderboard checks only that each line has an "id" and a string "answer", and that the metadata
 have the right keys. This module also checks for missing, unknown and repeated ids, empty answers,
 answers that are truncated for the judge, and runs that differ from the authors'. Problems that make
-the leaderboard's check fail, or a score unpredictable, are errors; problems that only lower the
+the leaderboard's check fail, or a score unpredictable, are errors. Problems that only lower the
 score are warnings.
 """
 
@@ -39,9 +39,9 @@ class Problem:
     Attributes:
         kind: the kind of problem in two or three words.
         file: the file with the problem.
-        line: the line, from 1; None if the problem concerns the whole file.
+        line: the line, from 1. None if the problem concerns the whole file.
         message: what is wrong, what is allowed and how to fix it.
-        error: True: the submission is not written; False: it is written with a warning.
+        error: True: the submission is not written. False: it is written with a warning.
     """
 
     kind: str
@@ -137,7 +137,7 @@ def _read_answers(run: Path | Evaluation, setting: str) -> tuple[Predictions, li
 
 
 def run_deviations(run: Evaluation) -> list[str]:
-    """Return how a run differs from the authors' runs: prompt, protocol, parameters, questions; [] if equal."""
+    """Return how a run differs from the authors' runs: prompt, protocol, parameters, questions, or [] if equal."""
     if line := run.signatures.get("run"):
         sentences = deviations(line, run.declarations[signature_name(line)])
     else:
@@ -260,7 +260,10 @@ Only ``details`` is optional.
 
 
 def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[Json, list[Problem]]:
-    """Return the metadata to submit, and their problems; the names of the files of answers are filled in."""
+    """Return the metadata to submit, and their problems.
+
+    The names of the files of answers are filled in.
+    """
     try:
         metadata = read_json(path)
         if not isinstance(metadata, dict):

@@ -98,7 +98,7 @@ def fanoutqa_open_book(
 
     Args:
         config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
-        lemmatizer: see ``fanoutqa_closed_book``; the retriever uses the same one.
+        lemmatizer: see ``fanoutqa_closed_book``. The retriever uses the same one.
         protocol: "official": the fragments of a page are ranked by the whole question row, as in
             the authors' runner, and there is no token limit; "qabench": they are ranked by the
             question, and a reply has at most 520 tokens; "auto": the same as the prompt.

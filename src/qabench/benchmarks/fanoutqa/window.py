@@ -34,7 +34,7 @@ KANI_MESSAGE_TOKENS = 7
 def context_window(model: Model, context_length: int | None) -> int:
     """Return the length of a model's context window in tokens, for prompt and reply together.
 
-    ``context_length`` is the user's; None means the one that Inspect knows. Raises InputError if it
+    ``context_length`` is the user's. None means the one that Inspect knows. Raises InputError if it
     is unknown.
     """
     info = get_model_info(model) if context_length is None else None
@@ -52,7 +52,10 @@ def context_window(model: Model, context_length: int | None) -> int:
 
 
 def check_window(context_length: int | None) -> None:
-    """Raise InputError before the run if the context window of its model is unknown; without a model, pass."""
+    """Raise InputError before the run if the context window of its model is unknown.
+
+    Without a model, pass.
+    """
     if (model := active_model()) is not None:
         context_window(model, context_length)
 
@@ -84,7 +87,7 @@ async def how_many_fit(
     Each step counts the tokens of a whole prompt, so the result is exact for any tokenizer. Few
     steps are needed: each one estimates the position from the tokens per character of the last one.
 
-    ``budget`` is the maximum number of tokens; ``render`` returns the prompt with the first n
+    ``budget`` is the maximum number of tokens. ``render`` returns the prompt with the first n
     texts, and a longer prompt must have more tokens. The result is (0, tokens of the prompt without
     texts) even if that exceeds the budget.
     """
@@ -106,7 +109,10 @@ async def how_many_fit(
 
 @dataclass(frozen=True)
 class TokenCounter:
-    """A way to count tokens, with its name for signatures; a message has more tokens than its text."""
+    """A way to count tokens, with its name for signatures.
+
+    A message has more tokens than its text.
+    """
 
     name: str
     count: Callable[[str], Awaitable[int]]
@@ -171,7 +177,9 @@ def counters(tokenizer: str | None) -> Callable[[Model], Awaitable[TokenCounter]
 
 
 def estimated_tokens(text: str) -> int:
-    """Estimate the tokens of a text for an unknown tokenizer; an overestimate, so that prompts are not too long.
+    """Estimate the tokens of a text for an unknown tokenizer.
+
+    An overestimate, so that prompts are not too long.
 
     A word counts as one token per five letters. A digit, a punctuation mark, a character of another
     script, and a run of line breaks count as one token each. Compared with OpenAI's cl100k, this
@@ -211,7 +219,10 @@ async def _works(model: Model) -> bool:
 
 
 def _is_openai(model: Model) -> bool:
-    """Return whether tiktoken knows the model's encoding; other servers can be used through the same provider."""
+    """Return whether tiktoken knows the model's encoding.
+
+    Other servers can be used through the same provider.
+    """
     provider, _, name = str(model).partition("/")
     if provider != "openai":
         return False
