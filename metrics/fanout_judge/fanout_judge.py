@@ -56,7 +56,8 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an option that
             cannot be used.
-        SourceUnavailable: prompt="official" without the file.
+        MissingExtra: calls are needed without the openai package. SourceUnavailable:
+            prompt="official" without the file.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_judge")

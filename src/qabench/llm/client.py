@@ -23,13 +23,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from qabench.errors import InputError
+from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.scoring import Progress
-from qabench.io.http import Retry, user_agent
+from qabench.io.http import Retry
 from qabench.io.http_error import HttpError, message_in, one_line, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable, quoted
@@ -43,9 +43,6 @@ from qabench.llm.exchange import (
     read_reply,
     too_large,
 )
-
-if TYPE_CHECKING:
-    import httpx2
 
 T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -271,6 +268,9 @@ class ChatClient:
         """Return one outcome per request, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight; replies received so far are in the cache.
+
+        Raises:
+            MissingExtra: calls are needed and the openai package is not installed.
         """
         by_key = self._by_key(requests)
         outcomes: dict[bytes, Outcome] = {}
@@ -329,18 +329,22 @@ class ChatClient:
             for key, request in rest.items():
                 group.create_task(work(key, request))
 
-    def _session(self) -> httpx2.AsyncClient:
+    def _session(self) -> Any:
+        try:
+            from openai import AsyncOpenAI
+        except ImportError:
+            raise MissingExtra(
+                "calls to language models need openai: pip install 'qabench[judge]'"
+            ) from None
         import httpx2
 
         from qabench.io.transport import AsyncTransport, client_options
 
-        headers = user_agent() | self.endpoint.headers
         limits = Limits(self.max_bytes, problem=too_large(self.max_bytes))
-        return httpx2.AsyncClient(headers=headers, **client_options(limits, AsyncTransport))
+        http_client = httpx2.AsyncClient(**client_options(limits, AsyncTransport))
+        return self.endpoint.openai_client(AsyncOpenAI, http_client, max_retries=0)
 
-    async def _outcome(
-        self, session: httpx2.AsyncClient, key: bytes, request: ChatRequest
-    ) -> Outcome:
+    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
         try:
             reply = await self._reply(session, request)
         except HttpError as error:
@@ -351,7 +355,7 @@ class ChatClient:
         self.completion_tokens += reply_tokens(request) if replies is None else replies
         return Outcome(reply)
 
-    async def _reply(self, session: httpx2.AsyncClient, request: ChatRequest) -> Reply:
+    async def _reply(self, session: Any, request: ChatRequest) -> Reply:
         """Return the reply to a request, after retries. Raises HttpError if there is none."""
         failures = 0
         while True:
@@ -369,32 +373,36 @@ class ChatClient:
                 seconds = self.retry.wait(error, failures)
             await asyncio.sleep(seconds)
 
-    async def _call(self, session: httpx2.AsyncClient, request: ChatRequest) -> Reply:
+    async def _call(self, session: Any, request: ChatRequest) -> Reply:
         """Return the reply to one call, or raise HttpError."""
-        import httpx2
+        import openai
 
-        url, seconds = self.endpoint.url("chat/completions"), self.caller.timeout
+        seconds = self.caller.timeout
         try:
             async with asyncio.timeout(seconds):
-                response = await session.post(url, json=request.body())
+                create = session.chat.completions.with_raw_response.create
+                response = await create(**request.body())
             self.reached = True
-            if response.is_success:
-                return read_reply(response.text, self.max_bytes)
-            raise self._rejection(response)
+            return read_reply(response.text, self.max_bytes)
         except HttpError:
             raise
         except TimeoutError as error:
             raise HttpError(f"no reply within {seconds:g} s", transient=True) from error
-        except Exception as error:  # whatever a server's answer causes in httpx2
+        except openai.APIStatusError as error:
+            self.reached = True
+            raise self._rejection(error.response) from error
+        except Exception as error:  # whatever a server's answer causes in openai or httpx2
+            if isinstance(error.__cause__, HttpError):  # of the transport
+                raise error.__cause__ from None
             reason = reason_of(error)
             # a server that has answered before may come back
             nobody = reason.permanent and not self.reached
             if nobody:
                 self.fatal = reason.text
-            transient = isinstance(error, httpx2.RequestError) and not nobody
+            transient = isinstance(error, openai.APIConnectionError) and not nobody
             raise HttpError(reason.text, transient=transient) from error
 
-    def _rejection(self, response: httpx2.Response) -> HttpError:
+    def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
         error = status_error(response.status_code, response.headers, response.text, "HTTP")
         if response.status_code in FATAL or NO_CREDIT in response.text:

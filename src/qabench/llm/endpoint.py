@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from qabench.errors import InputError
@@ -20,7 +21,7 @@ _SECRET = re.compile(r"key|token|secret|password|^sig$", re.IGNORECASE)
 # Inspect's providers for any address: chat, plain completion
 ADDRESSED = ("openai-api/", "openai-api-completions/")
 ACCOUNT = ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_CUSTOM_HEADERS", "OPENAI_ADMIN_KEY")
-NO_KEY = "no-key"  # sent to servers that need no key, because Inspect requires one
+NO_KEY = "no-key"  # sent to servers that need no key, because the openai package requires one
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,25 @@ class Endpoint:
     def __post_init__(self) -> None:
         keep_secret(self.api_key)
 
-    def url(self, path: str) -> str:
-        """Return the address of a service, such as "chat/completions"."""
-        parts = urlsplit(self.base_url)
-        return urlunsplit(parts._replace(path=f"{parts.path}/{path}"))
+    def openai_client(self, kind: type[Any], http_client: Any, max_retries: int) -> Any:
+        """Return ``openai.OpenAI`` or ``AsyncOpenAI`` that sends this key, and nothing of OPENAI_... variables.
 
-    @property
-    def headers(self) -> dict[str, str]:
-        """Return the headers of requests, with the key."""
-        return {"Authorization": f"Bearer {self.api_key}"}
+        The limits of time and size are the HTTP client's.
+        """
+        parts = urlsplit(self.base_url)
+        client = kind(
+            base_url=urlunsplit(parts._replace(query="")),
+            default_query=dict(parse_qsl(parts.query)),
+            api_key=self.api_key,
+            # The package replaces None with OPENAI_... variables.
+            **dict.fromkeys(("admin_api_key", "organization", "project", "webhook_secret"), ""),
+            default_headers={"Authorization": f"Bearer {self.api_key}"},
+            http_client=http_client,
+            max_retries=max_retries,
+            timeout=None,
+        )
+        client.organization = client.project = None
+        return client
 
 
 @contextmanager

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import MissingExtra, QabenchError
-from qabench.io.http import HttpClient, Response, Retry
-from qabench.io.http_error import HttpError
-from qabench.io.limits import Limits, json_of
-from qabench.io.tables import quoted
+from qabench.io.limits import Limits
+from qabench.llm.client import reason_of
 from qabench.llm.endpoint import resolve_endpoint
 from qabench.models.loader import locate
 
@@ -21,7 +19,7 @@ MODEL = "BAAI/bge-small-en-v1.5"
 API_MODEL = "text-embedding-ada-002"
 BATCH = 256  # texts per call of an API
 LIMITS = Limits(seconds=120.0)  # of one call
-RETRY = Retry(attempts=7)
+RETRIES = 6
 
 
 class SentenceEncoder:
@@ -69,12 +67,23 @@ class ApiEncoder:
     """
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:
+        try:
+            import openai
+        except ImportError:
+            raise MissingExtra(
+                "an embeddings API needs openai: pip install 'qabench[judge]'"
+            ) from None
+
         endpoint = resolve_endpoint(base_url)
         if endpoint.why_unusable:
             raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
         self.name = model
-        self._url = endpoint.url("embeddings")
-        self._client = HttpClient(LIMITS, retry=RETRY, headers=endpoint.headers)
+        import httpx2
+
+        from qabench.io.transport import Transport, client_options
+
+        http_client = httpx2.Client(**client_options(LIMITS, Transport))
+        self._client = endpoint.openai_client(openai.OpenAI, http_client, RETRIES)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries."""
@@ -87,22 +96,18 @@ class ApiEncoder:
     passages = queries
 
     def _batch(self, batch: list[str]) -> list[list[float]]:
-        asked = {"model": self.name, "input": batch, "encoding_format": "float"}
+        import openai
+
         try:
-            return self._client.get(
-                self._url, read=lambda reply: _vectors(reply, len(batch)), json=asked
+            response = self._client.embeddings.create(
+                model=self.name, input=batch, encoding_format="float"
             )
-        except HttpError as error:
-            raise QabenchError(f"the encoder {self.name} failed: {error}") from error
-
-
-def _vectors(response: Response, count: int) -> list[list[float]]:
-    """Return the vectors in a response, in the order of the texts."""
-    try:
-        items = json_of(response.content)["data"]
-        vectors = {int(item["index"]): list(map(float, item["embedding"])) for item in items}
-        return [vectors[number] for number in range(count)]
-    except (ValueError, LookupError, TypeError) as error:
-        raise HttpError(
-            f"the reply does not have {count} vectors", quoted(response.text, 80)
-        ) from error
+        except openai.OpenAIError as error:
+            raise QabenchError(
+                f"the encoder {self.name} failed: {reason_of(error).text}"
+            ) from error
+        if len(response.data) != len(batch):
+            raise QabenchError(
+                f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts"
+            )
+        return [item.embedding for item in sorted(response.data, key=lambda item: item.index)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from qabench.benchmarks.fanoutqa.judge import (
     official_score,
     read_judgment,
 )
-from qabench.errors import InputError
+from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
 
@@ -111,13 +112,16 @@ def test_a_long_answer_is_judged_by_its_beginning(server: OpenAIServer) -> None:
     assert run.as_dict()["counts"]["shortened"] == 1
 
 
-def test_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE", raising=False)
-    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY", raising=False)
+def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
+    monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
     run = judge_answers(["q"], ["r"], ["good"], judge_for())
     assert run.per_question == ()
     assert "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
     assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).as_dict()["gpt"] == 0.0
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
+        judge_answers(["q"], ["r"], ["good"], judge_for(base_url=server.base_url))
 
 
 def test_parameters() -> None:

@@ -199,7 +199,8 @@ class FanOutQA(Benchmark):
         ),
         Need(
             "LLM judge",
-            "qabench fetch fanoutqa; set the key",
+            "pip install 'qabench[judge]'; qabench fetch fanoutqa; set the key",
+            packages=("openai",),
             files=("fanoutqa/eval/llm.py",),
             variables=("FANOUTQA_OPENAI_API_KEY",),
         ),

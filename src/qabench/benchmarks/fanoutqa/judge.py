@@ -327,7 +327,8 @@ def judge_answers(
 
     The official score is absent, with the reason, if calls are needed and there is no key, or if
     every call failed. An answer whose call failed has no score. Raises InputError as
-    ``Judge.requests``.
+    ``Judge.requests``, and MissingExtra if calls are needed and the openai package is not
+    installed.
     """
     requests = judge.requests(questions, references, predictions)
     asked = list(requests.values())
