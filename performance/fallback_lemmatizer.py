@@ -18,8 +18,8 @@ from nltk.stem.porter import PorterStemmer
 from nltk.stem.snowball import SnowballStemmer
 
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.io.tables import Table
-from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer, SpacyLemmatizer
 
 STYLES = (answer_styles.prose, answer_styles.inflected, answer_styles.numbers)

@@ -18,10 +18,9 @@ from typing import Any
 from cases import Case, Measured, timed
 
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
 from qabench.io.workers import most_workers
-from qabench.text import Normalizer
 from qabench.text.lemmatizers import SpacyLemmatizer
-from qabench.text.normalize import NormalizedTextCache
 from qabench.text.rouge import BACKENDS, rouge
 
 MODEL = os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")

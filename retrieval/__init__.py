@@ -6,11 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from qabench.retrieval.bm25.index import BM25Index, Hits
-from qabench.retrieval.bm25.tokenizers import FanOutQAWords, Words
+from qabench.retrieval.bm25.tokenizers import Words
 
 if TYPE_CHECKING:
     from qabench.retrieval.bm25.attach import add_bm25_index
-    from qabench.retrieval.corpus import Corpus
     from qabench.retrieval.documents import DocumentHits
     from qabench.retrieval.engines import open_engine
     from qabench.retrieval.lucene import LuceneIndex
@@ -20,9 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BM25Index",
-    "Corpus",
     "DocumentHits",
-    "FanOutQAWords",
     "Hits",
     "LuceneIndex",
     "OpenSearchIndex",
@@ -36,7 +33,6 @@ __all__ = [
 
 # Imported on first use: many import datasets or an HTTP client.
 _LAZY = {
-    "Corpus": "corpus",
     "DocumentHits": "documents",
     "LuceneIndex": "lucene",
     "OpenSearchIndex": "opensearch",

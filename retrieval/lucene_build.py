@@ -23,7 +23,7 @@ from qabench.retrieval.wiki.zim import ZimFile, opened
 
 DOCUMENTS_PER_FILE = 20_000  # Anserini reads each file in one thread
 ENTRIES_PER_PART = 256  # of a ZIM file, parsed in one process
-PASSAGE = 1024  # characters, as in FanOutQA's runs
+PASSAGE = 1024  # characters, as in the runs that search Wikipedia
 SHOWN_ERROR = 400  # characters of Java's output
 
 Document = dict[str, str]  # "id", "contents", and "title" and "url" where the source has them

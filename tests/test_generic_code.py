@@ -18,11 +18,6 @@ FOLDERS = ("src/qabench", "retrieval", "loading_scripts", "metrics")
 EXCEPTIONS = {
     "src/qabench/cli/quickstart.py": "shows one benchmark",
     "src/qabench/io/environment.py": "lists environment variables, also those that the authors' code reads",
-    "src/qabench/text/normalize.py": "the name of the normal form in signatures",
-    "retrieval/__init__.py": "the terms of the authors' retriever",
-    "retrieval/bm25/tokenizers.py": "the terms of the authors' retriever",
-    "retrieval/corpus.py": "the terms of the authors' retriever",
-    "retrieval/lucene_build.py": "a comment on the size of a text",
     "retrieval/wiki/cache.py": "the folder of the authors' cache",
     "retrieval/wiki/client.py": "environment variables that the authors' code reads",
     "retrieval/wiki/kiwix.py": "environment variables that the authors' code reads",

@@ -8,8 +8,7 @@ import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.text import Normalizer
-from qabench.text.normalize import NormalizedTextCache
+from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
 
 
 class FanoutAcc(MetricModule, evaluate.Metric):

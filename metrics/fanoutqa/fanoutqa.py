@@ -10,12 +10,11 @@ import evaluate
 from qabench.adapters.metric import MetricModule
 from qabench.answers import UNANSWERED, check_pairs, dumps
 from qabench.benchmarks.fanoutqa.judge import Judged, judge_from
+from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
 from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer, official_shape
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Item
 from qabench.evaluation.signature import digest
-from qabench.text import Normalizer
-from qabench.text.normalize import NormalizedTextCache
 
 
 class Fanoutqa(MetricModule, evaluate.Metric):

@@ -100,7 +100,7 @@ class BM25Index(Displayed):
             methods.
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
-            default; it can also remove stop words and stem), ``FanOutQAWords``, or any other. A
+            default; it can also remove stop words and stem), or any other. A
             method ``batch`` is used if it exists.
         backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.

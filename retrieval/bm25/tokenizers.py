@@ -14,7 +14,6 @@ import numpy as np
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.retrieval.bm25.search import Array
-from qabench.text import Normalizer
 
 Tokenizer = Callable[[str], Sequence[str]]
 
@@ -124,49 +123,6 @@ class Words:
 words = Words()
 
 
-class FanOutQAWords:
-    """The terms of FanOutQA's retriever: the officially normalized text, split at each space.
-
-    As upstream, a space at the beginning or end of the normalized text gives an empty term, and so
-    does an empty text.
-
-    Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``. The official one is spaCy's
-            en_core_web_sm. Or a ``Normalizer``, which can have a cache.
-    """
-
-    def __init__(self, lemmatizer: Any = "auto") -> None:
-
-        self._normalizer = lemmatizer if hasattr(lemmatizer, "batch") else Normalizer(lemmatizer)
-        self._lemmatizer = lemmatizer
-
-    @property
-    def name(self) -> str:
-        """The name in saved indexes."""
-        return f"fanoutqa-words-1/{self._normalizer.key}"
-
-    @property
-    def spec(self) -> Json | None:
-        """The specification for ``from_spec``.
-
-        None with a custom lemmatizer.
-        """
-        return (
-            {"kind": "fanoutqa", "lemmatizer": self._lemmatizer}
-            if isinstance(self._lemmatizer, str)
-            else None
-        )
-
-    def __call__(self, text: str) -> list[str]:
-        """Return the text's terms."""
-        return self._normalizer(text).split(" ")
-
-    def batch(self, texts: Sequence[str]) -> list[list[str]]:
-        """Return ``self(text)`` for each text, lemmatized together."""
-        forms = self._normalizer.batch(texts)
-        return [forms[text].split(" ") for text in texts]
-
-
 def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     """Return the terms of each text, from the tokenizer's ``batch`` if it has one."""
     batch = getattr(tokenizer, "batch", None)
@@ -214,8 +170,6 @@ def name_of(tokenizer: Tokenizer) -> str:
 
 def from_spec(spec: Any) -> Tokenizer:
     """Return the tokenizer of a ``spec``."""
-    if spec["kind"] == "fanoutqa":
-        return FanOutQAWords(str(spec["lemmatizer"]))
     return Words(spec["stop_words"], spec["stemmer"])
 
 

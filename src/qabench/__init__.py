@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qabench.benchmarks import benchmark, benchmark_names
+    from qabench.benchmarks.fanoutqa.normalizer import normalize
     from qabench.evaluation import Evaluation
     from qabench.loading import load_dataset, load_metric
     from qabench.metrics import metric_names
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from qabench.runs.comparing import compare
     from qabench.runs.functions import run
     from qabench.runs.sources import evaluate_predictions
-    from qabench.text import normalize
 
     __version__: str
 
@@ -40,7 +40,7 @@ _MODULES = {
     "load_dataset": "qabench.loading",
     "load_metric": "qabench.loading",
     "metric_names": "qabench.metrics",
-    "normalize": "qabench.text",
+    "normalize": "qabench.benchmarks.fanoutqa.normalizer",
     "run": "qabench.runs.functions",
 }
 __all__ = [

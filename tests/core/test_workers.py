@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from processes import wait_for_end
 from typer.testing import CliRunner
 
 from qabench.benchmarks.fanoutqa.columns import normalize, score
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, using
 from qabench.scale import Cluster
 from qabench.scale.cluster import delete_abandoned
-from qabench.text import Normalizer
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3 + [
@@ -49,7 +48,7 @@ class Pickling:
 
 
 def test_normal_forms_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("qabench.text.normalize"), "CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 30)
+    monkeypatch.setattr("qabench.benchmarks.fanoutqa.normalizer.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 30)
     expected = Normalizer("simplemma").batch(TEXTS)
     done: list[tuple[int, int]] = []
     with using(machine := Pickling()):

@@ -10,11 +10,11 @@ from typing import Any
 
 from fault_harness import Campaign, damaged
 
+from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.cache import ReplyCache
 from qabench.llm.exchange import ChatRequest, Reply
-from qabench.text.normalize import NormalizedTextCache
 
 FORMS = {f"Text {i} {'x' * (i * 37 % 300)}": f"form {i} {'y' * (i * 31 % 300)}" for i in range(250)}
 REQUESTS = [ChatRequest("m", (("user", str(i)),)) for i in range(120)]

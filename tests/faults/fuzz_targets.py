@@ -14,6 +14,7 @@ from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
+from qabench.benchmarks.fanoutqa.normalizer import after_lemmas, before_lemmas
 from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
@@ -35,7 +36,6 @@ from qabench.retrieval.wiki.kiwix import _read_feed
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.mediawiki import _read_answer
 from qabench.retrieval.wiki.page import WikiPage
-from qabench.text.normalize import after_lemmas, before_lemmas
 
 
 @dataclass(frozen=True)

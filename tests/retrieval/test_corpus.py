@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer
+from qabench.benchmarks.fanoutqa.retriever import Corpus, Fragment
 from qabench.errors import InputError
-from qabench.retrieval.corpus import Corpus, Fragment
 from qabench.retrieval.wiki.chunk import SEPARATORS, chunk_text
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.text import Normalizer
 from qabench.text.lemmatizers import SpacyLemmatizer
 
 PAGES = {

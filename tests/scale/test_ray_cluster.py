@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -65,7 +64,7 @@ def run_command(*arguments: object) -> str:
 
 def test_scores_equal_those_of_one_process(address: str, spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_TEXT_CACHE", "0")
-    monkeypatch.setattr(import_module("qabench.text.normalize"), "CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
+    monkeypatch.setattr("qabench.benchmarks.fanoutqa.normalizer.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
     command = ["score", "fanoutqa", ANSWERS, "--config", "sample", "--lemmatizer", "spacy", "--json"]
     assert run_command(*command, "--ray-address", address) == run_command(*command)
     assert cluster() is None

@@ -16,10 +16,17 @@ from hypothesis import strategies as st
 
 import qabench
 from qabench.benchmarks.fanoutqa.accuracy import contains_word
+from qabench.benchmarks.fanoutqa.normalizer import (
+    THOUSANDS,
+    NormalizedTextCache,
+    Normalizer,
+    after_lemmas,
+    normalize,
+    repair,
+)
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import MissingExtra
-from qabench.text import Normalizer, lemmatizers, normalize
-from qabench.text.normalize import THOUSANDS, NormalizedTextCache, after_lemmas, repair
+from qabench.text import lemmatizers
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 PLAIN = st.text(st.sampled_from("ab &;<>\n\t\r\x00\x1b\x7f0,.é\u2019\ufb01#39ltamp[]m\u2013\u2026â€œ\u009d\x85\u2028"))

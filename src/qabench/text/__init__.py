@@ -1,6 +1,5 @@
-"""Text normalization: the official FanOutQA normalizer, its lemmatizers and the cache of normalized strings."""
+"""Text: lemmatizers, repair of wrongly decoded text, and ROUGE."""
 
 from qabench.text.lemmatizers import Lemmatizer, resolve_lemmatizer
-from qabench.text.normalize import Normalizer, normalize
 
-__all__ = ["Lemmatizer", "Normalizer", "normalize", "resolve_lemmatizer"]
+__all__ = ["Lemmatizer", "resolve_lemmatizer"]

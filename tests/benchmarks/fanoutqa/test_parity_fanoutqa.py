@@ -17,8 +17,8 @@ import pytest
 from qabench.adapters.files import evaluate
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fanoutqa import BENCHMARK
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.data.predictions import read_predictions
-from qabench.text import Normalizer
 from qabench.text.lemmatizers import SpacyLemmatizer
 from qabench.text.rouge import ROUGE_TYPES, rouge
 

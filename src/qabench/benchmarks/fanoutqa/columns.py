@@ -10,6 +10,7 @@ from typing import Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer, check_key
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
@@ -17,8 +18,7 @@ from qabench.io.environment import package_version
 from qabench.models import bleurt
 from qabench.models.loader import ModelSource, locate
 from qabench.scale.jobs import ROWS_PER_PART, Columns, Rows, cells, open_source, run
-from qabench.text import Lemmatizer, Normalizer
-from qabench.text.normalize import check_key
+from qabench.text import Lemmatizer
 from qabench.text.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
 
 FORMATS = ("python", "json")

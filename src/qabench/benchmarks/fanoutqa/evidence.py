@@ -13,15 +13,14 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import concurrency
 
 from qabench.adapters.inspect import note_prediction
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
+from qabench.benchmarks.fanoutqa.retriever import Corpus
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
-from qabench.retrieval.corpus import Corpus
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import in_daemon_thread, note_problem
 from qabench.tasks.prompts import Prompt
-from qabench.text import Normalizer
-from qabench.text.normalize import shared_normalizer
 
 FRAGMENT_CHARACTERS = 1024
 # each holds the pages of a question in memory. More would only wait for the lemmatizer

@@ -39,6 +39,7 @@ from pydantic import ValidationError, validate_call
 
 from qabench.adapters.inspect import note_prediction
 from qabench.benchmarks.fanoutqa.evidence import RETRIEVALS_AT_ONCE, rank, retrieval_signature
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import SearchPrompts
 from qabench.benchmarks.fanoutqa.window import (
     TokenCounter,
@@ -53,8 +54,6 @@ from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import in_daemon_thread
 from qabench.tasks.replies import ask_model
-from qabench.text import Normalizer
-from qabench.text.normalize import shared_normalizer
 
 SEARCHES = ("auto", "tools", "text")
 SECONDS_PER_QUESTION = 600

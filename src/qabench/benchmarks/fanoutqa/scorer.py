@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Any
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
+from qabench.benchmarks.fanoutqa.normalizer import (
+    NormalizedTextCache,
+    Normalizer,
+    shared_normalizer,
+)
 from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import InputError
@@ -22,8 +27,7 @@ from qabench.evaluation.metric import mean_in_order
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import digest, signature
 from qabench.io.limits import json_of
-from qabench.text import Lemmatizer, Normalizer
-from qabench.text.normalize import NormalizedTextCache, shared_normalizer
+from qabench.text import Lemmatizer
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.errors import InputError
 from qabench.retrieval.bm25.index import BM25Index
-from qabench.retrieval.bm25.tokenizers import FanOutQAWords
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wiki_content
 from qabench.retrieval.wiki.page import WikiPage
-from qabench.text import Normalizer
+
+
+class FanOutQAWords:
+    """The terms of FanOutQA's retriever: the officially normalized text, split at each space.
+
+    As upstream, a space at the beginning or end of the normalized text gives an empty term, and so
+    does an empty text.
+
+    Args:
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's
+            en_core_web_sm. Or a ``Normalizer``, which can have a cache.
+    """
+
+    def __init__(self, lemmatizer: Any = "auto") -> None:
+        self._normalizer = lemmatizer if hasattr(lemmatizer, "batch") else Normalizer(lemmatizer)
+
+    @property
+    def name(self) -> str:
+        """The name in saved indexes."""
+        return f"fanoutqa-words-1/{self._normalizer.key}"
+
+    def __call__(self, text: str) -> list[str]:
+        """Return the text's terms."""
+        return self._normalizer(text).split(" ")
+
+    def batch(self, texts: Sequence[str]) -> list[list[str]]:
+        """Return ``self(text)`` for each text, lemmatized together."""
+        forms = self._normalizer.batch(texts)
+        return [forms[text].split(" ") for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
