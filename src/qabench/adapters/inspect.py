@@ -118,7 +118,8 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
             scores: the scores, or groups of scores, to compute.
         """
         loaded = scored.load(config, Path(questions) if questions else None)
-        asking = scored.asking(**setting.arguments)
+        prompt = {"prompt": setting.prompt} if setting.prompt else {}
+        asking = scored.asking(**setting.arguments, **prompt)
         return benchmark_task(
             scored, loaded, select(loaded, ids, groups), asking, setting.name, scores=scores
         )

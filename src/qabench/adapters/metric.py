@@ -59,7 +59,7 @@ class MetricModule:
     STRINGS: ClassVar[bool] = False
     DESCRIPTION: ClassVar[str]
     INPUTS: ClassVar[str]
-    URLS: ClassVar[tuple[str, ...]]
+    URLS: ClassVar[tuple[str, ...]] = ()
     CITATION: ClassVar[str] = ""
     GROUP: ClassVar[str] = ""
 

@@ -64,6 +64,8 @@ class Setting:
         without: the task's arguments that have no effect in this setting, and are refused.
         solver: the names of its solvers in Inspect's registry, in order; with another one, a run is
             an agent's.
+        prompt: the user message, if the default tasks ask in this setting with another one than
+            ``Benchmark.prompt``.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Setting:
     requires: str = ""
     without: tuple[str, ...] = ()
     solver: tuple[str, ...] = ("qabench/ask",)
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +273,14 @@ class Benchmark(Displayed, ABC):
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
-        """Return how a model is asked, for arguments of a task; by default once, with ``prompt``."""
+        """Return how a model is asked, for arguments of a task; by default once, with ``prompt``.
+
+        ``prompt`` in the arguments is that of the setting.
+        """
         from qabench.tasks.prompts import AskOnce, Prompt
 
-        return AskOnce(Prompt(self.name, self.prompt), **arguments)
+        prompt = arguments.pop("prompt", self.prompt)
+        return AskOnce(Prompt(self.name, prompt), **arguments)
 
     def tasks(self) -> Mapping[str, Callable[..., Any]]:
         """Return the functions that create the Inspect tasks of the settings, by name."""

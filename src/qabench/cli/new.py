@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -18,9 +18,6 @@ from qabench.data.sources import local_path
 from qabench.errors import InputError
 from qabench.io.files import write_text
 from qabench.loading_scripts import benchmark_names
-
-if TYPE_CHECKING:
-    from qabench.data.hub import HubDataset
 
 EXAMPLE = "rivers"
 NAME = re.compile("[a-z][a-z0-9_]*")
@@ -105,11 +102,12 @@ def _pinned(dataset: HubDataset, name: str) -> tuple[HubDataset, str]:
 
 def _use_hub(texts: dict[str, str], name: str, dataset: HubDataset, license: str) -> None:
     """Let the files of the example use a dataset on the Hub."""
-    values = {
-        field: getattr(dataset, field)
-        for field in ("split", "question", "answer", "id", "config", "revision", "sha256")
-    }
-    given = "".join(f'        {key}="{value}",\n' for key, value in values.items() if value)
+    unchanged = HubDataset(dataset.path)
+    given = "".join(
+        f'        {field.name}="{getattr(dataset, field.name)}",\n'
+        for field in fields(dataset)
+        if getattr(dataset, field.name) != getattr(unchanged, field.name)
+    )
     data = f'    data = HubDataset(\n        "{dataset.path}",\n{given}    )\n'
     page = f"https://huggingface.co/datasets/{dataset.path}"
     changes: Mapping[str, Mapping[str, str]] = {

@@ -6,7 +6,6 @@ through the adapters in ``qabench.adapters``.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -99,8 +98,10 @@ class Outcome:
     usage: Mapping[str, Any] | None = None
 
 
-class Scorer(ABC):
+class Scorer:
     """Scores predictions for one benchmark. It is built once, with its models and options.
+
+    A subclass defines ``outcome``, or ``score`` if its judge or normalizer needs many items at once.
 
     Attributes:
         fields: group of scores -> the fields of its signature that the scorer knows.
@@ -117,12 +118,13 @@ class Scorer(ABC):
     needs: Mapping[str, str] = {}
     concurrency: int = 16
 
-    @abstractmethod
-    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return one outcome per item.
+    def outcome(self, item: Item) -> Outcome:
+        """Return the outcome of one item. An item that cannot be scored has a problem; it does not raise."""
+        raise NotImplementedError
 
-        An item that cannot be scored has a problem; it does not raise.
-        """
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+        """Return one outcome per item; see ``outcome``."""
+        return [self.outcome(item) for item in items]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores.

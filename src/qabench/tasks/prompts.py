@@ -96,8 +96,16 @@ class AskOnce:
         return {}
 
     def messages(self, row: Row) -> Messages:
-        """Return the messages for a row."""
-        return self.prompt.messages(**{name: str(row[name]) for name in self.prompt.fields()})
+        """Return the messages for a row. The items of a list are lines."""
+        values = {name: row[name] for name in self.prompt.fields()}
+        lists = {
+            name: "\n".join(map(str, value))
+            for name, value in values.items()
+            if isinstance(value, list)
+        }
+        return self.prompt.messages(
+            **{name: str(value) for name, value in (values | lists).items()}
+        )
 
     def fields(self) -> Mapping[str, object]:
         """Return the field of signatures for the prompt."""
