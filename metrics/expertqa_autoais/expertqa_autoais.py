@@ -87,8 +87,8 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         device: str | None = None,
         dtype: str | None = None,
     ) -> dict[str, Any]:
-        # compute() without references
-        if predictions == references and not any("answers" in row for row in references):
+        without_answers = all(isinstance(row, dict) and "answers" not in row for row in references)
+        if without_answers and predictions == references:  # compute() without references
             entailment = shared_entailment(model, revision, device, dtype)
             return self._any_answers(predictions, entailment, per_question)
         if model or revision or device or dtype:

@@ -151,3 +151,11 @@ def test_citation_and_description(name: str, metric: Any) -> None:
     assert metric.citation.count("@") == 1 + bool(type(metric).CITATION)
     assert metric.description and metric.inputs_description.startswith("Args:\n    predictions: ")
     assert [str(kind.dtype) for kind in metric.features.values()] == ["string", "string"]
+
+
+def test_unknown_options_name_the_metric() -> None:
+    metrics = [qabench.load_metric("fanout_acc"), qabench.load_metric("fanout_rouge")]
+    with pytest.raises(InputError, match="fanout_rouge has no option 'lemmatizer'; allowed: backend, per_question"):
+        evaluate.combine(metrics).compute(predictions=["a"], references=["a"], lemmatizer="simplemma")
+    with pytest.raises(InputError, match=r"fanout_acc has no option 'lematizer' \(did you mean 'lemmatizer'"):
+        metrics[0].compute(predictions=["a"], references=["a"], lematizer="simplemma")

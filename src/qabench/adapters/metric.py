@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from inspect import cleandoc
+from inspect import signature as signature_of
 from json.encoder import encode_basestring_ascii
 from typing import Any, ClassVar
 
@@ -123,6 +124,19 @@ class MetricModule:
             *decoded(predictions, references, references_format, strings=self.STRINGS), **options
         )
 
+    def _options(self) -> list[str]:
+        """Return the options of ``compute``."""
+        names = [
+            parameter.name
+            for parameter in signature_of(self.score).parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
+        if self.GROUP:
+            options = benchmark(self.BENCHMARK).options
+            names += [each.name for each in options if not (each.for_reading or each.for_loading)]
+        columns = ("predictions", "references")
+        return [*(name for name in names if name not in columns), "references_format"]
+
     def provenance(self, references: Iterable[Any], **fields: object) -> Json:
         """Return the part of a result that describes what the scores depend on.
 
@@ -176,6 +190,10 @@ class MetricModule:
             raise InputError(
                 "nothing to score: pass predictions and references, or add some before compute()"
             )
+        options = self._options()
+        if unknown := sorted(kwargs.keys() - options):
+            name = type(self).__module__.rpartition(".")[2]
+            raise unknown_name(f"the metric {name} has no option", unknown[0], options)
         return super().compute(predictions=predictions, references=references, **kwargs)  # type: ignore[misc]
 
 

@@ -145,7 +145,7 @@ def env(as_json: JsonOnly = False) -> None:
             variable.name,
             f"not set: {variable.default}"
             if values[variable.name] is None
-            else values[variable.name],
+            else f"{values[variable.name]} ({variable.about})",
         ]
         for variable in ENVIRONMENT
     ]

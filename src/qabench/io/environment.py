@@ -158,7 +158,7 @@ ENVIRONMENT = (
     Variable(
         "HF_HUB_OFFLINE",
         "1: datasets, huggingface_hub and qabench stay offline.",
-        "the network is used",
+        "load_dataset and evaluate.load try the Hub first, without network for about 20 seconds",
     ),
     Variable("HF_EVALUATE_OFFLINE", "1: evaluate does not use the network.", "the network is used"),
     Variable("HF_ENDPOINT", "Address of the Hub.", "https://huggingface.co"),

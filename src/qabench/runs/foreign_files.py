@@ -126,21 +126,78 @@ def _lm_eval_record(id: str, rows: Sequence[Row], several: bool) -> Record:
     )
 
 
-def read_lighteval(path: Path) -> Log:
-    """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
+def lighteval_rows(path: Path) -> list[Row]:
+    """Return the rows of lighteval's details."""
     import pyarrow.parquet
 
     try:
-        rows = pyarrow.parquet.read_table(path).to_pylist()
+        rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
         raise InputError(f"cannot read {path}: {error}") from None
     if rows and not {"doc", "metric", "model_response"} <= rows[0].keys():
         raise InputError(
             f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, metric, ..."
         )
+    return rows
+
+
+def _lighteval_reply(row: Row) -> str | None:
+    response = row["model_response"]
+    return _first_text(response.get("text_post_processed") or response.get("text"))
+
+
+def lighteval_answers(path: Path) -> list[dict[str, str | None]]:
+    """Return the answers in lighteval's details of a task of this package, as predictions."""
+    rows = lighteval_rows(path)
+    ids = [_object(row["doc"].get("specific")).get("id") for row in rows]
+    if not rows or None in ids:
+        raise InputError(
+            f"{path} has no details of a task of qabench: of `lighteval ... --custom-tasks "
+            '"$(qabench path lighteval)" --save-details`'
+        )
+    return [
+        {"id": str(id), "answer": _lighteval_reply(row)} for id, row in zip(ids, rows, strict=True)
+    ]
+
+
+def lighteval_facts(path: Path) -> dict[str, str]:
+    """Return what changes the prompts or the questions of details, by lighteval's results."""
+    folder = next((parent for parent in path.parents if parent.name == "details"), None)
+    date = path.parent.name
+    model = path.parent.parent.relative_to(folder) if folder else Path()
+    results = path if folder is None else folder.parent / "results" / model / f"results_{date}.json"
+    docs = [row["doc"] for row in lighteval_rows(path)]
+    facts: dict[str, Any] = {
+        "few_shot": max((len(doc.get("fewshot_samples") or ()) for doc in docs), default=0),
+        "system_message": "in the user message" if any(map(_instruction, docs)) else None,
+    }
+    if folder is None or not results.is_file():
+        facts["harness_options"] = "not recorded, because lighteval's results are not next to it"
+    else:
+        general = _object(_object(read_json(results)).get("config_general"))
+        model_config = _object(general.get("model_config"))
+        generation = _object(model_config.get("generation_parameters"))
+        temperature = generation.get("temperature")
+        facts |= {
+            "limit": general.get("max_samples"),
+            "chat_template": model_config.get("override_chat_template"),
+            "system_instruction": model_config.get("system_prompt"),
+            "temperature": None if temperature == 0 else temperature or "not sent",
+        }
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def _instruction(doc: Row) -> str | None:
+    text: str | None = doc.get("instruction")
+    return text
+
+
+def read_lighteval(path: Path) -> Log:
+    """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
+    rows = lighteval_rows(path)
     records = []
     for number, row in enumerate(rows):
-        doc, response = row["doc"], row["model_response"]
+        doc = row["doc"]
         gold = doc.get("gold_index")
         choices = doc.get("choices") or []
         indices = gold if isinstance(gold, list) else [gold]
@@ -150,7 +207,7 @@ def read_lighteval(path: Path) -> Log:
                 id=str(doc.get("id") or number),
                 question=doc.get("original_query") or doc.get("query") or "",
                 reference="\n".join(targets),
-                answer=_first_text(response.get("text_post_processed") or response.get("text")),
+                answer=_lighteval_reply(row),
                 scores=numbers_of(row["metric"]),
                 groups=doc.get("specific") or {},
             )

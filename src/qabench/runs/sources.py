@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,8 @@ from qabench.runs.foreign_files import (
     harness_facts,
     is_lm_eval,
     is_shared,
+    lighteval_answers,
+    lighteval_facts,
     read_lighteval,
     read_lm_eval,
     read_shared,
@@ -87,15 +90,18 @@ def evaluate_predictions(
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
-    facts = None
-    if isinstance(predictions, str | Path) and Path(predictions).suffix == LINES:
+    harness, facts = "", {}
+    if isinstance(predictions, str | Path):
         path = Path(predictions)
-        if path.is_file() and is_lm_eval(first_row(path)):
-            facts = harness_facts(path)
-            answers = generations(path).encode()
-            predictions = parse_predictions(
-                answers, str(path), scorer.prediction_fields, scorer.id_fields
-            )
+        if path.suffix == DETAILS and path.is_file():
+            harness, facts = "lighteval", lighteval_facts(path)
+            answers = json.dumps(lighteval_answers(path))
+        elif path.suffix == LINES and path.is_file() and is_lm_eval(first_row(path)):
+            harness, facts = "lm-evaluation-harness", harness_facts(path)
+            answers = generations(path)
+        if harness:
+            fields = (scorer.prediction_fields, scorer.id_fields)
+            predictions = parse_predictions(answers.encode(), str(path), *fields)
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
@@ -107,16 +113,16 @@ def evaluate_predictions(
         progress=progress,
         **values,
     )
-    if facts is not None:
-        evaluation = _with_harness_facts(evaluation, facts)
+    if harness:
+        evaluation = _with_harness_facts(evaluation, harness, facts)
     return _with_scores(evaluation, scores)
 
 
-def _with_harness_facts(evaluation: Evaluation, facts: Mapping[str, str]) -> Evaluation:
+def _with_harness_facts(
+    evaluation: Evaluation, harness: str, facts: Mapping[str, str]
+) -> Evaluation:
     """Return the evaluation with what the harness changed in its signatures, where each is a deviation."""
-    changed = dict.fromkeys(
-        facts, Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
-    )
+    changed = dict.fromkeys(facts, Field((), harness + " ran with {name}: {value}", absent=True))
     signatures = {
         group: with_fields(line, **facts) for group, line in evaluation.signatures.items()
     }
