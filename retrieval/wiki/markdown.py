@@ -11,7 +11,7 @@ from qabench.errors import MissingExtra
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.page import PageUnreadable
 
-INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qabench[fanoutqa]'"
+INSTALL = "Wikipedia pages need markdownify and beautifulsoup4: pip install 'qabench[wikipedia]'"
 
 
 MOST_CHARACTERS = 16_000_000
