@@ -47,8 +47,5 @@ def test_what_mypy_sees(tmp_path: Path) -> None:
     environment = os.environ | {"MYPYPATH": str(links.parent)}
     command = [sys.executable, "-m", "mypy", "user.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    lines = done.stdout.splitlines()
-    assert len([line for line in lines if "error:" in line]) == 1, done.stdout + done.stderr
-    assert lines[0].startswith(
-        f"user.py:{CODE[: CODE.index('splits=')].count(chr(10)) + 1}: error: No overload variant"
-    )
+    errors = {line.partition(": error:")[0] for line in done.stdout.splitlines() if ": error:" in line}
+    assert errors == {f"user.py:{len(CODE.splitlines())}"}, done.stdout + done.stderr  # only the wrong argument
