@@ -7,10 +7,10 @@ NAACL 2024), and the sizes of the published splits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
-from qabench.data.rows import Row
+from qabench.data.rows import Row, Splits
 from qabench.io.tables import Table, count_table
 from qabench.loading_scripts.expertqa.parse import LABELS
 
@@ -55,7 +55,7 @@ NOTES = {
 }
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+def tables(config: str, splits: Splits) -> list[Table]:
     """Count rows by split, and whatever the rows have of fields, types, answers by system, and labels of claims."""
     counts: dict[str, Counter[tuple[str, str]]] = {}
     sizes = dict.fromkeys(splits, 0)

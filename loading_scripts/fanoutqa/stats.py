@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from qabench.answers import loads
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Row, Splits
 from qabench.io.tables import Table, count_table
 
 # Zhu et al. 2024 count 310 development and 724 test questions.
@@ -16,7 +16,7 @@ TYPES = ("dict", "list", "str", "int", "float", "bool")
 PARTS = ("answers", "dict values", "list items", "sub-question answers")
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+def tables(config: str, splits: Splits) -> list[Table]:
     """Count questions, evidence and categories of a config; also types of answers if they are public."""
     rows = [row for split in splits.values() for row in split]
     tables = [_questions(config, rows)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from qabench.data.rows import Row
+from qabench.data.rows import Row, Splits
 from qabench.io.tables import Table
 
 Count = Callable[[Mapping[str, Any]], int]
@@ -54,7 +54,7 @@ PUBLISHED_MEANS = {1: 2.6, 2: 2.2, 4: 2.4, 8: 1.3, 9: 1.8, 10: 1.4, 13: 1.2, ALL
 PUBLISHED_CHARACTERS = 503_769  # of all seven chapters. The source does not have them by chapter
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+def tables(config: str, splits: Splits) -> list[Table]:
     """Return the source's tables for a config.
 
     Those of the sample have no published numbers.

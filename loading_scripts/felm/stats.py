@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
-from qabench.data.rows import Row
+from qabench.data.rows import Row, Splits
 from qabench.io.tables import Table, count_table
 from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES
 
@@ -29,7 +29,7 @@ TYPES = [
 ]
 
 
-def tables(config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+def tables(config: str, splits: Splits) -> list[Table]:
     """Count segments, responses and types of error by domain.
 
     The config ``sample`` has no published numbers.

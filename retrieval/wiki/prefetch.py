@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from typing import Any
 
+from qabench.evaluation.scoring import Progress
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiError, WikiPage
 
@@ -41,7 +42,7 @@ class Prefetched:
 def prefetch(
     evidences: Iterable[Any],
     wiki: MediaWiki | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Prefetched:
     """Download pages into the cache, ``wiki.client.in_flight`` at once.
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from qabench.errors import InputError, QabenchError, unreadable
+from qabench.evaluation.scoring import Progress
 from qabench.retrieval.wiki.cache import WikiCache
 
 PAGE = re.compile(r"([1-9][0-9]{0,17})-dated\.md", re.ASCII)
@@ -68,7 +69,7 @@ class Imported:
 def import_cache(
     tarball: Path,
     cache: WikiCache | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Imported:
     """Import the pages of a tarball (plain, gzip, bzip2 or xz) into the folder of a cache.
 

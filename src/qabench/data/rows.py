@@ -12,6 +12,8 @@ from qabench.io.limits import json_of, why_not_json
 
 Row = Mapping[str, Any]
 """A row of a dataset: its values by column."""
+Splits = Mapping[str, Iterable[Row]]
+"""The rows of each split, by the split's name."""
 Json = dict[str, Any]
 """A JSON object, such as a line of a file or the result of a metric."""
 JSON_NAMES = {

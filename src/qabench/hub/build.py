@@ -12,7 +12,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -25,6 +25,7 @@ from filelock import FileLock
 from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
 from qabench.hub.leaderboards import FRAMEWORKS
@@ -93,7 +94,7 @@ def build(
     skip_missing: bool = False,
     namespace: str = NAMESPACE,
     framework: str = FRAMEWORKS[0],
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Built]:
     """Write OUT/BENCHMARK for each benchmark, completely or not at all.
 

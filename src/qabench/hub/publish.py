@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -26,6 +26,7 @@ from qabench.citations import metric_class
 from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
+from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
@@ -88,7 +89,7 @@ def publish(
     dry_run: bool = False,
     accept_licenses: bool = False,
     skip_missing: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Published:
     """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
 

@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qabench.benchmarks import benchmark
 from qabench.errors import InputError, QabenchError, unknown_name, unreadable
+from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url, without_account
@@ -94,7 +95,7 @@ class Watch:
 
     log_dir: Path
     on_log: Callable[[Path], None] = lambda path: None
-    on_progress: Callable[[int, int], None] = lambda done, total: None
+    on_progress: Progress = lambda done, total: None
     say: Callable[[str], None] = lambda text: None
     max_calls: int | None = None
     token_budget: int | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Splits
 from qabench.evaluation.metric import Metric, evidence_metrics
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ class ExpertQA(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+    def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.expertqa.stats import tables
 

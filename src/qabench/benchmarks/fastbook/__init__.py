@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.predictions import parse_predictions, read_bytes, source_name
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Row, Splits
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question, Questions
@@ -125,7 +125,7 @@ class Fastbook(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+    def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.fastbook.stats import tables
 

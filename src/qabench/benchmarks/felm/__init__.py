@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Row, Splits
 from qabench.evaluation.metric import Metric
 from qabench.evaluation.scoring import Question
 from qabench.io.tables import Table
@@ -169,7 +169,7 @@ class Felm(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Mapping[str, Iterable[Row]]) -> list[Table]:
+    def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         from qabench.loading_scripts.felm.stats import tables
 
