@@ -41,7 +41,7 @@ from qabench.benchmarks.expertqa.claims import read_items, sentence_splitter
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.models.entailment import (
     MAX_LENGTH,
-    Judgment,
+    Entailed,
     clean,
     extremes,
     label_claims,
@@ -151,7 +151,7 @@ class Plain:
         self.padding: Any = "max_length" if padding else False
         self.tokens = self.prompts = 0
 
-    def judge(self, prompt: str) -> Judgment:
+    def judge(self, prompt: str) -> Entailed:
         options: dict[str, Any] = {
             "padding": self.padding,
             "truncation": True,
@@ -171,7 +171,7 @@ class Plain:
             )
         text = self.tokenizer.decode(output.sequences[0], skip_special_tokens=True)
         one, zero = (float(output.logits[0][0, verdict]) for verdict in self.verdicts)
-        return Judgment(text == "1", one, zero)
+        return Entailed(text == "1", one, zero)
 
     def label(self, claims: Claims, split: Any) -> Iterator[str]:
         for claim, pieces in claims:

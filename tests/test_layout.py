@@ -238,3 +238,12 @@ def _prints(called: ast.expr) -> bool:
     return name in ("print", "typer.echo", "typer.secho", "sys.stdout.write", "sys.stderr.write") or (
         name.endswith(".print") and not name.startswith("self.")
     )
+
+
+def test_classes_have_different_names() -> None:
+    places: dict[str, list[str]] = {}
+    for module, path in modules().items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -21,7 +21,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, ChatClient, Prices, run_sync
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
-from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.exchange import ChatOutcome, ChatRequest
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClie
     return Caller(Endpoint(server.base_url, "secret"), "m", **options).client(ReplyCache(tmp_path / "replies.sqlite"))
 
 
-def complete(client: ChatClient, requests: list[ChatRequest]) -> list[Outcome]:
+def complete(client: ChatClient, requests: list[ChatRequest]) -> list[ChatOutcome]:
     return run_sync(client.complete(requests))
 
 
@@ -267,7 +267,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
 
 
 def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_path: Path) -> None:
-    async def notebook() -> list[Outcome]:
+    async def notebook() -> list[ChatOutcome]:
         return complete(client_for(server, tmp_path), requests_for("q"))
 
     assert asyncio.run(notebook())[0].reply

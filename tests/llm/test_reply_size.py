@@ -18,7 +18,7 @@ from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, run_sync
 from qabench.llm.endpoint import Endpoint
-from qabench.llm.exchange import ChatRequest, Outcome, limited_replies, max_reply_bytes
+from qabench.llm.exchange import ChatOutcome, ChatRequest, limited_replies, max_reply_bytes
 from qabench.runs.plan import models_at
 
 MEBIBYTE = 1 << 20
@@ -40,7 +40,7 @@ def huge(status: int = 200) -> Fault:
 def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setenv("QABENCH_MAX_REPLY_MB", "1")
 
-    def ask(fault: Fault) -> Outcome:
+    def ask(fault: Fault) -> ChatOutcome:
         server.fault = lambda number, body: fault
         cache = ReplyCache(tmp_path / "replies.sqlite")
         client = Caller(Endpoint(server.base_url, "k"), "m", retries=0).client(cache)

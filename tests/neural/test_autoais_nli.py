@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny_t5 import save_tiny_t5
 
 from qabench.errors import MissingExtra, QabenchError
-from qabench.models.entailment import Judgment, clean, extremes, label_claims, prompt_of, punkt
+from qabench.models.entailment import Entailed, clean, extremes, label_claims, prompt_of, punkt
 
 
 class Scripted:
@@ -30,9 +30,9 @@ class Scripted:
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         return [len(prompt.split()) for prompt in prompts]
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+    def judge(self, prompts: Sequence[str]) -> list[Entailed]:
         self.asked.append(list(prompts))
-        return [Judgment(text == "1", margin, 0.0) for text, margin in map(self.verdict, prompts)]
+        return [Entailed(text == "1", margin, 0.0) for text, margin in map(self.verdict, prompts)]
 
 
 def lines(text: str) -> list[str]:
@@ -80,7 +80,7 @@ def test_512_tokens_are_judged_whole_and_513_by_sentences() -> None:
 
 def test_ties_and_few_sentences() -> None:
     def kept(sentences: str, margins: list[float]) -> str:
-        return extremes(sentences.split(), [Judgment(False, margin, 0.0) for margin in margins])
+        return extremes(sentences.split(), [Entailed(False, margin, 0.0) for margin in margins])
 
     assert kept("a b c d e", [0.0] * 5) == "a b d e"  # NumPy sorts so few items by insertion
     assert kept("a b c", [1.0, 3.0, 2.0]) == "b c c a"
@@ -92,7 +92,7 @@ def test_ties_and_few_sentences() -> None:
 
 @given(st.lists(st.integers(-3, 3).map(float), min_size=4))
 def test_nothing_left_out_is_more_extreme(margins: list[float]) -> None:
-    judged = [Judgment(False, margin, 0.0) for margin in margins]
+    judged = [Entailed(False, margin, 0.0) for margin in margins]
     kept = list(map(int, extremes(list(map(str, range(len(margins)))), judged).split()))
     assert len(set(kept)) == 4
     left = [margin for i, margin in enumerate(margins) if i not in kept]

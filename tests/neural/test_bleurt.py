@@ -20,7 +20,7 @@ from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.signature import deviations
 from qabench.models import bleurt as module
-from qabench.models.bleurt import Scorer, bleurt, cut_lengths, load_bleurt, pair_ids, signed_name
+from qabench.models.bleurt import BleurtModel, bleurt, cut_lengths, load_bleurt, pair_ids, signed_name
 from qabench.models.loader import digest_of_files
 
 REASON = "needs the extra bleurt"
@@ -51,14 +51,14 @@ def test_answers_are_scored_as_texts_and_in_order() -> None:
         seen.extend([references, candidates])
         return [0.1, 0.2, 0.3]
 
-    result = bleurt([["a", True], {"x": 1}, "\ud800"], ["b", UNANSWERED, None], Scorer("words", score))
+    result = bleurt([["a", True], {"x": 1}, "\ud800"], ["b", UNANSWERED, None], BleurtModel("words", score))
     assert seen == [["a\nyes", "x - 1", "\ufffd"], ["b", "", ""]]
     assert (result.mean, result.per_question) == (sum([0.1, 0.2, 0.3]) / 3, (0.1, 0.2, 0.3))
     assert result.scorer == "words"
     with pytest.raises(InputError, match="1 predictions for 2"):
-        bleurt(["a", "b"], ["a"], Scorer("words", score))
+        bleurt(["a", "b"], ["a"], BleurtModel("words", score))
     with pytest.raises(InputError, match="nothing to score"):
-        bleurt([], [], Scorer("words", score))
+        bleurt([], [], BleurtModel("words", score))
 
 
 def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_function_is_not_official_whatever_its_name(name: str) -> None:
         return [1.0] * len(references)
 
     score.__name__ = name
-    for function in (score, Scorer(name, score)):
+    for function in (score, BleurtModel(name, score)):
         signed = FanOutQAScorer(bleurt=function).signatures([], {})["bleurt"]
         assert f"bleurt:function:{name}|" in signed
         assert deviations(signed, DECLARATIONS["fanout_bleurt"]) == [f"BLEURT: function:{name} instead of BLEURT-20"]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from qabench.models.bleurt import Scorer
-from qabench.models.entailment import Judgment
+from qabench.models.bleurt import BleurtModel
+from qabench.models.entailment import Entailed
 
 
 class Labeler:
@@ -26,14 +26,14 @@ class Labeler:
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         return [len(prompt.split()) for prompt in prompts]
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+    def judge(self, prompts: Sequence[str]) -> list[Entailed]:
         Labeler.asked += len(prompts)
-        return [Judgment(len(prompt) % 2 == 1, 0.0, 0.0) for prompt in prompts]
+        return [Entailed(len(prompt) % 2 == 1, 0.0, 0.0) for prompt in prompts]
 
 
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     """The metrics expertqa_faithfulness and fanout_bleurt work without weights."""
-    scorer = Scorer("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
+    scorer = BleurtModel("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
     monkeypatch.setattr("qabench.models.bleurt._torch_scorer", lambda *args: scorer)
     for name in ("load_entailment", "shared_entailment"):
         monkeypatch.setattr(f"qabench.models.entailment.{name}", lambda *args, **kwargs: Labeler())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankedSystem:
     """One score of one system.
 
     Entries with the same ``group`` are ranked among each other.
@@ -66,10 +66,10 @@ def is_local(name: str) -> bool:
     return config is not None and all(available(source_table(name)[file]) for file in config.files)
 
 
-def published_entries(name: str) -> list[Entry]:
+def published_entries(name: str) -> list[RankedSystem]:
     """Return the published scores of a benchmark. Raises SourceError if they are not available."""
     return [
-        Entry(
+        RankedSystem(
             row.system,
             row.value,
             row.metric,
@@ -84,7 +84,7 @@ def published_entries(name: str) -> list[Entry]:
 
 def own_entries(
     evaluation: Evaluation, names: Sequence[str], setting: str | None = None
-) -> Iterator[Entry]:
+) -> Iterator[RankedSystem]:
     """Yield the scores of an evaluation by these metrics.
 
     ``setting`` is that of files of predictions.
@@ -93,7 +93,7 @@ def own_entries(
         if name in names:
             line = evaluation.signatures.get(score.metric.group)
             interval = score.interval
-            yield Entry(
+            yield RankedSystem(
                 evaluation.model,
                 interval.mean,
                 name,
@@ -108,7 +108,7 @@ def own_entries(
             )
 
 
-def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
+def ranked(entries: Iterable[RankedSystem], scorer: Benchmark) -> list[RankedSystem]:
     """Return the entries by group, the best first.
 
     Equal scores have the same rank, deviating scores have none.
@@ -118,7 +118,7 @@ def ranked(entries: Iterable[Entry], scorer: Benchmark) -> list[Entry]:
     """
     all_entries = list(entries)
     any_setting = {(entry.metric, entry.config) for entry in all_entries if not entry.setting}
-    groups: dict[tuple[str, str, str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str, str, str], list[RankedSystem]] = {}
     for entry in all_entries:
         if (entry.metric, entry.config) in any_setting:
             entry = replace(entry, setting="")
@@ -166,7 +166,7 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
     return sentences
 
 
-def _place(own: Entry, group: Sequence[Entry]) -> str:
+def _place(own: RankedSystem, group: Sequence[RankedSystem]) -> str:
     best = next(entry for entry in group if entry is not own)
     where = f"{best.setting}, " if best.setting else ""
     where += f"judged by {best.judge}, " if best.judge else ""

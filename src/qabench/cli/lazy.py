@@ -100,7 +100,7 @@ def _converted(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, val
     return parameter.callback(ctx, parameter, value) if parameter.callback else value
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """A group of commands whose help has whole sentences."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -124,7 +124,7 @@ class Group(TyperGroup):
             )
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """The top-level commands of ``sections``, and one group per benchmark with specific commands."""
 
     sections: ClassVar[Sections] = {}
@@ -175,8 +175,8 @@ def command_of(name: str, command: Any) -> Any:
     return typer.main.get_command(wrapper)
 
 
-def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) -> Group:
-    return Group(
+def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) -> CommandGroup:
+    return CommandGroup(
         name=name,
         commands={name: command_of(name, function) for name, function in functions.items()},
         help=about,
@@ -192,7 +192,7 @@ def _with_commands() -> dict[str, Sequence[str]]:
     }
 
 
-def _benchmark_group(name: str) -> Group:
+def _benchmark_group(name: str) -> CommandGroup:
     module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
     about = (
         f"Commands of {benchmark(name).title}. The commands score, compare, run, stats, reproduce, fetch, register and "

@@ -55,7 +55,7 @@ from qabench.io.tables import Table, bounds_text, write_document
 from qabench.runs.sources import is_log, read_evaluations
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.published import Entry
+    from qabench.benchmarks.published import RankedSystem
     from qabench.evaluation import Evaluation
 
 SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
@@ -340,7 +340,7 @@ def _ranked_by(
     scorer: Benchmark,
     selected: Sequence[str] | None,
     evaluations: Sequence[Evaluation],
-    published: Sequence[Entry],
+    published: Sequence[RankedSystem],
 ) -> list[str]:
     """Return the scores to rank by: the selected ones, else the main one, else the first."""
     names = {entry.metric for entry in published}
@@ -355,13 +355,13 @@ def _ranked_by(
     return [metric.name for metric in chosen]
 
 
-def _on_hub(dataset: str) -> tuple[list[Entry], str]:
+def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
     """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
     if variable := offline_variable():
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
 
-    from qabench.benchmarks.published import Entry
+    from qabench.benchmarks.published import RankedSystem
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
@@ -369,7 +369,7 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
         with bounded_answers(), hub_errors(api):
             entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
             return [
-                Entry(
+                RankedSystem(
                     entry.model_id,
                     float(entry.value),
                     "",
@@ -384,7 +384,7 @@ def _on_hub(dataset: str) -> tuple[list[Entry], str]:
         return [], f"The Hub's entries are left out: {error}"
 
 
-def _table(scorer: Benchmark, entries: Sequence[Entry]) -> Table:
+def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     rows: list[list[Any]] = []
     for entry in entries:
         # published scores have none

@@ -36,8 +36,8 @@ from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import (
+    ChatOutcome,
     ChatRequest,
-    Outcome,
     Reply,
     max_reply_bytes,
     read_reply,
@@ -211,7 +211,7 @@ class Answered:
         return cls(text, cut_off=cut_off)
 
 
-def answered(outcome: Outcome) -> Answered:
+def answered(outcome: ChatOutcome) -> Answered:
     """Return the text of an outcome, or the reason why it is missing.
 
     Refusals and empty replies count as missing.
@@ -223,7 +223,7 @@ def answered(outcome: Outcome) -> Answered:
     return Answered.of(reply.text, refusal, cut_off=reply.finish_reason == "length")
 
 
-def models_of(outcomes: Sequence[Outcome]) -> list[str]:
+def models_of(outcomes: Sequence[ChatOutcome]) -> list[str]:
     """Return the models that the server reports, with their fingerprints."""
     replies = [outcome.reply for outcome in outcomes if outcome.reply and outcome.reply.model]
     return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})
@@ -254,7 +254,7 @@ class ChatClient:
         prompts, replies = sum(map(prompt_tokens, rest)), sum(map(reply_tokens, rest))
         return Plan(len(rest), len(cached), prompts, replies, self._cost(prompts, replies))
 
-    def usage(self, outcomes: Sequence[Outcome]) -> Usage:
+    def usage(self, outcomes: Sequence[ChatOutcome]) -> Usage:
         """Return the usage of all calls of this client, which had these outcomes."""
         prompts, replies = self.prompt_tokens, self.completion_tokens
         cached = sum(outcome.cached for outcome in outcomes)
@@ -264,7 +264,7 @@ class ChatClient:
 
     async def complete(
         self, requests: Sequence[ChatRequest], progress: Progress | None = None
-    ) -> list[Outcome]:
+    ) -> list[ChatOutcome]:
         """Return one outcome per request, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight; replies received so far are in the cache.
@@ -273,7 +273,7 @@ class ChatClient:
             MissingExtra: calls are needed and the openai package is not installed.
         """
         by_key = self._by_key(requests)
-        outcomes: dict[bytes, Outcome] = {}
+        outcomes: dict[bytes, ChatOutcome] = {}
 
         def report() -> None:
             if progress:
@@ -282,7 +282,10 @@ class ChatClient:
         def missing() -> dict[bytes, ChatRequest]:
             rest = [key for key in by_key if key not in outcomes]
             outcomes.update(
-                {key: Outcome(reply, cached=True) for key, reply in self.cache.find(rest).items()}
+                {
+                    key: ChatOutcome(reply, cached=True)
+                    for key, reply in self.cache.find(rest).items()
+                }
             )
             return {key: by_key[key] for key in rest if key not in outcomes}
 
@@ -291,7 +294,7 @@ class ChatClient:
             report()
             if rest and self.endpoint.why_unusable:
                 outcomes |= dict.fromkeys(
-                    rest, Outcome(reason=f"not sent: {self.endpoint.why_unusable}")
+                    rest, ChatOutcome(reason=f"not sent: {self.endpoint.why_unusable}")
                 )
             elif rest:
                 async with AsyncExitStack() as turns:
@@ -315,7 +318,7 @@ class ChatClient:
     async def _send(
         self,
         rest: dict[bytes, ChatRequest],
-        outcomes: dict[bytes, Outcome],
+        outcomes: dict[bytes, ChatOutcome],
         report: Callable[[], None],
     ) -> None:
         slots = asyncio.Semaphore(self.caller.concurrency)
@@ -344,16 +347,16 @@ class ChatClient:
         http_client = httpx2.AsyncClient(**client_options(limits, AsyncTransport))
         return self.endpoint.openai_client(AsyncOpenAI, http_client, max_retries=0)
 
-    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> Outcome:
+    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> ChatOutcome:
         try:
             reply = await self._reply(session, request)
         except HttpError as error:
-            return Outcome(reason=str(error))
+            return ChatOutcome(reason=str(error))
         reply = self.cache.store(key, request, reply)
         prompts, replies = reply.prompt_tokens, reply.completion_tokens
         self.prompt_tokens += prompt_tokens(request) if prompts is None else prompts
         self.completion_tokens += reply_tokens(request) if replies is None else replies
-        return Outcome(reply)
+        return ChatOutcome(reply)
 
     async def _reply(self, session: Any, request: ChatRequest) -> Reply:
         """Return the reply to a request, after retries. Raises HttpError if there is none."""

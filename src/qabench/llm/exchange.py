@@ -85,7 +85,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChatOutcome:
     """A reply, or the reason why it is missing.
 
     A ``cached`` reply cost nothing.

@@ -39,7 +39,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
-class Scorer:
+class BleurtModel:
     """A function (references, candidates) -> scores, one per pair, in order.
 
     ``name`` is the model for signatures.
@@ -56,7 +56,7 @@ class Scorer:
         return self.score(*texts)
 
 
-_loaded: WeakSet[Scorer] = WeakSet()  # by load_bleurt
+_loaded: WeakSet[BleurtModel] = WeakSet()  # by load_bleurt
 BY_NAME = " (a folder, identified by its name)"
 
 
@@ -65,7 +65,7 @@ def signed_name(scorer: Any) -> str:
 
     A user's function is marked, whatever its name.
     """
-    if isinstance(scorer, Scorer) and scorer in _loaded:
+    if isinstance(scorer, BleurtModel) and scorer in _loaded:
         return scorer.name
     name = getattr(scorer, "name", None) or getattr(scorer, "__name__", type(scorer).__name__)
     return f"function:{name}"
@@ -80,7 +80,9 @@ class BleurtScore:
     scorer: str
 
 
-def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Scorer) -> BleurtScore:
+def bleurt(
+    references: Sequence[Any], predictions: Sequence[Any], scorer: BleurtModel
+) -> BleurtScore:
     """Return the mean BLEURT of answers.
 
     Predictions and references are aligned.
@@ -105,7 +107,7 @@ def load_bleurt(
     *,
     batch_size: int = 32,
     device: str | None = None,
-) -> Scorer:
+) -> BleurtModel:
     """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
@@ -127,7 +129,7 @@ def load_bleurt(
     return scorer
 
 
-def _package_scorer(model: str, batch_size: int) -> Scorer:
+def _package_scorer(model: str, batch_size: int) -> BleurtModel:
     try:
         from bleurt.score import BleurtScorer
     except ImportError as error:
@@ -147,10 +149,14 @@ def _package_scorer(model: str, batch_size: int) -> Scorer:
 
     folder = Path(model).resolve()
     digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
-    return Scorer(f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score)
+    return BleurtModel(
+        f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score
+    )
 
 
-def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str | None) -> Scorer:
+def _torch_scorer(
+    model: str, revision: str | None, batch_size: int, device: str | None
+) -> BleurtModel:
     try:
         import sentencepiece
         import torch  # noqa: F401
@@ -179,7 +185,7 @@ def _torch_scorer(model: str, revision: str | None, batch_size: int, device: str
         return scores
 
     how = "" if source.commit else BY_NAME
-    return Scorer(f"transformers-{transformers.__version__}/{source.label}{how}", score)
+    return BleurtModel(f"transformers-{transformers.__version__}/{source.label}{how}", score)
 
 
 def pair_ids(

@@ -28,7 +28,7 @@ MARK = re.compile(r"\[\d\]\s?")  # one digit: [10] is kept, as upstream
 
 
 @dataclass(frozen=True, slots=True)
-class Judgment:
+class Entailed:
     """The output of a model for one prompt.
 
     Attributes:
@@ -63,7 +63,7 @@ def clean(text: str) -> str:
     return " ".join(paragraphs[1:] if paragraphs[0].startswith("http") else paragraphs)
 
 
-def extremes(sentences: Sequence[str], judgments: Sequence[Judgment]) -> str:
+def extremes(sentences: Sequence[str], judgments: Sequence[Entailed]) -> str:
     """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
 
     With fewer than four sentences some appear twice. As upstream, the order is that of the
@@ -76,7 +76,7 @@ def extremes(sentences: Sequence[str], judgments: Sequence[Judgment]) -> str:
     return " ".join(sentences[i] for i in [*order[:KEPT], *order[-KEPT:]])
 
 
-def _neutral(judgment: Judgment) -> np.float32:
+def _neutral(judgment: Entailed) -> np.float32:
     """Return the probability of "0" against "1", as upstream computes it."""
     logits = np.array([judgment.one, judgment.zero], dtype=np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -147,7 +147,7 @@ def _shortened(texts: Sequence[tuple[str, str]], model: Entailment, split: Split
     return [extremes(own, [next(judged) for _ in own]) for own in sentences]
 
 
-def _judge(model: Entailment, prompts: Sequence[str]) -> list[Judgment]:
+def _judge(model: Entailment, prompts: Sequence[str]) -> list[Entailed]:
     # Each distinct prompt is judged once: answers share evidence, and evidence shares sentences.
     distinct = list(dict.fromkeys(prompts))
     judged = dict(zip(distinct, model.judge(distinct) if distinct else [], strict=True))
@@ -191,7 +191,7 @@ class Entailment:
             else []
         )
 
-    def judge(self, prompts: Sequence[str]) -> list[Judgment]:
+    def judge(self, prompts: Sequence[str]) -> list[Entailed]:
         """Return one judgment per prompt, in order.
 
         Prompts are truncated to 512 tokens.
@@ -199,12 +199,12 @@ class Entailment:
         if not prompts:
             return []
         encoded = self.tokenizer(list(prompts), truncation=True, max_length=MAX_LENGTH).input_ids
-        judged: dict[int, Judgment] = {}
+        judged: dict[int, Entailed] = {}
         for batch in buckets([len(ids) for ids in encoded], self.batch_size, longest=MAX_LENGTH):
             judged |= zip(batch, self.judge_batch([encoded[i] for i in batch]), strict=True)
         return [judged[i] for i in range(len(prompts))]
 
-    def judge_batch(self, encoded: Encoded) -> list[Judgment]:
+    def judge_batch(self, encoded: Encoded) -> list[Entailed]:
         """Return one judgment per prompt of a batch, in order.
 
         One step with the first token "1" decides most prompts. The others are generated.
@@ -221,7 +221,7 @@ class Entailment:
         ):
             entailed[i] = text == "1"
         return [
-            Judgment(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)
+            Entailed(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)
         ]
 
     def _logits(self, encoded: Encoded, starts: list[int]) -> Any:

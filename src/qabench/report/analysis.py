@@ -11,7 +11,7 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.benchmarks.published import (
-    Entry,
+    RankedSystem,
     is_local,
     own_entries,
     published_entries,
@@ -192,7 +192,7 @@ class Analysis:
     outcomes: Mapping[str, Mapping[str, int]]
     deviations: Mapping[str, Mapping[str, Sequence[str]]]
     ranks: Mapping[str, Mapping[str, str]]
-    leaderboard: Sequence[Entry]
+    leaderboard: Sequence[RankedSystem]
 
     def as_dict(self) -> Json:
         """Return the numbers as rows of plain data."""
@@ -295,7 +295,7 @@ def _pass_curves(scores: Mapping[str, Mapping[str, Score]]) -> list[ExtraSection
     ]
 
 
-def _leaderboard(section: Section) -> list[Entry]:
+def _leaderboard(section: Section) -> list[RankedSystem]:
     if section.headline is None or not is_local(section.benchmark.name):
         return []
     name = section.headline.name

@@ -497,7 +497,7 @@ class _Benchmark(_Strict):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SuiteEntry:
     """One setting of a benchmark in a suite, with the arguments of its task."""
 
     benchmark: str
@@ -520,7 +520,7 @@ class Suite(_Strict):
     cache: bool | None = None
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[SuiteEntry]:
         """Return the settings of all benchmarks.
 
         Raises InputError for an unknown benchmark, setting or option.
@@ -533,7 +533,7 @@ class Suite(_Strict):
                 scorer.setting(name) for name in part.settings or [scorer.settings[0].name]
             ]:
                 check_task_options(scorer, setting, arguments)
-                entries.append(Entry(scorer.name, setting.name, arguments))
+                entries.append(SuiteEntry(scorer.name, setting.name, arguments))
         return entries
 
     def with_options(
@@ -645,7 +645,7 @@ def _place(suite: Suite, log: Path) -> tuple[int, int]:
     )
 
 
-def _task(entry: Entry) -> Any:
+def _task(entry: SuiteEntry) -> Any:
     descriptor = benchmark(entry.benchmark)
     setting = descriptor.setting(entry.setting)
     with naming_arguments(entry.arguments):

@@ -98,7 +98,7 @@ def _pieces(evidence: Any) -> list[str] | None:
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """Rows that every machine can read.
 
     Attributes:
@@ -114,7 +114,7 @@ class Source:
     read: Callable[[int, int], Iterable[Json]]
 
 
-def open_source(source: Any, columns: Sequence[str]) -> Source:
+def open_source(source: Any, columns: Sequence[str]) -> RowSource:
     """Return the columns of a ``datasets.Dataset``, or of a .jsonl or .parquet file.
 
     On a cluster, all machines must see the file, or the dataset's Arrow files, at the same path.
@@ -124,7 +124,7 @@ def open_source(source: Any, columns: Sequence[str]) -> Source:
         path = Path(source).absolute()
         file = CorpusFile.open(path, columns[0])
         stamp, read = "-".join(map(str, file.stamp)), partial(file.rows, columns=tuple(columns))
-        return Source(str(path), file.size, stamp, read)
+        return RowSource(str(path), file.size, stamp, read)
     if missing := [name for name in columns if name not in source.column_names]:
         raise InputError(
             f"the dataset has no column {missing[0]!r}; the columns are {', '.join(source.column_names)}"
@@ -132,7 +132,7 @@ def open_source(source: Any, columns: Sequence[str]) -> Source:
     if not len(source):
         raise InputError("the dataset has no rows")
     rows = source.select_columns(list(columns))
-    return Source(
+    return RowSource(
         "the dataset",
         len(rows),
         source._fingerprint,
@@ -141,7 +141,7 @@ def open_source(source: Any, columns: Sequence[str]) -> Source:
 
 
 def run(
-    source: Source,
+    source: RowSource,
     output: str | Path,
     load: Load[Rows, Columns],
     types: Mapping[str, str],
@@ -201,7 +201,7 @@ def _begin(folder: Path, job: Mapping[str, Any]) -> None:
 
 
 def _load_writer(
-    source: Source, load: Load[Rows, Columns], types: Mapping[str, str]
+    source: RowSource, load: Load[Rows, Columns], types: Mapping[str, str]
 ) -> Callable[[Task], int]:
     """Return the function that writes the file of a part, and returns the number of its rows."""
     function = load()

@@ -351,7 +351,7 @@ def test_search_results(
     strings = prompts.open_book("official")
     for row in rows:
         query = samples[row["id"]].metadata["row"]["query"]
-        ours = open_book.Search(query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings)
+        ours = open_book.OpenBookSearch(query, window // 2, COUNTER, normalizer, lambda *_: None, our_wiki, strings)
         assert [asyncio.run(ours.search(title)) for title in searches(row)] == theirs[row["id"]], row["id"]
     compared(f"{3 * len(rows)} results of searches")
 
@@ -531,7 +531,7 @@ def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytes
     another = asyncio.run(token_counter(get_model("openai/my-model", api_key="k")))
     assert (another.name, another.message_tokens) == ("the provider of openai/my-model", 0)
     strings = prompts.open_book("official")
-    search: Any = open_book.Search("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
+    search: Any = open_book.OpenBookSearch("", 1, COUNTER, None, None, None, strings)  # type: ignore[arg-type]
     # The description, "//", "type search = (_: {", "query: string,", "}) => any;", and 16 for markup.
     assert asyncio.run(search.tool_tokens()) == words_in(strings.tool) + 1 + 5 + 2 + 3 + 16
     reply, result = call("search", query="a b").message, ChatMessageTool(content="c d", function="search")

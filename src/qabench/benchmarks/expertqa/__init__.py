@@ -225,7 +225,7 @@ METRICS = (
 )
 
 
-class ExpertQA(Benchmark):
+class ExpertQABenchmark(Benchmark):
     """Expert questions, answers of six systems, and claim-level annotations."""
 
     name = "expertqa"
@@ -367,4 +367,4 @@ class ExpertQA(Benchmark):
         return reproduce()
 
 
-BENCHMARK = ExpertQA()
+BENCHMARK = ExpertQABenchmark()

@@ -39,7 +39,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
 from qabench.llm.client import Caller, ChatClient, Plan, answered, caller_for, run_sync
-from qabench.llm.exchange import ChatRequest, Outcome
+from qabench.llm.exchange import ChatOutcome, ChatRequest
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import (
     AUTO,
@@ -433,5 +433,5 @@ def _judge(
 
 def _complete(
     client: ChatClient, requests: list[ChatRequest], progress: Progress | None
-) -> list[Outcome]:
+) -> list[ChatOutcome]:
     return run_sync(client.complete(requests, progress)) if requests else []

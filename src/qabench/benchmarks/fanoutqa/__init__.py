@@ -61,7 +61,7 @@ def _rouge(part: str) -> list[Metric]:
     ]
 
 
-class FanOutQA(Benchmark):
+class FanOutQABenchmark(Benchmark):
     """Multi-hop, multi-document questions over Wikipedia."""
 
     name = "fanoutqa"
@@ -406,4 +406,4 @@ class FanOutQA(Benchmark):
         return reproduction
 
 
-BENCHMARK = FanOutQA()
+BENCHMARK = FanOutQABenchmark()

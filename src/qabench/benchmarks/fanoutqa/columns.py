@@ -191,5 +191,5 @@ def _rouge(references: list[Any], predictions: list[Any]) -> Columns:
     }
 
 
-def _bleurt(scorer: bleurt.Scorer, references: list[Any], predictions: list[Any]) -> Columns:
+def _bleurt(scorer: bleurt.BleurtModel, references: list[Any], predictions: list[Any]) -> Columns:
     return {"bleurt": scorer(list(map(text_of, references)), list(map(text_of, predictions)))}

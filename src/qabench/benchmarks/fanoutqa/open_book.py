@@ -119,7 +119,7 @@ def open_book(
                 note_prediction(state, {"pages": _pages(searches)}, signed, add_answer=True)
 
             seen()
-            tool = Search(query, window // 2, counter, normalizer, seen, source, strings)
+            tool = OpenBookSearch(query, window // 2, counter, normalizer, seen, source, strings)
             return await converse(state, tool, room, how == "text")
 
         if search == "tools" or (search == "auto" and str(model) not in refusing):
@@ -151,7 +151,7 @@ def is_gpt_35(model: Model) -> bool:
 
 
 @dataclass
-class Search:
+class OpenBookSearch:
     """The tool ``search`` of one sample.
 
     The fragments of a page are ranked by ``query``, a result has at most ``budget`` tokens, and
@@ -231,7 +231,7 @@ class Search:
         return "\n".join(self.strings.title.filled(title=title) for title in titles)
 
 
-async def converse(state: TaskState, search: Search, room: int, in_text: bool) -> TaskState:
+async def converse(state: TaskState, search: OpenBookSearch, room: int, in_text: bool) -> TaskState:
     """Alternate replies and searches until a reply does not search.
 
     The answer is the last message with text.
@@ -378,7 +378,7 @@ def _problem(call: ToolCall) -> str | None:
     return None
 
 
-async def _search_in_text(search: Search, reply: ChatMessageAssistant) -> list[ChatMessage]:
+async def _search_in_text(search: OpenBookSearch, reply: ChatMessageAssistant) -> list[ChatMessage]:
     """Return the result of the search at the beginning of a reply, which is cut after it, or [] if there is none."""
     reply.text = reply.text.strip()  # the authors' engines strip replies
     tag = _SEARCH.match(reply.text)

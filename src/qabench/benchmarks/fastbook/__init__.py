@@ -32,7 +32,7 @@ def _mean(values: Sequence[float]) -> float:
     return mean_of(values)
 
 
-class Fastbook(Benchmark):
+class FastbookBenchmark(Benchmark):
     """Retrieval questions over seven chapters of the fastai book."""
 
     name = "fastbook"
@@ -178,4 +178,4 @@ class Fastbook(Benchmark):
         return sections(evaluations)
 
 
-BENCHMARK = Fastbook()
+BENCHMARK = FastbookBenchmark()
