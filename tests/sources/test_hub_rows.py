@@ -11,9 +11,11 @@ from typing import Any
 import datasets
 import pytest
 
+from qabench.benchmarks import benchmark
 from qabench.data.hub import HubDataset
 from qabench.data.sources import local_path, write_mirror
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
+from qabench.evaluation.signature import deviations
 from qabench.loading_scripts.builder import rows_builder
 
 ROWS: list[dict[str, Any]] = [{"q": "Who?", "a": ["x"], "n": 1}, {"q": "Where?", "a": None, "n": 1}]
@@ -71,6 +73,32 @@ def test_pinned_rows_come_from_the_cache_or_a_mirror(monkeypatch: pytest.MonkeyP
         local_path(pinned.file("b"))
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
     assert local_path(pinned.file("b")).read_bytes() == rows
+
+
+UNPINNED = """
+from qabench.benchmarks import Benchmark, HubDataset
+class Unpinned(Benchmark):
+    name, title, settings, metrics, groups = "unpinned", "U", (), (), {"match": ""}
+    data = HubDataset("org/name", question="q", answer="a")
+BENCHMARK = Unpinned()
+"""
+
+
+def test_rows_without_a_digest_are_a_deviation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("unpinned", "renamed"):
+        (tmp_path / "own" / name).mkdir(parents=True)
+        (tmp_path / "own" / name / "__init__.py").write_text(UNPINNED)
+    for variable, folder in {"QABENCH_PATH": "own", "QABENCH_CACHE": "cache"}.items():
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.delenv("QABENCH_OFFLINE", raising=False)
+    on_the_hub(monkeypatch, ROWS[:1])
+    rows = benchmark("unpinned").load(None)
+    line = f"unpinned_match|config:questions|data:{rows.data}|qabench:1"
+    (sentence,) = deviations(line, benchmark("unpinned").declarations()["unpinned_match"])
+    assert sentence == f"data: {rows.data} is not pinned; HubDataset has no sha256"
+    with pytest.raises(InputError, match="has no BENCHMARK with the name 'renamed'"):
+        benchmark("renamed")
 
 
 def test_columns_have_the_types_of_all_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
