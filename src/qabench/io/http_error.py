@@ -84,10 +84,10 @@ def message_in(body: Any) -> str:
         if isinstance(body, dict):
             names = ("message", "detail", "error", "msg")
             body = next((body[name] for name in names if body.get(name)), None)
-    return one_line(body) if isinstance(body, str) else ""
+    return first_line(body) if isinstance(body, str) else ""
 
 
-def one_line(text: str) -> str:
+def first_line(text: str) -> str:
     """Return the first line of a server's text that is not blank, ``printable``."""
     line = next(filter(None, map(str.strip, text.splitlines())), "")
     return printable(" ".join(line.split()), MOST_SHOWN)

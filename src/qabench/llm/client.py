@@ -30,7 +30,7 @@ from filelock import FileLock, Timeout
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import Retry
-from qabench.io.http_error import HttpError, message_in, one_line, status_error
+from qabench.io.http_error import HttpError, first_line, message_in, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
@@ -551,7 +551,7 @@ def _body_message(error: BaseException) -> str:
 def _message(error: BaseException) -> str:
     # Inspect's own message begins with the whole request.
     text = getattr(error, "provider_message", None) or getattr(error, "message", None) or error
-    return _body_message(error) or one_line(str(text))
+    return _body_message(error) or first_line(str(text))
 
 
 def _url(error: BaseException) -> str | None:

@@ -28,8 +28,8 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score, sample_of
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
-from qabench.io.http_error import MOST_SHOWN
-from qabench.io.tables import printable, without_folders
+from qabench.io.http_error import first_line
+from qabench.io.tables import without_folders
 from qabench.stats import RESAMPLES, ROUNDING
 from qabench.stats import scores as scores_of_sums
 
@@ -336,7 +336,7 @@ def check_tracker(target: str) -> tuple[Any, str]:
     except ImportError:
         raise MissingExtra(f"--track {name} needs its package: pip install {name}") from None
     except (Exception, SystemExit) as error:
-        why = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+        why = first_line(f"{type(error).__name__}: {error}")
         raise QabenchError(f"--track {name}: its package cannot be imported ({why})") from error
 
 
@@ -356,7 +356,7 @@ def send(evaluations: Sequence[Evaluation], target: str) -> None:
             try:
                 _send(package, project, evaluation, is_mlflow=target.startswith("mlflow"))
             except (Exception, SystemExit) as error:
-                why = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+                why = first_line(f"{type(error).__name__}: {error}")
                 raise QabenchError(
                     f"--track {target} failed ({why}); {number} of {len(evaluations)} runs were sent, all scores were "
                     "printed and written"
