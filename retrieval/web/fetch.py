@@ -18,7 +18,7 @@ from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
 from qabench.io.http import HttpClient, Response
-from qabench.io.http_error import HttpError, retry_after
+from qabench.io.http_error import HttpError, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable
 from qabench.retrieval.web.extract import EXTRA
@@ -29,7 +29,6 @@ READ = "read"
 DAY = 86400.0
 # seconds. Pages of a host that asks for more between two requests are not fetched
 LONGEST_WAIT = 30.0
-RETRIED = frozenset({429, 502, 503, 504})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 HTML = ("text/html", "application/xhtml+xml")
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
@@ -171,8 +170,7 @@ class PageFetcher:
         else:
             raise HttpError("too many redirects", f"more than {self.limits.redirects}")
         if robots and response.status != 200:
-            transient = response.status >= 500 or response.status == 429
-            raise HttpError(f"status {response.status}", transient=transient)
+            raise status_error(response.status, response.headers)
         return response
 
     def _patiently(self, url: str, delay: float) -> Response:
@@ -183,8 +181,9 @@ class PageFetcher:
         self._wait_for_turn(url, delay)
         try:
             response = self._client.once(url)
-            wait = retry_after(response.headers.get("retry-after")) or delay
-            if response.status not in RETRIED or wait > LONGEST_WAIT:
+            failure = status_error(response.status, response.headers)
+            wait = failure.wait or delay
+            if not failure.transient or wait > LONGEST_WAIT:
                 return response
         except HttpError as error:
             if not error.transient or error.reason == "timeout":

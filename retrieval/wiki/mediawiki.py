@@ -216,7 +216,7 @@ def _read_answer(response: Response) -> Json:
     if "error" in answer:
         fields = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))
-        wait = retry_after(response.headers.get("retry-after"))
+        wait = retry_after(response.headers.get("retry-after"), response.headers.get("date"))
         raise HttpError(code, info, transient=code.startswith(TRANSIENT_ERRORS), wait=wait)
     return answer
 

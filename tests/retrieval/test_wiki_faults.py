@@ -109,6 +109,8 @@ def test_retry_after() -> None:
     assert retry_after(" 7 ") == 7.0
     assert retry_after("soon") is None
     assert retry_after("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
+    another_clock = [formatdate(seconds, usegmt=True) for seconds in (90, 30)]
+    assert retry_after(*another_clock) == 60.0
     in_a_minute = retry_after(formatdate(time.time() + 60, usegmt=True))
     assert in_a_minute is not None and 50 < in_a_minute <= 60
 

@@ -14,7 +14,7 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 from qabench.io.tables import printable
 
 MOST_SHOWN = 300  # characters of a server's text in an error
-RETRIED_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRIED_STATUS = (408, 425, 429)  # and 5xx
 
 
 class HttpError(QabenchError):
@@ -58,14 +58,14 @@ def check_status(status: int, headers: Mapping[str, str], body: str = "") -> Non
 
 
 def status_error(
-    status: int, headers: Mapping[str, str], body: str, label: str = "status"
+    status: int, headers: Mapping[str, str], body: str = "", label: str = "status"
 ) -> HttpError:
     """Return the error that a status means.
 
     Transient ones have the server's Retry-After.
     """
     transient = status in RETRIED_STATUS or status >= 500
-    wait = retry_after(headers.get("retry-after")) if transient else None
+    wait = retry_after(headers.get("retry-after"), headers.get("date")) if transient else None
     detail = message_in(body) or ("the server asks to wait" if wait is not None else "")
     return HttpError(f"{label} {status}", detail, transient=transient, wait=wait, status=status)
 
@@ -93,12 +93,23 @@ def first_line(text: str) -> str:
     return printable(" ".join(line.split()), MOST_SHOWN)
 
 
-def retry_after(value: str | None) -> float | None:
-    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed."""
+def retry_after(value: str | None, sent: str | None = None) -> float | None:
+    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed.
+
+    A date is compared with the header Date, ``sent``, because the clock here can be wrong.
+    """
     with contextlib.suppress(ValueError):
         if math.isfinite(number := float(value or "nan")):
             return max(0.0, number)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value or "").timestamp() - time.time())
+        now = _seconds(sent)
+    except (ValueError, OverflowError):
+        now = time.time()
+    try:
+        return max(0.0, _seconds(value) - now)
     except (ValueError, OverflowError):
         return None
+
+
+def _seconds(date: str | None) -> float:
+    return email.utils.parsedate_to_datetime(date or "").timestamp()
