@@ -5,7 +5,7 @@ Only the harness imports this module, which imports the harness.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -13,7 +13,7 @@ from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
 from qabench.adapters.harness import COUNTS, HarnessTask, total
-from qabench.data.rows import Json
+from qabench.data.rows import Json, Row
 from qabench.evaluation.signature import (
     asked_field,
     asked_part,
@@ -75,16 +75,16 @@ class QabenchTask(ConfigurableTask):
         """
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
 
-    def doc_to_text(self, doc: Mapping[str, Any], doc_to_text: Any = None) -> str:
+    def doc_to_text(self, doc: Row, doc_to_text: Any = None) -> str:
         """Return the user message."""
         return dict(self.harness.asking.messages(doc))["user"]
 
-    def doc_to_target(self, doc: Mapping[str, Any], doc_to_target: Any = None) -> str:
+    def doc_to_target(self, doc: Row, doc_to_target: Any = None) -> str:
         """Return the reference, for the log."""
         reference: str = self.harness.benchmark.question(doc).reference
         return reference
 
-    def fewshot_context(self, doc: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+    def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
         """Return the whole context with the system message: as a message in a chat, else before the prompt.
 
         The YAML file of a benchmark with a system message says ``description: system_message``.
@@ -94,7 +94,7 @@ class QabenchTask(ConfigurableTask):
         system = dict(self.harness.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
-    def process_results(self, doc: Mapping[str, Any], results: Sequence[str | None]) -> Json:
+    def process_results(self, doc: Row, results: Sequence[str | None]) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered."""
         (reply,) = results
         return self.harness.values(doc, reply)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.data.hub import HubDataset
 from qabench.data.predictions import join, read_predictions
-from qabench.data.rows import read_json_lines
+from qabench.data.rows import Json, Row, Splits, read_json_lines
 from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
@@ -219,14 +219,14 @@ class Benchmark(Displayed, ABC):
             for group in self.groups
         }
 
-    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+    def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the rows of a config's file, which is one of the dataset's or a user's in its format.
 
         By default, the file is JSON Lines or a JSON list, and each object is a row.
         """
         return (row.fields for row in read_json_lines(path))
 
-    def question(self, row: Mapping[str, Any]) -> Question:
+    def question(self, row: Row) -> Question:
         """Return a row as a question; by default, a grouping is a column of the row."""
         groups = {name: [str(row[name])] for name in self.groupings}
         return Question(str(row["id"]), row["question"], str(row.get("answer", "")), groups, row)
@@ -287,7 +287,7 @@ class Benchmark(Displayed, ABC):
         module = import_module(f"{type(self).__module__}.tasks")
         return {setting.task: getattr(module, setting.task) for setting in self.settings}
 
-    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+    def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
         """Read predictions from a file, from standard input ("-"), or from a list in memory.
 
         Args:
@@ -299,7 +299,7 @@ class Benchmark(Displayed, ABC):
         """
         return read_predictions(source, self.prediction_fields, self.id_fields)
 
-    def prediction(self, record: Record) -> dict[str, Any]:
+    def prediction(self, record: Record) -> Json:
         """Return the fields of a prediction that would get the record's scores; see ``prediction_fields``."""
         return {"answer": record.answer}
 
@@ -310,7 +310,7 @@ class Benchmark(Displayed, ABC):
         """
         return {"groups": [name for name in self.groups if name in run.signatures]}
 
-    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+    def rescored_prediction(self, record: Record) -> Json:
         """Return the prediction of a record of a run; unlike in ``prediction``, None means that there is no answer."""
         return self.prediction(record)
 
@@ -329,15 +329,15 @@ class Benchmark(Displayed, ABC):
                 'running models needs inspect_ai: pip install "qabench[run]"'
             ) from None
 
-    def official_shape(self, evaluation: Evaluation) -> dict[str, Any] | None:
+    def official_shape(self, evaluation: Evaluation) -> Json | None:
         """Return the scores in the format of the authors' scorer; None if they have no such format."""
         return None
 
-    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
         """Return the text and the row of each question of a config that can be scored, by the question's id."""
         return {question.id: (question.text, question.row) for question in self.load(config).rows}
 
-    def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]] | None:
+    def evidence_pages(self, config: str | None) -> Iterable[Json] | None:
         """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
         return None
 
@@ -350,9 +350,7 @@ class Benchmark(Displayed, ABC):
         """Return additional sections of a report, for labels and evaluations on one config."""
         return []
 
-    def statistics(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def statistics(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
         For the config ``leaderboard`` it is the table of the published main scores, else
@@ -366,9 +364,7 @@ class Benchmark(Displayed, ABC):
             ]
         return self.data_tables(config, splits)
 
-    def data_tables(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables for the rows of a config's splits; by default, the number of rows."""
         if (folder_of(self.name) / "stats.py").is_file():
             module = f"qabench.loading_scripts.{self.name}.stats"

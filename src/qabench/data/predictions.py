@@ -21,6 +21,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines, why_not_json
 
@@ -118,7 +119,7 @@ class Joined:
 
 
 def read_predictions(
-    source: str | Path | Sequence[Mapping[str, Any]],
+    source: str | Path | Sequence[Row],
     needs: Sequence[str] = (),
     ids: Sequence[str] = ("id",),
 ) -> Predictions:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from qabench.data.predictions import read_bytes, some
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.limits import json_of, numbered_lines, why_not_json
 from qabench.io.tables import Table, flattened, markdown_text
@@ -45,7 +46,7 @@ def page(metric: str) -> Any:
     _, front, card = readme.split("---\n", 2)
     about = yaml.safe_load(front)
     example = _example(metric)
-    inputs: dict[str, Any] = {}
+    inputs: Json = {}
     for name, text in example["columns"].items():
         inputs[name] = gradio.Textbox(text, label=name.capitalize(), lines=6, max_lines=20)
         inputs[f"{name}_file"] = gradio.File(
@@ -84,7 +85,7 @@ def page(metric: str) -> Any:
     return form
 
 
-def _example(metric: str) -> dict[str, Any]:
+def _example(metric: str) -> Json:
     """Return the note of a metric's example, and the text of each column."""
     columns = json.loads((metric_folder(metric) / "example.json").read_text(encoding="utf-8"))
     note = columns.pop("note", "")

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
+from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import Retry
@@ -100,7 +101,7 @@ class Plan:
     completion_tokens: int
     cost: float | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the plan as JSON data, including how tokens were estimated."""
         return asdict(self) | {"estimate": ESTIMATE}
 
@@ -116,7 +117,7 @@ class Usage:
     completion_tokens: int
     cost: float | None
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> Json:
         """Return the usage as JSON data; without ``cost`` if it is unknown."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
@@ -173,7 +174,7 @@ def caller_for(
     return Caller(resolve_endpoint(base_url, api_key), model, **options)
 
 
-def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Json:
     """Return a request's parameters: the defaults, updated with the user's, where None removes one.
 
     Or InputError.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Messages
 from qabench.io.http_error import HttpError
@@ -62,7 +63,7 @@ class ChatRequest:
         ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         """Return the arguments of ``chat.completions.create``."""
         # Generated text can contain lone surrogates, which UTF-8 cannot encode.
         messages = [
@@ -96,7 +97,7 @@ class ChatOutcome:
     cached: bool = False
 
 
-def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
+def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Json:
     """Return the JSON object in the body of a response, or raise UnreadableReply."""
     try:
         document = json_of(body, longest)

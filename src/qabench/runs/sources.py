@@ -12,6 +12,7 @@ from typing import Any
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
+from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
@@ -48,7 +49,7 @@ class Found:
 def evaluate_predictions(
     name: str,
     config: str | None,
-    predictions: str | Path | Sequence[Mapping[str, Any]] | Predictions,
+    predictions: str | Path | Sequence[Row] | Predictions,
     scores: Names = None,
     *,
     questions: str | Path | None = None,

@@ -5,7 +5,7 @@ Passages come from a corpus, or from pages of the web.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import starmap
 from typing import Any
@@ -162,7 +162,7 @@ def cite_best_passages(
 ) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
     shown: dict[Document, None] = {}
-    searches: list[Mapping[str, Any]] = []
+    searches: list[Row] = []
 
     def find(claim: str) -> tuple[str, str] | None:
         result = evidence.find(claim, claim, 1)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.data.rows import Json, Row, SourceRow, read_json_lines
@@ -25,7 +24,7 @@ from qabench.loading_scripts.expertqa.parse import (
 _URL = re.compile(r"^[ \t]*+(?:\[[^\]\s]*+\][ \t]*+)?(https?://\S+)", re.MULTILINE)
 
 
-def annotated_claims(row: Row) -> list[Mapping[str, Any]]:
+def annotated_claims(row: Row) -> list[Row]:
     """Return the claims of the annotated answers of a row."""
     return [claim for answer in row.get("answers", ()) for claim in answer["claims"] or ()]
 

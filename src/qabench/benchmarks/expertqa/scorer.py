@@ -88,7 +88,7 @@ NEEDS = {
     EVIDENCE: 'predictions need "pages", the URLs that were read, and the config needs annotated claims that name URLs',
 }
 Columns = dict[str, float]
-Claims = Sequence[Mapping[str, Any]]
+Claims = Sequence[Row]
 
 
 def _evidence_columns(named: Sequence[str], read: Sequence[str]) -> tuple[Columns, dict[str, Any]]:

@@ -20,6 +20,7 @@ from qabench.data.predictions import (
     some,
     source_name,
 )
+from qabench.data.rows import Json, Row, Splits
 from qabench.errors import InputError, SourceError
 from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
@@ -220,7 +221,7 @@ class FanOutQABenchmark(Benchmark):
 
         return read_questions(config, file)
 
-    def question(self, row: Mapping[str, Any]) -> Question:
+    def question(self, row: Row) -> Question:
         """Return a row as a question."""
         from qabench.benchmarks.fanoutqa.questions import question
 
@@ -300,13 +301,11 @@ class FanOutQABenchmark(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(
-        self, config: str, splits: Mapping[str, Iterable[Mapping[str, Any]]]
-    ) -> list[Table]:
+    def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats``."""
         return tables(config, splits)
 
-    def read(self, source: str | Path | Sequence[Mapping[str, Any]], **options: Any) -> Predictions:
+    def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
@@ -316,7 +315,7 @@ class FanOutQABenchmark(Benchmark):
             return parse_run(data, name, "pages")
         return parse_predictions(data, name, self.prediction_fields)
 
-    def prediction(self, record: Record) -> dict[str, Any]:
+    def prediction(self, record: Record) -> Json:
         """Return the record's answer, and the pages that were read for it."""
         read = {"pages": record.detail["evidence_read"]} if "evidence_read" in record.detail else {}
         return {"answer": record.answer} | read
@@ -339,26 +338,26 @@ class FanOutQABenchmark(Benchmark):
             options["judge_prompt"] = "qabench" if judge.get("prompt") == "qabench" else "auto"
         return options
 
-    def rescored_prediction(self, record: Record) -> dict[str, Any]:
+    def rescored_prediction(self, record: Record) -> Json:
         """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
         return self.prediction(record) | {
             "answer": UNANSWERED if record.answer is None else record.answer
         }
 
-    def official_shape(self, evaluation: Evaluation) -> dict[str, Any]:
+    def official_shape(self, evaluation: Evaluation) -> Json:
         """Return the scores in the format of the authors' scorer."""
         from qabench.benchmarks.fanoutqa.scorer import official_shape
 
         return official_shape([record.scores for record in evaluation.records])
 
-    def questions(self, config: str | None) -> dict[str, tuple[str, Mapping[str, Any]]]:
+    def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
         """Return the text and the row of each question by its id; the answers must be public."""
         from qabench.benchmarks.fanoutqa.questions import check_public
 
         check_public(self.load(config))
         return super().questions(config)
 
-    def evidence_pages(self, config: str | None) -> Iterable[dict[str, Any]]:
+    def evidence_pages(self, config: str | None) -> Iterable[Json]:
         """Return the Wikipedia pages that a config's questions need."""
         return [
             page

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
 
 from inspect_ai.model import get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -17,6 +16,7 @@ from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
 from qabench.benchmarks.fanoutqa.retriever import Corpus
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
+from qabench.data.rows import Row
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import in_daemon_thread, note_problem
@@ -122,7 +122,7 @@ def retrieval_signature(
 
 def rank_evidence(
     question: str,
-    evidence: Sequence[Mapping[str, Any]],
+    evidence: Sequence[Row],
     normalizer: Normalizer,
     official: bool = False,
     wiki: str | None = None,

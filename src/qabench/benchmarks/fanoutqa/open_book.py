@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ from qabench.benchmarks.fanoutqa.window import (
     how_many_fit,
     prompt_tokens,
 )
-from qabench.data.rows import Json
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
@@ -137,7 +137,7 @@ def open_book(
     return solve
 
 
-def _pages(searches: Sequence[Mapping[str, Any]]) -> list[Json]:
+def _pages(searches: Sequence[Row]) -> list[Json]:
     """Return the pages with a fragment that the model was shown."""
     read = [entry for entry in searches if entry["fragments"]]
     return [

@@ -125,7 +125,7 @@ def groups_of(row: Row) -> dict[str, list[str]]:
     return groups
 
 
-def hops(decomposition: Sequence[Mapping[str, Any]]) -> int:
+def hops(decomposition: Sequence[Row]) -> int:
     """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
 
     A sub-question comes after those that it depends on, and counts as many hops as its own

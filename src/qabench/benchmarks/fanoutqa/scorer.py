@@ -20,7 +20,7 @@ from qabench.benchmarks.fanoutqa.normalizer import (
     shared_normalizer,
 )
 from qabench.data.predictions import some
-from qabench.data.rows import Json
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.metric import mean_in_order
@@ -301,7 +301,7 @@ def _problems(
     items: Sequence[Item],
     answers: Sequence[Any],
     columns: Sequence[Mapping[str, float]],
-    details: Sequence[Mapping[str, Any]],
+    details: Sequence[Row],
     judged: Judged | None,
 ) -> list[str]:
     """Count answers that the leaderboard would not accept, and describe missing scores of the judge."""

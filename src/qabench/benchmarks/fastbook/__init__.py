@@ -89,7 +89,7 @@ class FastbookBenchmark(Benchmark):
     prediction_fields = ("passages", "answer")
     commands = ("retrieve",)
 
-    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+    def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the questions of a config, also from a file like ``fastbook-benchmark.json``."""
         from qabench.loading_scripts.fastbook.parse import parse_question, read_questions
 
@@ -133,7 +133,7 @@ class FastbookBenchmark(Benchmark):
 
     def read(
         self,
-        source: str | Path | Sequence[Mapping[str, Any]],
+        source: str | Path | Sequence[Row],
         corpus: Path | None = None,
         **options: Any,
     ) -> Predictions:

@@ -125,7 +125,7 @@ class Felm(Benchmark):
         ),
     )
 
-    def read_rows(self, path: Path, config: str) -> Iterable[Mapping[str, Any]]:
+    def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the responses of a config, also from a file in the format of the authors' ``eval/all.jsonl``."""
         from qabench.loading_scripts.felm.parse import read_rows
 
