@@ -6,7 +6,6 @@ import os
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,7 +35,6 @@ from qabench.loading_scripts import (
     custom_digest,
     dataset_table,
     file_digest,
-    folder_of,
     open_path,
     source_table,
 )
@@ -201,12 +199,6 @@ class Benchmark(Displayed, ABC):
         By default, the config must be the default one, its file the shipped one, the temperature 0,
         and the scorer's fields as in ``official``. A field that nobody declares is a deviation.
         """
-        if find_spec(f"{type(self).__module__}.official"):
-            declarations: Mapping[str, Declaration] = import_module(
-                f"{type(self).__module__}.official"
-            ).DECLARATIONS
-            return declarations
-
         loaded = self.load(None)
         common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
         common["config"] = Field((loaded.config,), absent=True)
@@ -284,8 +276,7 @@ class Benchmark(Displayed, ABC):
 
     def tasks(self) -> Mapping[str, Callable[..., Any]]:
         """Return the functions that create the Inspect tasks of the settings, by name."""
-        module = import_module(f"{type(self).__module__}.tasks")
-        return {setting.task: getattr(module, setting.task) for setting in self.settings}
+        raise NotImplementedError
 
     def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
         """Read predictions from a file, from standard input ("-"), or from a list in memory.
@@ -366,10 +357,6 @@ class Benchmark(Displayed, ABC):
 
     def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables for the rows of a config's splits; by default, the number of rows."""
-        if (folder_of(self.name) / "stats.py").is_file():
-            module = f"qabench.loading_scripts.{self.name}.stats"
-            tables: list[Table] = import_module(module).tables(config, splits)
-            return tables
         counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]
         return [Table("Rows by split", ["split", "rows"], counts)]
 
