@@ -23,7 +23,20 @@ ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # section
 VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<directory>": "DIR"}
 
 
-class Command(TyperCommand):
+class _QuickHelp:
+    """A command whose help is quick: Typer imports pydantic to convert None, the default of ``--help``."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters; flags that only call a function are False by default."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            is_flag = getattr(parameter, "is_flag", False)
+            if is_flag and parameter.callback and parameter.default is None:
+                parameter.default = False
+        return parameters
+
+
+class Command(_QuickHelp, TyperCommand):
     """A command whose help can have sections, and whose errors list its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -31,7 +44,6 @@ class Command(TyperCommand):
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             # the option being completed has no value yet, at which click would parse no argument
             args = args[:-1]
-        _convert_without_pydantic(self.get_params(ctx))
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -76,37 +88,8 @@ def _value_name(type_name: str) -> str:
     return next((name for start, name in VALUES.items() if type_name.startswith(start)), "NAME")
 
 
-_TEXTS = (str, str | None, list[str], list[str] | None)
-
-
-def _convert_without_pydantic(parameters: Sequence[Any]) -> None:
-    """Let parameters keep None and texts, for which Typer would import pydantic, as slow to import as NumPy."""
-    for parameter in parameters:
-        if parameter.callback is None or not getattr(parameter, "is_flag", False):
-            parameter.process_value = functools.partial(
-                _converted, parameter, parameter.process_value
-            )
-        elif parameter.default is None:  # such as --help
-            parameter.default = False
-
-
-def _converted(parameter: Any, convert: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
-    descriptor = getattr(parameter, "type_descriptor", None)
-    unchanged = value in (None, ()) or (descriptor and descriptor.annotation in _TEXTS)
-    if not unchanged or (parameter.required and parameter.value_is_missing(value)):
-        return convert(ctx, value)
-    if parameter.multiple or parameter.nargs != 1:
-        value = list(value) if value else ()
-    return parameter.callback(ctx, parameter, value) if parameter.callback else value
-
-
-class CommandGroup(TyperGroup):
+class CommandGroup(_QuickHelp, TyperGroup):
     """A group of commands whose help has whole sentences."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments."""
-        _convert_without_pydantic(self.get_params(ctx))
-        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command to run; the error for an unknown name lists the valid names."""
