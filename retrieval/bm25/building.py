@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import xxhash
 
 from qabench.errors import InputError
 from qabench.retrieval.bm25.counts import TermCounter, TermCounts, ranges
-from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.formulas import RANK_BM25, Parameters, RankBm25Search
 from qabench.retrieval.bm25.search import Array, Floats, Mask, Part, Postings, Results, Search
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
@@ -103,20 +104,28 @@ def build(
     parameters: Parameters,
     tokenizer: Tokenizer,
     progress: Callable[[int], None] | None,
+    backend: str = "qabench",
     before: Content | None = None,
 ) -> Content:
     """Index the documents of a source, after those of ``before``.
 
     See ``BM25Index`` for the arguments and errors.
     """
+    if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
+        raise InputError(
+            f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}"
+        )
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
     digests = [before.origin.digests if before else np.empty(0, dtype=np.uint64)]
+    documents: list[list[int]] = []
     values: list[tuple[str, ...]] = []
     size = 0
     for block in source.blocks():
         digests.append(_digests(block))
         size += len(block)
-        counter.add([text for text, _ in block])
+        terms, ends = counter.add([text for text, _ in block])
+        if backend == "rank_bm25":
+            documents += [terms[start:end].tolist() for start, end in pairwise(ends)]
         if source.filters:
             values += (row for _, row in block)
         if progress:
@@ -141,7 +150,7 @@ def build(
         origin = Origin(
             source.columns, source.filters, np.concatenate(digests), size, None, source.fingerprint
         )
-    return Content(InvertedScorer(counts, parameters), filters, origin)
+    return Content(InvertedScorer(counts, parameters, documents), filters, origin)
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:
@@ -277,13 +286,20 @@ def as_json(value: Any, where: str) -> str:
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
+    def __init__(
+        self, counts: TermCounts, parameters: Parameters, documents: Sequence[Sequence[int]] = ()
+    ) -> None:
         self.counts = counts
         self.parameters = parameters
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
-        self._search = Search(self.postings)
-        self._queries = 0.0  # so far; infinite once the search is chosen
+        self.rank_bm25 = bool(documents)
+        self._search = (
+            RankBm25Search(self.postings, documents, parameters)
+            if documents
+            else Search(self.postings)
+        )
+        self._queries = math.inf if documents else 0.0  # so far; infinite once the search is chosen
         self._encoded = 0  # queries in batches so far
         self._table: Any = None
 

@@ -113,8 +113,8 @@ class TermCounter:
         self._lengths: list[Array] = []
         self._blocks: list[tuple[Array, Array, list[Array]]] = []
 
-    def add(self, texts: Sequence[str]) -> None:
-        """Count the terms of more documents."""
+    def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
+        """Count the terms of more documents, and return their numbers (see ``encode``)."""
         terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
         lengths = np.diff(ends).astype(np.int32)
         # Group the occurrences by term, in the order of the text. NumPy sorts 16-bit integers by
@@ -134,6 +134,7 @@ class TermCounter:
         self._blocks.append((numbers[runs], np.diff(runs, append=len(numbers)), postings))
         self._lengths.append(lengths)
         self.size += len(texts)
+        return terms, ends
 
     def counts(self) -> TermCounts:
         """Return the counts of all documents, and empty the counter."""

@@ -102,10 +102,11 @@ class BM25Index(Displayed):
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
             default; it can also remove stop words and stem), or any other. A
             method ``batch`` is used if it exists.
+        backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, a parameter out of range, a document that is not a
+        InputError: an unknown method or backend, a parameter out of range, a document that is not a
             string, no documents, or no terms in the documents.
 
     Attributes:
@@ -122,13 +123,14 @@ class BM25Index(Displayed):
         delta: float | None = None,
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
+        backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
         self._scorer, self._filters, self._origin = build(
-            source, self.parameters, tokenizer, progress
+            source, self.parameters, tokenizer, progress, backend
         )
 
     @classmethod
@@ -264,8 +266,10 @@ class BM25Index(Displayed):
             The positions of the new documents.
 
         Raises:
-            InputError: a document is not a string, or does not have the columns.
+            InputError: a document is not a string or does not have the columns, or the backend is
+                rank_bm25.
         """
+        self._check_grows()
         first = self._origin.span
         source = self._origin.source(documents)
         self._replace(
@@ -279,9 +283,10 @@ class BM25Index(Displayed):
         The other documents keep their positions, and new documents get new ones. See ``compact``.
 
         Raises:
-            InputError: there is no document at a position, or no document with a term would be
-                left. The index is not changed.
+            InputError: there is no document at a position, no document with a term would be left,
+                or the backend is rank_bm25. The index is not changed.
         """
+        self._check_grows()
         removed = np.unique(np.array(list(positions), dtype=object))
         if wrong := [
             position for position in removed if not isinstance(position, int | np.integer)
@@ -320,6 +325,7 @@ class BM25Index(Displayed):
         source = self._origin.source(dataset)
         if self._origin.cache_key and self._origin.cache_key == source.fingerprint:
             return 0, 0
+        self._check_grows()
         digests = digests_of(source)
         updated = copy.copy(self)
         updated.compact()
@@ -387,6 +393,12 @@ class BM25Index(Displayed):
 
     def _replace(self, content: Content) -> None:
         self._scorer, self._filters, self._origin = content
+
+    def _check_grows(self) -> None:
+        if self._scorer.rank_bm25:
+            raise InputError(
+                "an index with the backend rank_bm25 cannot be changed: build it again"
+            )
 
     def _hits(self, best: Results) -> Hits:
         positions = self._origin.positions

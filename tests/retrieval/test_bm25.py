@@ -35,13 +35,14 @@ def test_a_mask_restricts_results_without_changing_scores() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "bm26"}, "unknown BM25 method 'bm26' .*; allowed: bm25\\+, okapi"),
+        ({"method": "bm26"}, "unknown BM25 method 'bm26'; allowed: bm25\\+, okapi"),
         ({"k1": -1}, "k1 is -1, b .* k1 and delta must be at least 0"),
         ({"k1": math.nan}, "k1 is nan"),
         ({"b": 1.5}, "b is 1.5, .* b from 0 to 1"),
         ({"delta": -0.5}, "delta is -0.5"),
         ({"epsilon": math.inf}, "epsilon is inf"),
         ({"tokenizer": lambda text: [1]}, "returned 1 as a term"),
+        ({"method": "lucene", "backend": "rank_bm25"}, "the backend is 'rank_bm25'; allowed: .* okapi, bm25\\+, bm25l"),
     ],
 )
 def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> None:

@@ -143,6 +143,13 @@ def test_what_cannot_be_done_changes_nothing() -> None:
     index.check_belongs(["a", ""])
 
 
+def test_an_index_of_rank_bm25_cannot_change() -> None:
+    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
+    index = BM25Index(["a", "b"], backend="rank_bm25")
+    with pytest.raises(InputError, match="with the backend rank_bm25 cannot be changed"):
+        index.add(["c"])
+
+
 ROWS = [{"text": f"word{number} word", "kind": number % 2} for number in range(9)]
 
 
