@@ -171,14 +171,17 @@ def _dataset_table(name: str, folder: Path) -> DatasetTable:
 
 
 def citation(name: str) -> str:
-    """Return how to cite a benchmark, in BibTeX; "" if it does not say."""
+    """Return how to cite a benchmark, in BibTeX, or "" if it does not say."""
     path = folder_of(name) / "citation.bib"
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 @functools.cache
 def source_table(name: str) -> SourceTable:
-    """Return the table of a benchmark's upstream files; empty if all its files are shipped."""
+    """Return the table of a benchmark's upstream files.
+
+    Empty if all its files are shipped.
+    """
     if data := hub_dataset(name):
         return SourceTable(name, [data.file(name)])
     path = folder_of(name) / "sources.json"

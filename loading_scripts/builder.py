@@ -29,7 +29,10 @@ PUBLISHED = {
     "value": datasets.Value("float64"),
     "source": datasets.Value("string"),
 }
-"""The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``; see ``PublishedScore``."""
+"""The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``.
+
+See ``PublishedScore``.
+"""
 
 
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):

@@ -30,7 +30,10 @@ class DenseIndex:
         return len(self._vectors)
 
     def search(self, query: str, k: int) -> Hits:
-        """Return the k best passages with their cosines, best first; ties in the order of the corpus."""
+        """Return the k best passages with their cosines, best first.
+
+        Ties in the order of the corpus.
+        """
         if not len(self):
             return Hits([], [])
         scores = (

@@ -22,7 +22,7 @@ class Document:
     Attributes:
         id: its id in the engine.
         text: its text.
-        source: its address or title; "" if unknown.
+        source: its address or title, or "" if unknown.
     """
 
     id: str

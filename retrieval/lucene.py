@@ -28,7 +28,7 @@ class LuceneIndex:
     """A Lucene index in a folder, searched by Anserini's ``SimpleSearcher``, as Pyserini's ``LuceneSearcher`` does.
 
     Scores are Lucene's BM25 with Anserini's k1 0.9 and b 0.4, rounded to four digits. Equal scores
-    are ordered by id, which Anserini then makes distinct in the sixth digit; in indexes of Lucene
+    are ordered by id, which Anserini then makes distinct in the sixth digit. In indexes of Lucene
     8, scores are not rounded, and equal ones are in the index's order. Queries and documents are
     analyzed by Anserini's English analyzer: lower case, stop words removed, Porter's stemmer.
 

@@ -43,7 +43,7 @@ class OpenSearchIndex:
         es_client: an ``opensearchpy.OpenSearch`` or ``elasticsearch.Elasticsearch`` object.
         index: the name of the index, or an alias.
         text_field: the field that is searched, and is the text of a document.
-        id_field: the field with a document's id; "_id" for the engine's own.
+        id_field: the field with a document's id. "_id" for the engine's own.
         where: what errors call the server.
 
     Every reply is checked before it is used. See ``_call`` and ``_hits``.
@@ -216,8 +216,8 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
     """Open the index at URL/INDEX, such as "https://localhost:9200/sphere", with opensearch-py or elasticsearch.
 
     "?text=NAME" and "&id=NAME" name the fields of texts and ids, by default "text" and "_id". The
-    keys are sent if the user gave the address in this call (``named_by_user``), or if its scheme,
-    host and port are those of QABENCH_SEARCH_URL.
+    keys are sent if the user gave the address in this call (``named_by_user``), or if
+    QABENCH_SEARCH_URL has the same scheme, host and port.
     """
     parts = urlsplit(address)
     path, _, index = parts.path.rpartition("/")

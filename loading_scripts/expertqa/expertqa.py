@@ -60,7 +60,8 @@ LFQA = {
 
 class ExpertQA(BenchmarkBuilder):
     """Configs main, all_evidences, autoais, factscores, questions, six ``answers_*`` and sample
-    (split train); random, domain, lfqa_random and lfqa_domain (splits train, validation, test).
+    (split train). ``random``, ``domain``, lfqa_random and lfqa_domain (splits train, validation,
+    test).
 
     ``answers`` is a list of structs with the system's name. ``questions`` and the ``lfqa`` configs
     do not have it.

@@ -83,7 +83,7 @@ def parser_of(config: str) -> Callable[[SourceRow], Json]:
 def parse_annotated(row: SourceRow) -> Json:
     """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
 
-    ``answers`` becomes a list; in the source it is a dict with the answer of one system. Raises
+    ``answers`` becomes a list. In the source it is a dict with the answer of one system. Raises
     DataError that names file, line and field.
     """
     for system in row.get("answers", dict):

@@ -17,7 +17,7 @@ PARTS = ("answers", "dict values", "list items", "sub-question answers")
 
 
 def tables(config: str, splits: Splits) -> list[Table]:
-    """Count questions, evidence and categories of a config; also types of answers if they are public."""
+    """Count questions, evidence and categories of a config, also types of answers if they are public."""
     rows = [row for split in splits.values() for row in split]
     tables = [_questions(config, rows)]
     if rows and "answer" in rows[0]:

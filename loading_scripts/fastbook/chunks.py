@@ -74,7 +74,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
     Together they are the whole text.
 
     A sentence ends at ``.``, ``!`` or ``?`` before whitespace, unless a lowercase letter follows,
-    or an abbreviation or an initial precedes it; and at the end of a line, because headings, code
+    or an abbreviation or an initial precedes it, and at the end of a line, because headings, code
     and table rows have no full stop.
     """
     for line in LINE.finditer(text):

@@ -26,7 +26,9 @@ RESPONSES = {
 
 
 class FELM(BenchmarkBuilder):
-    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard; split test.
+    """Configs all, one for each domain (wk, science, math, reasoning, writing_rec), sample, leaderboard.
+
+    Split test.
 
     ``segmented_response``, ``labels`` and ``comment`` are aligned lists. ``type`` is aligned with
     them or empty.

@@ -41,9 +41,9 @@ def read_rows(path: Path, config: str) -> Iterator[Json]:
 def parse_row(row: SourceRow) -> Json:
     """Return a response with its annotation: a row of ``eval/all.jsonl``.
 
-    ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None;
-    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of one length;
-    ``type`` is a list of that length or empty; ``ref`` and ``ref_contents`` are lists, not always
+    ``id`` equals ``index``. The other fields are the source's: ``response`` is a string or None.
+    ``segmented_response``, ``labels`` (true = factual) and ``comment`` are lists of one length.
+    ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists, not always
     of one length. Raises DataError that names file, line and field.
     """
     row.only(*FIELDS)

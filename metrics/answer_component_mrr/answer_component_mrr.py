@@ -12,16 +12,16 @@ from qabench.benchmarks.fastbook.answer_components import answer_component_score
 
 class AnswerComponentMrr(MetricModule, evaluate.Metric):
     """Answer Component MRR@k: the mean over questions of 1 / the rank at which all components of
-    the question's answer have been retrieved; 0 if one of them is not in the first k passages. A
-    component is retrieved by a passage that contains one of its contexts. A fraction; equal to the
+    the question's answer have been retrieved, or 0 if one of them is not in the first k passages. A
+    component is retrieved by a passage that contains one of its contexts. A fraction. Equal to the
     official score of fastbook-benchmark to the last digit.
 
     Args:
-        predictions: for each question the list of its passages (strings), best first; None if
+        predictions: for each question the list of its passages (strings), best first, or None if
             nothing was retrieved.
         references: the dataset's `answer_context` column: for each question the list of its
             components, dicts with `context` (list of strings), `explicit_context` and
-            `extraneous_answer` (booleans); or the same as JSON.
+            `extraneous_answer` (booleans), or the same as JSON.
         k: the cutoff, or a list of cutoffs; 10 by default.
         skip_empty_contexts: unofficial: leave out components without context, which no system can
             retrieve.
@@ -30,9 +30,9 @@ class AnswerComponentMrr(MetricModule, evaluate.Metric):
         per_question: also return each question's score.
     Returns:
         mrr@10 (and so on for each k): float in [0, 1].
-        skipped: the number of questions without any component left by the options; they are not in
+        skipped: the number of questions without any component left by the options. They are not in
             the means.
-        per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input;
+        per_question: with per_question=True, a list of {"mrr@10": ...} in the order of the input.
             None: skipped.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an item of another

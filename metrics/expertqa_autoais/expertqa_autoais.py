@@ -27,20 +27,20 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
-            claims, as in the config `autoais`; or a list of labels, one per claim, over all answers
-            of the row; or None if it has no labels. Without references: rows {"answer" or "claims",
+            claims, as in the config `autoais`, or a list of labels, one per claim, over all answers
+            of the row, or None if it has no labels. Without references: rows {"answer" or "claims",
             "evidence"} of any system, whose claims a model labels.
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness.
         on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or
             "exclude".
         per_question: also return the scores of each answer.
-        model, revision, device, dtype: the model that labels claims; see `expertqa_faithfulness`.
+        model, revision, device, dtype: the model that labels claims. See `expertqa_faithfulness`.
             Only without references.
     Returns:
-        macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1]; None
-        if no claim counts.
-        answers, abstaining_answers, claims, claims_without_evidence, counted_claims, unlabeled:
+        macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1], or
+        None if no claim counts. answers, abstaining_answers, claims, claims_without_evidence,
+        counted_claims, unlabeled:
             counts.
         by_system: the same for each system, which is what the official script prints.
         per_question: with per_question=True, for each row a list of {"system", "autoais",
@@ -71,7 +71,10 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
-        """Compute the scores; without references, those of any answers by their evidence."""
+        """Compute the scores.
+
+        Without references, those of any answers by their evidence.
+        """
         if references is None and all(isinstance(row, dict) for row in predictions or ()):
             references = predictions
         return super().compute(predictions=predictions, references=references, **kwargs)

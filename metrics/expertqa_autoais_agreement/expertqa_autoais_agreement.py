@@ -12,25 +12,25 @@ from qabench.benchmarks.expertqa.agreement import FIELDS, autoais_agreement, sco
 
 class ExpertqaAutoaisAgreement(MetricModule, evaluate.Metric):
     """Agreement of AutoAIS labels with experts: a model's label Y against the experts' support
-    Complete, on the claims that need a citation; as accuracy, and precision, recall and F1 of both
+    Complete, on the claims that need a citation, as accuracy, and precision, recall and F1 of both
     classes, overall and by system.
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
-            claims, as in the config `autoais`; or a list of labels, one per claim, over all answers
-            of the row; or None if it has no labels.
+            claims, as in the config `autoais`, or a list of labels, one per claim, over all answers
+            of the row, or None if it has no labels.
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness.
         on_unlabeled: how a claim with evidence but no label is treated: "N" (official) or
             "exclude". A claim without evidence is always N.
         per_question: also return the two verdicts on each claim.
     Returns:
-        accuracy: float in [0, 1]; None if no claim counts.
-        complete, not_complete: {"precision", "recall", "f1", "support"} of each class; None if
+        accuracy: float in [0, 1], or None if no claim counts.
+        complete, not_complete: {"precision", "recall", "f1", "support"} of each class, or None if
             undefined (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason.
-        tp, tn, fp, fn: counts of claims; positive means Y, and support Complete.
+        tp, tn, fp, fn: counts of claims. Positive means Y, and support Complete.
         unlabeled: the number of claims with evidence and without a label.
         by_system: the same for each system.
         per_question: with per_question=True, for each row a list of {"predicted", "gold",

@@ -13,20 +13,20 @@ from qabench.benchmarks.expertqa.factscore import FIELDS, THRESHOLD, factscore_a
 
 class ExpertqaFactscoreAgreement(MetricModule, evaluate.Metric):
     """Agreement of claims' fact scores (FActScore) with experts: a score of at least 0.5 against
-    the labels Definitely correct and Probably correct; as accuracy, micro F1, and precision, recall
+    the labels Definitely correct and Probably correct, as accuracy, micro F1, and precision, recall
     and F1 of both classes, overall and by system.
 
     Args:
         predictions: for each row, the row itself with `fact_score` (a number from 0 to 1, or None)
-            in its claims, as in the config `factscores`; or a list of scores, one per claim, over
-            all answers of the row; or None if it has none.
+            in its claims, as in the config `factscores`, or a list of scores, one per claim, over
+            all answers of the row, or None if it has none.
         references: rows of the dataset with `answers`, whose claims have claim_string and
             correctness.
         per_question: also return the two verdicts on each claim.
     Returns:
-        accuracy: float in [0, 1]; None if no claim counts.
+        accuracy: float in [0, 1], or None if no claim counts.
         micro_f1: the same number, as the official script prints it.
-        correct, not_correct: {"precision", "recall", "f1", "support"} of each class; None if
+        correct, not_correct: {"precision", "recall", "f1", "support"} of each class, or None if
             undefined (the official script prints 0).
         claims: the number of counted claims.
         skipped: the number of claims that are not counted, by reason: claims of abstaining answers,

@@ -15,25 +15,25 @@ from qabench.models.entailment import shared_entailment
 
 class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
     """Faithfulness of long-form answers: the share of an answer's claims that the reference answer
-    entails, according to the NLI model of AutoAIS. This project's own metric; the authors report
+    entails, according to the NLI model of AutoAIS. This project's own metric. The authors report
     QAFactEval, which cannot be installed any more.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question.
         references: the column `answer` of the config `lfqa_random` or `lfqa_domain`, or other
             reference answers.
-        model: a sequence-to-sequence model that writes 1 or 0: a name on the Hub, or a folder;
-            google/t5_xxl_true_nli_mixture if neither this nor QABENCH_NLI_MODEL is given.
+        model: a sequence-to-sequence model that writes 1 or 0: a name on the Hub, or a folder.
+            Google/t5_xxl_true_nli_mixture if neither this nor QABENCH_NLI_MODEL is given.
         revision: a revision of the model on the Hub.
-        device: a device name of torch; default: a GPU if there is one.
-        dtype: "float32", "bfloat16" or "float16"; default: bfloat16 for a large model on a GPU,
+        device: a device name of torch. Default: a GPU if there is one.
+        dtype: "float32", "bfloat16" or "float16". Default: bfloat16 for a large model on a GPU,
             otherwise float32.
         per_question: also return the claims of each answer with their labels.
     Returns:
         faithfulness: a float in [0, 1]: the mean over answers of the share of their claims that are
-            entailed; an answer without claims, such as an unanswered question, is 0.
-        micro: a float in [0, 1]: the share of all claims that are entailed; None if there are no
+            entailed. An answer without claims, such as an unanswered question, is 0.
+        micro: a float in [0, 1]: the share of all claims that are entailed, or None if there are no
             claims.
         interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
         claims, unanswered: the number of claims, and of unanswered questions.

@@ -16,7 +16,7 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     uses, with a fixed seed.
 
     Args:
-        predictions: the answers, one string per question; None for an unanswered question, which
+        predictions: the answers, one string per question, or None for an unanswered question, which
             scores 0.
         references: the `answer` column of config lfqa_random or lfqa_domain: strings.
         backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast

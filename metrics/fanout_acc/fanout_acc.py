@@ -14,17 +14,17 @@ from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normaliz
 class FanoutAcc(MetricModule, evaluate.Metric):
     """Loose accuracy: the mean share of a reference's strings (keys and values, items, or the
     single value) that occur in the answer, both normalized. Strict accuracy: the share of questions
-    with all strings found. Both are fractions, equal to those of the official FanOutQA scorer to
-    the last digit if its lemmatizer is used.
+    with all strings found. Both are fractions, equal to the official FanOutQA scorer's to the last
+    digit if its lemmatizer is used.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores
             0.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects:
             dict, list, str, int, float, bool.
         lemmatizer: "auto" (spaCy's en_core_web_sm if installed, else simplemma with a warning),
-            "spacy", "simplemma", or an object; only spaCy's en_core_web_sm gives official scores.
+            "spacy", "simplemma", or an object. Only spaCy's en_core_web_sm gives official scores.
         per_question: also return each question's score and the strings that were not found.
     Returns:
         loose: float, at most 1.

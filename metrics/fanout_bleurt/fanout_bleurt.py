@@ -15,19 +15,19 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
     well an answer conveys the meaning of the reference.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which is scored as the empty string.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line; a dict
-            as lines "key - value"; a bool as yes or no.
-        model: a name on the Hub, or a folder; lucadiliello/BLEURT-20 if neither this nor
+            dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
+            as lines "key - value". A bool as yes or no.
+        model: a name on the Hub, or a folder. Lucadiliello/BLEURT-20 if neither this nor
             QABENCH_BLEURT_MODEL is given.
         revision: a revision of the model on the Hub.
         batch_size: the number of pairs per batch.
         per_question: also return each question's score.
     Returns:
         bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same
-            meaning; not bounded.
+            meaning, not bounded.
         per_question: with per_question=True, a list of floats in the order of the input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.

@@ -13,18 +13,19 @@ from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
 class FanoutEvidence(MetricModule, evaluate.Metric):
     """Recall: the mean share of a question's necessary Wikipedia pages that a system read or
     retrieved. Precision: the mean share of the pages read that are necessary. FanOutQA names the
-    necessary pages; its authors report no such score.
+    necessary pages. Its authors report no such score.
 
     Args:
         predictions: a list with the pages read for each question: titles, URLs, page ids, or
-            objects with "title", "url" and "pageid"; None for a question without a search. A page
-            that was read several times counts once.
+            objects with "title", "url" and "pageid", or None for a question without a search. A
+            page that was read several times counts once.
         references: the dataset's `necessary_evidence` column: a list of pages for each question.
-        k: count only the first k different pages of a question, for rankings; None for all.
+        k: count only the first k different pages of a question, for rankings, or None for all.
         per_question: also return each question's scores.
     Returns:
-        recall: float in [0, 1], the mean over all questions; 0 for a question without pages.
-        precision: float in [0, 1], the mean over the questions with pages; None if there are none.
+        recall: float in [0, 1], the mean over all questions, or 0 for a question without pages.
+        precision: float in [0, 1], the mean over the questions with pages, or None if there are
+            none.
         without_pages: the number of questions without pages, which have no precision.
         per_question: with per_question=True, a list of {"recall", "precision", "missing"}: the last
             are the necessary pages that were not read.

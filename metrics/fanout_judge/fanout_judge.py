@@ -19,29 +19,29 @@ class FanoutJudge(MetricModule, evaluate.Metric):
     irrelevant differences score 1, the others 0.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores 0 without a call. The judge gets the first 4,000 characters of an
             answer.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-        questions: the text of each question (the dataset's `question` column); needed unless all
+        questions: the text of each question (the dataset's `question` column). Needed unless all
             are unanswered.
-        ids: the questions' ids, which name the unreadable ones; by default they are named by
+        ids: the questions' ids, which name the unreadable ones. By default they are named by
             position.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
-        base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models. By default
+        base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models. By default
             FANOUTQA_OPENAI_API_BASE, or OpenAI.
-        api_key: the key for ``base_url``; by default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY,
+        api_key: the key for ``base_url``. By default FANOUTQA_OPENAI_API_KEY, never OPENAI_API_KEY,
             for the default server, and the Hub's token for "huggingface".
         prompt: "official" (read from the authors' pinned file), "qabench", "auto" (official if that
             file is available), or a file with the fields {question}, {reference} and {answer}.
         judge: a dict of more options: parameters, llm_cache_key, concurrency, retries, timeout,
-            max_calls, prices; see qabench.benchmarks.fanoutqa.judge.judge_for.
+            max_calls, prices. See qabench.benchmarks.fanoutqa.judge.judge_for.
         per_question: also return each question's score, verdict and the judge's reply.
     Returns:
         gpt: float in [0, 1], the official score: the mean over all questions, in which unanswered
             questions and replies without a verdict count as the official scorer counts them.
             Questions whose judge call failed are left out.
-        gpt_readable: float in [0, 1], the mean over readable verdicts and unanswered questions; not
+        gpt_readable: float in [0, 1], the mean over readable verdicts and unanswered questions, not
             an official score.
         absent: only if there is no score: {"gpt": why}, such as a missing key.
         counts: questions, scored (the n of gpt), readable (the n of gpt_readable), unanswered,

@@ -13,16 +13,16 @@ from qabench.text.rouge import rouge
 
 class FanoutRouge(MetricModule, evaluate.Metric):
     """Mean ROUGE-1, ROUGE-2 and ROUGE-L precision, recall and F-measure of answers against
-    reference answers written as text, with the Porter stemmer; equal to those of the official
-    FanOutQA scorer to the last digit.
+    reference answers written as text, with the Porter stemmer. Equal to the official FanOutQA
+    scorer's to the last digit.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question, which scores
             0.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects:
-            dict, list, str, int, float, bool. A list is compared as its items, one per line; a dict
-            as lines "key - value"; a bool as yes or no.
+            dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
+            as lines "key - value". A bool as yes or no.
         backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the
             fast one if installed).
         per_question: also return each question's scores.

@@ -23,12 +23,12 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     the result says why.
 
     Args:
-        predictions: a list with the text of the answer to each question; None for an unanswered
+        predictions: a list with the text of the answer to each question, or None for an unanswered
             question.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-        questions: the text of each question, for the judge; without them there is no judge score.
-        ids: the questions' ids, for `raw` and for unreadable verdicts; by default positions.
-        lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma"; see the metric
+        questions: the text of each question, for the judge. Without them there is no judge score.
+        ids: the questions' ids, for `raw` and for unreadable verdicts. By default positions.
+        lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma". See the metric
             fanout_acc.
         bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
             each pair.
@@ -39,12 +39,12 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     Returns:
         acc: {"loose", "strict"}. rouge: {"rouge1": {"precision", "recall", "fscore"}, "rouge2",
             "rougeL"}.
-        bleurt: the mean of the BLEURT scores. gpt: the official score of the judge; see the metric
+        bleurt: the mean of the BLEURT scores. gpt: the official score of the judge. See the metric
             fanout_judge.
-        absent: {"bleurt" or "gpt": the reason}; empty if no score is absent.
+        absent: {"bleurt" or "gpt": the reason}. Empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"};
-            None for absent scores.
+        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"},
+            or None for absent scores.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
             or contains an empty list or dict, an option that cannot be used. MissingExtra: a

@@ -18,32 +18,32 @@ class FelmFactuality(MetricModule, evaluate.Metric):
     overall and by domain, as FELM scores them.
 
     Args:
-        predictions: for each response a list of verdicts, True = factual, one per segment; or an
+        predictions: for each response a list of verdicts, True = factual, one per segment, or an
             evaluator's reply (a string), which names the wrong segments after "Answer: " or says
-            ALL_CORRECT; or a list of replies, of which the majority counts for each segment (the
-            first of equally frequent verdicts); or None if there is no reply.
+            ALL_CORRECT, or a list of replies, of which the majority counts for each segment (the
+            first of equally frequent verdicts), or None if there is no reply.
         references: the dataset's `labels` column: for each response a list of labels, True =
             factual.
         domains: the dataset's `domain` column, for scores by domain.
         reply_format: "answer", or "vicuna": ids of wrong segments may be anywhere in a reply.
-        evaluator: the model that wrote the replies; only Vicuna's are officially read as "vicuna".
+        evaluator: the model that wrote the replies. Only Vicuna's are officially read as "vicuna".
         per_question: also return each response's verdicts and counts.
     Returns:
-        f1, precision, recall, balanced_accuracy: floats in [0, 1]; None if undefined. The positive
-        class is the error.
+        f1, precision, recall, balanced_accuracy: floats in [0, 1], or None if undefined. The
+        positive class is the error.
             A reply that is missing or states no verdict counts as "all segments are correct", as in
             the official script.
         tp, tn, fp, fn: counts of segments. "Positive" is judged factual here, as in the official
         script: tn are the
             errors that were found, fn the factual segments that were judged wrong.
-        responses: the same eight for whole responses; a response is factual if all its segments
+        responses: the same eight for whole responses. A response is factual if all its segments
             are.
         readable: the same eight for the segments of responses with a readable reply, and left_out,
             the number of other responses. These scores are not official.
         unparsed, unanswered: the number of replies that state no verdict, and of missing ones.
         by_domain: with domains, all of these but unparsed and unanswered by domain.
         per_question: with per_question=True, a list of {"verdicts", "readable", "unparsed",
-            "unanswered", "tp", "tn", "fp", "fn"} in the order of the input; readable is None if no
+            "unanswered", "tp", "tn", "fp", "fn"} in the order of the input. Readable is None if no
             reply is readable.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, verdicts and labels

@@ -1,4 +1,7 @@
-"""A BM25 index attached to a ``datasets.Dataset``, searched by the dataset's own methods; no server."""
+"""A BM25 index attached to a ``datasets.Dataset``, searched by the dataset's own methods.
+
+No server.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def add_bm25_index(
     Args:
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several.
-        index_name: the name of the index; by default the name of the first column.
+        index_name: the name of the index. By default the name of the first column.
         index: an index of this dataset, or of its first rows, that was built or loaded before. The
             other rows are added to a copy. None builds one.
         **options: passed to ``BM25Index.from_dataset``.

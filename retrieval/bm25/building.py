@@ -25,7 +25,7 @@ Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 ROWS_A_READ = 256
 ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
 POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
-RARE = 256  # fewer postings than these are weighed together with those of other terms
+RARE = 256  # fewer postings than these are weighed together with the postings of other terms
 # of the vocabulary, that can be put into a hash table in the time that it saves for a query
 TERMS_PER_QUERY = 16
 FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
@@ -36,7 +36,7 @@ class Source:
     """Documents to index.
 
     Attributes:
-        data: strings, or a dataset; may be an iterator.
+        data: strings, or a dataset. May be an iterator.
         columns: the text columns of the dataset. None for strings.
         filters: the filter columns.
     """
@@ -72,10 +72,10 @@ class Origin:
     Attributes:
         columns: see ``Source``.
         filters: see ``Source``.
-        digests: a digest of each document and its filter values; uint64.
+        digests: a digest of each document and its filter values. uint64.
         span: the number of positions that were ever given to documents.
         positions: the position of each document, ascending. None if none was removed.
-        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are those of a
+        cache_key: the fingerprint of the dataset in ``datasets``, if the documents are rows of a
             dataset.
     """
 
@@ -299,7 +299,7 @@ class InvertedScorer:
             if documents
             else Search(self.postings)
         )
-        self._queries = math.inf if documents else 0.0  # so far; infinite once the search is chosen
+        self._queries = math.inf if documents else 0.0  # so far. Infinite once the search is chosen
         self._encoded = 0  # queries in batches so far
         self._table: Any = None
 
@@ -371,7 +371,7 @@ class Filters:
     """The values of the filter columns, by column."""
 
     values: dict[str, list[str]]  # the distinct values, as JSON, in the order of first occurrence
-    codes: dict[str, Array]  # each document's value, as a number into ``values``; int32
+    codes: dict[str, Array]  # each document's value, as a number into ``values``. int32
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> Filters:

@@ -40,7 +40,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 BLOCK, STRIDE = 4096, 128
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
-# Queries: fewest, as threads start slowly; and most, so that threads take Python's lock at
+# Queries: fewest, as threads start slowly, and most, so that threads take Python's lock at
 # different times.
 QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (500, 500)
 NUMBERS = 14  # in the header of an index
@@ -70,7 +70,7 @@ class Index(NamedTuple):
     rows: Array
     addends: Array  # the rows of a small collection
     values: Array  # the rows of a larger one
-    # for each row, that of the first document of each part in the postings, and the end of the last
+    # for each row, where each part's first document is in the postings, and the end of the last
     places: Array
     unit: float
     most_terms: float
@@ -219,7 +219,10 @@ def _add_bytes(totals: Array, values: Array) -> None:
 
 @compiled
 def _highest(totals: Array) -> int:
-    """Return the highest total; without branches, so that the loop is vectorized."""
+    """Return the highest total.
+
+    Without branches, so that the loop is vectorized.
+    """
     highest = np.uint16(0)
     for j in range(len(totals)):
         highest = max(highest, totals[j])

@@ -13,7 +13,7 @@ from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 # of the hash FNV-1a, in signed integers
 FIRST_CODE, FACTOR = 0xCBF29CE484222325 - 2**64, 0x100000001B3
 SPACE = 32
-# a letter in lower case; a space for what is in no word
+# a letter in lower case. A space for what is in no word
 LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
 
 

@@ -25,12 +25,12 @@ class TermCounts:
 
     Attributes:
         vocabulary: the number of each term. Every term is in a document.
-        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
-        documents: positions of documents, ascending for each term; int32.
+        starts: the start of each term's postings, and the end of the last. int64, terms + 1.
+        documents: positions of documents, ascending for each term. int32.
         counts: how often the term occurs in these documents. The narrowest unsigned type.
-        places: where the term first occurs in these documents, the narrowest unsigned type; empty
+        places: where the term first occurs in these documents, the narrowest unsigned type. Empty
             if not needed.
-        lengths: the number of terms in each document; int32.
+        lengths: the number of terms in each document. int32.
     """
 
     vocabulary: dict[str, int]
@@ -41,7 +41,7 @@ class TermCounts:
     lengths: Array
 
     def plus(self, new: TermCounts) -> TermCounts:
-        """Return the counts with more documents, whose vocabulary and numbers continue those of this one."""
+        """Return the counts with more documents, whose vocabulary and numbers continue this one's."""
         added = np.diff(new.starts)
         ends = np.append(
             self.starts[1:], np.full(len(added) + 1 - len(self.starts), self.starts[-1])
@@ -175,7 +175,10 @@ def _narrow(values: Array) -> Array:
 
 
 def _changes(values: Array) -> Mask:
-    """Return whether each value differs from the previous one; true for the first value."""
+    """Return whether each value differs from the previous one.
+
+    True for the first value.
+    """
     changes = np.ones(len(values), dtype=bool)
     np.not_equal(values[1:], values[:-1], out=changes[1:])
     return changes

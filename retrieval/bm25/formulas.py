@@ -27,7 +27,10 @@ RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
 
 
 def idf_robertson(n: int, df: int) -> float:
-    """Return Robertson and Sparck Jones' weight; negative for a term in more than half of the documents."""
+    """Return Robertson and Sparck Jones' weight.
+
+    Negative for a term in more than half of the documents.
+    """
     return math.log(n - df + 0.5) - math.log(df + 0.5)
 
 

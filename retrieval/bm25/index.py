@@ -1,6 +1,6 @@
 """BM25 over strings and over columns of datasets, with the scores of ``rank_bm25`` to the last bit.
 
-Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009; Lu,
+Sources: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009. Lu,
 BM25S: Orders of magnitude faster lexical search via eager sparse scoring, 2024, for weights
 computed when the index is built.
 """
@@ -96,13 +96,13 @@ class BM25Index(Displayed):
             "lucene", "atire" or "robertson" (as in bm25s).
         k1: saturation of repeated terms, 0 or more.
         b: weight of length normalization, 0 to 1.
-        delta: the constant of bm25+ (default 1) and bm25l (default 0.5); not used by the other
+        delta: the constant of bm25+ (default 1) and bm25l (default 0.5), not used by the other
             methods.
         epsilon: for okapi, the idf of terms with negative idf, as a fraction of the mean idf.
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
             default; it can also remove stop words and stem), or any other. A
             method ``batch`` is used if it exists.
-        backend: "qabench"; or "rank_bm25" to compute scores with that package, which is slower.
+        backend: "qabench", or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
@@ -193,7 +193,9 @@ class BM25Index(Displayed):
         ]
 
     def scores(self, query: str) -> Floats:
-        """Return the query's score for every position, float64; zeros if no document has any of its terms.
+        """Return the query's score for every position, float64.
+
+        Zeros if no document has any of its terms.
 
         The score of a position whose document was removed is -inf.
         """
@@ -258,7 +260,7 @@ class BM25Index(Displayed):
         fails, the index is not changed.
 
         Args:
-            documents: strings, or rows with the columns and filters of the indexed dataset; may be
+            documents: strings, or rows with the columns and filters of the indexed dataset. May be
                 an iterator.
             progress: called with the number of new documents processed, after each block.
 
@@ -307,7 +309,7 @@ class BM25Index(Displayed):
     def update(
         self, dataset: Any, progress: Callable[[int], None] | None = None
     ) -> tuple[int, int]:
-        """Make the index that of a dataset, with the positions of its rows, by adding and removing what differs.
+        """Make the index equal to a dataset's, with the positions of its rows, by adding and removing what differs.
 
         Rows that follow a new or moved row are removed and added again. Rows are compared by
         digests.
@@ -358,7 +360,7 @@ class BM25Index(Displayed):
 
         Args:
             path: the file.
-            tokenizer: needed if the index was built with a custom function; must have the same
+            tokenizer: needed if the index was built with a custom function. Must have the same
                 name.
 
         Raises:
@@ -372,7 +374,8 @@ class BM25Index(Displayed):
     def check_belongs(self, dataset: Any) -> None:
         """Raise InputError unless the index was built from this dataset, or from these strings.
 
-        The dataset is not read if its fingerprint in ``datasets`` is that of the indexed dataset.
+        The dataset is not read if its fingerprint in ``datasets`` is the same as the indexed
+        dataset's.
         """
         check_belongs(self._origin, dataset)
 

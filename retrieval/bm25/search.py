@@ -7,12 +7,12 @@ Small collections are scored as a whole. In larger ones, an upper bound of every
 computed in 16-bit integers, which is much faster than scores, and only the few documents whose
 bound is high enough are scored.
 
-**Bounds.** The gain of a document is its score minus that of a document without any term of the query. A query term
-adds ``times * (weight - base)`` to it, where the query has the term ``times`` times. Gains are
-never below 0 (queries with a negative idf are scored exhaustively). ``unit`` is a gain, the same
-for all terms of the index. The ``total`` of a document is the sum, over the query's terms, of the
-gain in units, rounded down, plus 1: more than the gain, and at most ``n`` more for a query of n
-terms with repetitions.
+**Bounds.** The gain of a document is its score minus the score of a document without any term of
+the query. A query term adds ``times * (weight - base)`` to it, where the query has the term
+``times`` times. Gains are never below 0 (queries with a negative idf are scored exhaustively).
+``unit`` is a gain, the same for all terms of the index. The ``total`` of a document is the sum,
+over the query's terms, of the gain in units, rounded down, plus 1: more than the gain, and at most
+``n`` more for a query of n terms with repetitions.
 
 **Candidates.** Let ``best`` be the k-th highest total. At least k documents gain ``best - n`` units or more. A document
 whose total is below that gains at least one unit less, and cannot be among the k best. All others
@@ -52,7 +52,7 @@ SHARE = 16  # a term is frequent if at least one of so many documents contains i
 # units in the highest gain of a frequent term, and of any term, at most
 LEVELS, RARE_LEVELS = 254, 1024
 MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of frequent terms
-# instead of the number of a row: not computed yet; not frequent, or no room for it
+# instead of the number of a row: not computed yet, not frequent, or no room for it
 MISSING, FULL = -1, -2
 MOST_TOTAL = np.iinfo(np.uint16).max
 ROUNDING = 2.0**-53  # half a unit in the last place, relative
@@ -64,13 +64,13 @@ class Postings:
     """A sparse matrix of documents and terms, stored term by term (compressed sparse columns).
 
     Attributes:
-        starts: the start of each term's postings, and the end of the last; int64, terms + 1.
-        documents: positions of documents, ascending for each term; int32.
-        weights: the addends of the term to the scores of these documents; float64.
-        base: the addend of each term to the score of a document without it; float64, one per term.
-        highest: at least the largest weight of each term minus its base; float64, one per term.
+        starts: the start of each term's postings, and the end of the last. int64, terms + 1.
+        documents: positions of documents, ascending for each term. int32.
+        weights: the addends of the term to the scores of these documents. float64.
+        base: the addend of each term to the score of a document without it. float64, one per term.
+        highest: at least the largest weight of each term minus its base. float64, one per term.
         size: the number of documents.
-        compute: called with terms before their weights are first used; sets them. None: all are
+        compute: called with terms before their weights are first used. Sets them. None: all are
             set.
     """
 
@@ -89,8 +89,8 @@ class Search:
     Terms are numbers, in the query's order and with repetitions.
 
     Attributes:
-        rows: the row of each term in ``values``; negative: none.
-        values: the rows of frequent terms, see the module; float64 in small collections, else
+        rows: the row of each term in ``values``. Negative: none.
+        values: the rows of frequent terms, see the module. float64 in small collections, else
             uint8.
         unit: see the module.
         most_terms: a query of n terms is pruned if ``n * (n + 2)`` is less. See Rounding.
@@ -141,7 +141,10 @@ class Search:
         return sums
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        """Return the positions and scores of the k best documents; k is at most the number of documents in ``mask``."""
+        """Return the positions and scores of the k best documents.
+
+        K is at most the number of documents in ``mask``.
+        """
         self.fill(terms)
         near = None if self.small else self._candidates(terms, k, mask)
         if near is None:
@@ -234,7 +237,7 @@ class Search:
             postings.weights[places],
             postings.base[numbers],
         )
-        return np.asarray(np.add.accumulate(addends)[-1])  # in order; np.sum is not
+        return np.asarray(np.add.accumulate(addends)[-1])  # in order. np.sum is not
 
     def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:
         """Return the documents and the weights of each term's postings."""

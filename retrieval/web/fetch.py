@@ -79,7 +79,7 @@ class FetchedPage:
             "not HTML", "too large", "blocked address", "connection failed", "too many redirects",
             "invalid URL" or others.
         detail: more about a failure.
-        html: the page; empty without one.
+        html: the page. Empty without one.
         charset: as the server declared it.
     """
 
@@ -91,7 +91,10 @@ class FetchedPage:
 
 
 class PageFetcher:
-    """Fetches pages within limits; safe for several threads."""
+    """Fetches pages within limits.
+
+    Safe for several threads.
+    """
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
         self.cache = cache

@@ -116,13 +116,15 @@ def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
 
 @dataclass(frozen=True)
 class SearchProvider:
-    """A search API; see the module.
+    """A search API.
+
+    See the module.
 
     Attributes:
         name: of the preset or the file, for signatures.
         url: the endpoint, without parameters.
-        results: the path to the list of results in the JSON response, with dots; "" if the response
-            is the list.
+        results: the path to the list of results in the JSON response, with dots, or "" if the
+            response is the list.
         address: the path to a page's address in a result.
         params: parameters of the query, or with POST the fields of the JSON body.
         headers: headers of the request.
@@ -133,7 +135,7 @@ class SearchProvider:
             there is an error.
         hint: how to fix a refused request.
         pages: limits for the pages.
-        values: the environment variables that are filled in; never printed.
+        values: the environment variables that are filled in. Never printed.
     """
 
     name: str
@@ -184,7 +186,7 @@ def load_provider(search: str) -> SearchProvider:
 
     Raises:
         InputError: no such preset or file, an unknown or missing setting, or an environment
-            variable that is not set; names it.
+            variable that is not set. Names it.
     """
     if search in PRESETS:
         return _provider(

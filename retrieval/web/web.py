@@ -45,7 +45,10 @@ class WebPage:
 
 
 class Web:
-    """Pages of the web for queries, with a cache of searches, pages and texts; safe for several threads."""
+    """Pages of the web for queries, with a cache of searches, pages and texts.
+
+    Safe for several threads.
+    """
 
     def __init__(
         self, provider: SearchProvider, cache: WebCache | None = None, retry: Retry = RETRY
@@ -62,7 +65,9 @@ class Web:
         weakref.finalize(self, self._threads.terminate)
 
     def search(self, query: str) -> list[str]:
-        """Return the addresses of the pages found for a query, best first; at most ``provider.pages.results``.
+        """Return the addresses of the pages found for a query, best first.
+
+        At most ``provider.pages.results``.
 
         Raises:
             SearchFailed: the API refused or failed, or its response has another form than the
@@ -90,7 +95,10 @@ class Web:
         return WebPage(url, READ if text.strip() else NO_TEXT, text)
 
     def _text(self, fetched: FetchedPage) -> str | None:
-        """Return the page's text, None if it is unreadable; cached, because extraction can take seconds."""
+        """Return the page's text, None if it is unreadable.
+
+        Cached, because extraction can take seconds.
+        """
         key = f"{self.extractor} {fetched.charset} {hashlib.sha256(fetched.html).hexdigest()}"
         if (entry := self.cache.get("texts", key)) is None:
             entry = {"text": self._extractor.text(fetched.html, fetched.charset)}

@@ -26,7 +26,7 @@ EFFORTS = (
 )
 
 
-# Tags that need an end; the parser nests what follows in those that have none.
+# Tags that need an end. The parser nests what follows in those that have none.
 VOID = "area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr"
 TAG = re.compile(rf"<(/?)(?!(?:{VOID})\b)([a-z]\w*)\b[^<>]*+(?<!/)>", re.IGNORECASE)
 MOST_OPEN_TAGS = 1_000
@@ -39,11 +39,11 @@ def to_markdown(html: str) -> str:
     if it is empty.
 
     With markdownify 0.11, which qabench and the official package pin, the result is identical to
-    the official one. With 1.x, words, headings and tables are the same; blank lines, lists and
+    the official one. With 1.x, words, headings and tables are the same. Blank lines, lists and
     cells differ.
 
     Args:
-        html: a page or a fragment; "" gives "".
+        html: a page or a fragment. "" gives "".
 
     Raises:
         MissingExtra: markdownify is not installed.
@@ -81,7 +81,10 @@ def _converted(soup: Any) -> str:
 
 
 def parsed(html: str) -> Any:
-    """Parse HTML with the parser of the conversion; returns a ``bs4.BeautifulSoup``."""
+    """Parse HTML with the parser of the conversion.
+
+    Returns a ``bs4.BeautifulSoup``.
+    """
     try:
         from bs4 import BeautifulSoup
     except ImportError:

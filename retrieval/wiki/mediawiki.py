@@ -70,7 +70,7 @@ class MediaWiki:
 
         For a disambiguation page the titles that it lists, sorted.
 
-        Titles and redirects are those of today, as upstream. Without network access, this is the
+        Titles and redirects are today's, as upstream. Without network access, this is the
         page with exactly this title, if it is cached.
         """
         if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:

@@ -89,7 +89,7 @@ def import_cache(
     Raises:
         InputError: the file does not exist or is not a tarball.
         QabenchError: the tarball is truncated, damaged or above the limits, and nothing was
-            written; or a page cannot be written.
+            written, or a page cannot be written.
     """
     cache = WikiCache(None if cache is None else cache.folder, others=[])
     cache.sweep()

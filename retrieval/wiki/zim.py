@@ -84,7 +84,7 @@ class ZimFile:
         """Return the entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
 
         Yields:
-            An article; (path, reason) for an article that cannot be read; None for a redirect or
+            An article; (path, reason) for an article that cannot be read, or None for a redirect or
             another file.
         """
         for number in range(start, end):

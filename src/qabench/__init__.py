@@ -6,7 +6,8 @@
     evaluation = qabench.evaluate_predictions("fanoutqa", "dev", "answers.jsonl")
     print(evaluation["acc.loose"].value)
 
-Submodules: ``answers``, ``benchmarks``, ``evaluation``, ``llm``, ``retrieval``, ``stats``, ``text``.
+Submodules: ``answers``, ``benchmarks``, ``evaluation``, ``llm``, ``retrieval``, ``stats``,
+``text``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ QABENCH = """@software{{qabench,
 
 
 def bibtex(names: Iterable[str] = ()) -> str:
-    """Return the BibTeX entries of benchmarks and metrics without duplicates, and that of this version of qabench.
+    """Return the BibTeX entries of benchmarks and metrics without duplicates, and the entry of this version of qabench.
 
     Without ``names``, all benchmarks are cited. A metric has the entry of its benchmark and those
     of its additional sources. Raises InputError for an unknown name.

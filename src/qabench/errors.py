@@ -33,12 +33,18 @@ def unknown_name(
 
 
 def unreadable(what: object, error: OSError) -> InputError:
-    """Return the error for a file that cannot be read; ``what`` is its path, or such as "the suite FILE"."""
+    """Return the error for a file that cannot be read.
+
+    ``what`` is its path, or such as "the suite FILE".
+    """
     return InputError(f"cannot read {what}: {error.strerror or error}")
 
 
 class DataError(InputError):
-    """A row of a data file does not match the benchmark's schema; the message names file, row and field."""
+    """A row of a data file does not match the benchmark's schema.
+
+    The message names file, row and field.
+    """
 
 
 class SourceError(QabenchError):
@@ -54,4 +60,7 @@ class DigestMismatch(SourceError):
 
 
 class MissingExtra(QabenchError, ImportError):
-    """An optional dependency is not installed; the message names the extra and the command that installs it."""
+    """An optional dependency is not installed.
+
+    The message names the extra and the command that installs it.
+    """

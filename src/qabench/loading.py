@@ -186,14 +186,14 @@ def load_dataset(
         config: the config, such as "dev". None for the default config.
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
             list of these. None for a dict with all splits. Files of other splits are not needed.
-        streaming: read the rows one by one, without an Arrow file in the cache; for whole splits
+        streaming: read the rows one by one, without an Arrow file in the cache. For whole splits
             only.
         data_files: custom files in the benchmark's official format to read instead of the published
             ones: a path or a list of paths for the first split of the config, or a dict {split:
             paths}. Their content is not verified.
         num_proc: the number of processes that prepare the data. A benchmark with a single file uses
             one.
-        cache_dir: the folder in which ``datasets`` stores the Arrow files; by default below
+        cache_dir: the folder in which ``datasets`` stores the Arrow files. By default below
             HF_HOME.
         download_mode: "force_redownload" prepares the data again.
         verification_mode: "no_checks" skips the comparison with the number of rows of an earlier

@@ -6,11 +6,11 @@ question gives several items (claims, segments), ``clusters`` names each item's 
 questions are drawn or swapped.
 
 Sources: Clopper and Pearson, The Use of Confidence or Fiducial Limits, 1934 (intervals of 0/1
-scores); Korn and Graubard, Confidence Intervals for Proportions with Small Expected Number of
-Positive Counts, 1998 (intervals of other fractions); Efron and Tibshirani, An Introduction to the
-Bootstrap, 1993 (standard errors); Koehn, Statistical Significance Tests for Machine Translation
-Evaluation, EMNLP 2004 (paired bootstrap); Noreen, Computer-Intensive Methods for Testing
-Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization); Phipson and Smyth,
+scores). Korn and Graubard, Confidence Intervals for Proportions with Small Expected Number of
+Positive Counts, 1998 (intervals of other fractions). Efron and Tibshirani, An Introduction to the
+Bootstrap, 1993 (standard errors). Koehn, Statistical Significance Tests for Machine Translation
+Evaluation, EMNLP 2004 (paired bootstrap). Noreen, Computer-Intensive Methods for Testing
+Hypotheses, 1989, and Fisher, The Design of Experiments, 1935 (randomization). Phipson and Smyth,
 Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 """
 
@@ -74,10 +74,11 @@ class Interval:
     Attributes:
         mean: the score of all items: their mean, or the value of the function of ``bootstrap``.
         standard_error: the standard deviation of the resampled scores.
-        low: the interval's lower bound; None if the items are too few or too equal for an interval.
-        high: its upper bound; None like ``low``.
+        low: the interval's lower bound, or None if the items are too few or too equal for an
+            interval.
+        high: its upper bound. None like ``low``.
         confidence: its level, between 0 and 1.
-        undefined: the share of resamples in which the score is undefined; they are not in the
+        undefined: the share of resamples in which the score is undefined. They are not in the
             standard error.
     """
 
@@ -89,7 +90,10 @@ class Interval:
     undefined: float = 0.0
 
     def bounds(self, form: str = ".4f") -> str:
-        """Return the bounds as text; see ``bounds_text``."""
+        """Return the bounds as text.
+
+        See ``bounds_text``.
+        """
         return bounds_text(self.low, self.high, form)
 
 
@@ -104,11 +108,11 @@ def bootstrap(
 ) -> Interval:
     """Return a score that is a function of summed per-item statistics, with its interval: a ratio, F1, BLEU.
 
-    The standard error is that of the bootstrap. The bounds do not depend on the resamples; see
+    The standard error comes from the bootstrap. The bounds do not depend on the resamples. See
     ``score_bounds``.
 
     Args:
-        statistics: one row of numbers per item, at least one; for F1 true positives, false
+        statistics: one row of numbers per item, at least one. For F1 true positives, false
             positives and false negatives.
         function: from the summed statistics, one array per column, to an array of scores, such as
             ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
@@ -134,7 +138,9 @@ def bootstrap_all(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Interval]:
-    """Return the intervals of several scores; samples of the same size are drawn once, which takes most of the time.
+    """Return the intervals of several scores.
+
+    Samples of the same size are drawn once, which takes most of the time.
 
     A sample is the statistics of the units of resampling (see ``units``), and the function of their
     sums.
@@ -171,8 +177,8 @@ def bootstrap_mean(
 ) -> Interval:
     """Return the mean of per-item scores with its interval over items, or over questions (``clusters``).
 
-    With clusters it is still the mean over items: a question with more items has more weight. The
-    other arguments and errors are those of ``bootstrap``.
+    With clusters it is still the mean over items: a question with more items has more weight.
+    ``bootstrap`` describes the other arguments and the errors.
 
     Examples:
         >>> interval = bootstrap_mean([1, 0, 1, 1])
@@ -209,7 +215,7 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
     The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
     same interval at the effective number of rows (Korn and Graubard): as many 0/1 scores as would
     have the variance of this score. Scores that are not fractions have Student's t interval. The
-    variance is that of the jackknife.
+    variance is estimated by the jackknife.
 
     Two corrections are for few rows. One row with the largest possible variance is added to those
     of a fraction. The degrees of freedom of Student's t follow from the kurtosis, so that they are
@@ -244,7 +250,7 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
         return observed - margin, observed + margin
     if not 0 < observed < 1:
         return None, None
-    # The variance as a share of that of 0/1 scores, without and with the added row.
+    # The variance as a share of the variance of 0/1 scores, without and with the added row.
     count = len(values)
     share = variance * count / (observed * (1 - observed))
     share = max(share, (share * (count - 1) + 1) / count)
@@ -267,7 +273,9 @@ def _degrees_of_freedom(squares: Array) -> float:
 def clopper_pearson(
     successes: float, n: float, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
-    """Return the exact interval of a proportion (Clopper and Pearson 1934); numbers need not be whole.
+    """Return the exact interval of a proportion (Clopper and Pearson 1934).
+
+    Numbers need not be whole.
 
     Examples:
         >>> low, high = clopper_pearson(0, 2)
@@ -330,7 +338,7 @@ class Difference:
     Attributes:
         interval: the difference and its interval, which has 0 inside if p is not below 1 -
             confidence.
-        p_value: two-sided; see the test that computed it.
+        p_value: two-sided. See the test that computed it.
     """
 
     interval: Interval
@@ -354,11 +362,12 @@ def paired_bootstrap(
     """Test whether two systems differ on the same items, by drawing items with replacement.
 
     The p-value is the share of resampled differences whose distance from the observed difference is
-    at least that of the observed difference from zero, counting the observed sample: (extreme + 1)
-    / (resamples + 1). It is too small for few items; that of ``paired_randomization`` is not.
+    at least the distance of the observed difference from zero, counting the observed sample:
+    (extreme + 1) / (resamples + 1). It is too small for few items. The p-value of
+    ``paired_randomization`` is not.
 
-    Both systems have one score per item, aligned; with ``function`` one row of statistics per item.
-    The other arguments and errors are those of ``bootstrap``.
+    Both systems have one score per item, aligned. With ``function`` one row of statistics per item.
+    ``bootstrap`` describes the other arguments and the errors.
     """
     rows = _aligned(first, second, function, clusters)
     return paired_tests(rows, [(0, 1)], function or mean, "bootstrap", resamples, seed)[0]
@@ -377,9 +386,9 @@ def paired_randomization(
 
     For a mean this is the sign-flip permutation test. The p-value is the share of swapped
     differences that are at least as far from zero as the observed one: exact if there are at most
-    ``resamples`` ways to swap the items that differ; otherwise over ``resamples`` random swaps,
-    counting the observed sample: (extreme + 1) / (resamples + 1). The arguments and errors are
-    those of ``paired_bootstrap``.
+    ``resamples`` ways to swap the items that differ. Otherwise over ``resamples`` random swaps,
+    counting the observed sample: (extreme + 1) / (resamples + 1). ``paired_bootstrap`` describes
+    the arguments and the errors.
     """
     rows = _aligned(first, second, function, clusters)
     return paired_tests(rows, [(0, 1)], function or mean, "randomization", resamples, seed)[0]
@@ -490,17 +499,19 @@ def _swapped(
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
-    """Correct p-values for their number, in the same order; compare the results with the level directly.
+    """Correct p-values for their number, in the same order.
+
+    Compare the results with the level directly.
 
     Args:
         p_values: of all comparisons, in [0, 1].
         correction: "holm" bounds the probability of any false finding (Holm, A Simple Sequentially
-            Rejective Multiple Test Procedure, 1979); "bh" the expected share of false findings
+            Rejective Multiple Test Procedure, 1979). "bh" the expected share of false findings
             among the findings (Benjamini and Hochberg, Controlling the False Discovery Rate, 1995),
-            for independent or positively dependent tests; "none".
+            for independent or positively dependent tests. "none".
 
     Returns:
-        Values in [0, 1], each at least its uncorrected value; [] for [].
+        Values in [0, 1], each at least its uncorrected value, or [] for [].
 
     Raises:
         InputError: an unknown correction, or a p-value outside [0, 1].
@@ -646,7 +657,10 @@ def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
 
 
 def scores(function: Function, sums: Array) -> Array:
-    """Return the function's value for each row of sums; nan or infinite if it is undefined."""
+    """Return the function's value for each row of sums.
+
+    Nan or infinite if it is undefined.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.asarray(function(*sums.T), dtype=np.float64)
     if values.shape != sums.shape[:1]:

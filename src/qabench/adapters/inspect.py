@@ -50,15 +50,15 @@ def benchmark_task(
     Args:
         scored: the benchmark.
         questions: all questions of the config.
-        selected: those that are asked; see ``select``.
+        selected: those that are asked. See ``select``.
         asking: how the model is asked.
         setting: the name of the setting in the log.
         solver: by default, the model is asked once with the messages of ``asking``.
-        scores: names of scores or groups; by default, the benchmark's default groups.
+        scores: names of scores or groups. By default, the benchmark's default groups.
         predicted: question id -> fields of its prediction that the model does not change, such as
             retrieved passages.
         prompted: whether samples begin with the messages of ``asking``, whose fields are then
-            signed with any solver; always true without a solver.
+            signed with any solver. Always true without a solver.
     """
     scorer_of_task = inspect_scorer(scored)
     prompted = prompted or solver is None
@@ -111,7 +111,7 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
         """Ask each question once.
 
         Args:
-            config: the config; by default the dataset's.
+            config: the config. By default the dataset's.
             questions: a file of questions in the dataset's format, instead of a config.
             ids: only these questions.
             groups: only the questions in these groups.
@@ -129,7 +129,9 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
 
 
 def select(questions: Questions, ids: Names = None, groups: Names = None) -> list[Question]:
-    """Return the questions with these ids and in these groups, such as categories; None and "" select all.
+    """Return the questions with these ids and in these groups, such as categories.
+
+    None and "" select all.
 
     Raises InputError that names an id or group that no question has.
     """
@@ -165,8 +167,8 @@ def note_prediction(
 
     A solver calls it before the first call of the model, too, so that a failed call has its
     signature. ``detail`` is added to the details of the scoring, such as the passages that the
-    model was given; see ``Record.detail``. With ``add_answer``, the model's answer becomes the field
-    ``answer``, and the generation options of its last call are signed.
+    model was given. See ``Record.detail``. With ``add_answer``, the model's answer becomes the
+    field ``answer``, and the generation options of its last call are signed.
     """
     noted = {"prediction": fields, "signed": signed, "detail": detail or {}}
     values: Json = {name: dict(value) for name, value in noted.items()}
@@ -206,7 +208,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
                 **generation,
             }
             signatures = answers.signatures(items, about)
-            # Inspect requires the same names in each sample's value; NaN values are left out when
+            # Inspect requires the same names in each sample's value. NaN values are left out when
             # logs are read.
             absent = {
                 column: nan

@@ -53,7 +53,7 @@ class QabenchTask(ConfigurableTask):
         return HarnessTask(config.dataset_path, config.dataset_name, config.metadata)
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
-        """Set an option, such as those of --gen_kwargs, which the signatures then contain."""
+        """Set an option, such as one of --gen_kwargs, which the signatures then contain."""
         super().set_config(key, value, update)
         self._sign()
 

@@ -1,7 +1,7 @@
 """Shared code of all metric modules: description and features, the encoding of columns, signature and deviations.
 
 ``evaluate`` writes predictions and references to Arrow before it scores them. An Arrow column has
-one type and cannot store lone surrogates, and ``evaluate`` rejects None; but answers have six
+one type and cannot store lone surrogates, and ``evaluate`` rejects None, but answers have six
 types, and an unanswered question is None. Therefore both columns are encoded as JSON in ASCII, and
 decoded with the same types and values.
 """
@@ -142,11 +142,11 @@ class MetricModule:
 
         Args:
             references: the decoded references, or the part of them that is scored.
-            **fields: further fields of the signature; those that are None are left out.
+            **fields: further fields of the signature. Those that are None are left out.
 
         Returns:
             signature: one line, see ``signature()``. deviations: what distinguishes the scores from
-                the official ones, in sentences; an empty list if they are official.
+                the official ones, in sentences. An empty list if they are official.
         """
         # the module's name, also where evaluate loads a copy of it
         score = type(self).__module__.rpartition(".")[2]
@@ -223,7 +223,7 @@ def decoded(
         predictions: an encoded column.
         references: an encoded column, in either of the two formats that users have.
         references_format: "json": every reference is an answer encoded as JSON, as in a dataset's
-            ``answer`` column; "python": every reference is an answer itself; "auto": JSON if all of
+            ``answer`` column. "python": every reference is an answer itself. "auto": JSON if all of
             them are strings that contain JSON.
         strings: whether the answers are strings, so that "auto" also needs JSON strings.
 

@@ -37,7 +37,7 @@ def benchmark(name: str) -> Benchmark:
     """Return a benchmark by its name.
 
     Args:
-        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa"; "" for a task that is not a
+        name: such as "fanoutqa", or its Hub name "qabench/fanoutqa", or "" for a task that is not a
             benchmark's.
 
     Raises:

@@ -57,10 +57,10 @@ class Setting:
         task: the name of the Inspect task.
         about: what the model is given, in one sentence.
         arguments: the task's arguments that make the setting.
-        requires: what must be passed to run it, in one sentence that says what to type; "" if
+        requires: what must be passed to run it, in one sentence that says what to type, or "" if
             nothing.
         without: the task's arguments that have no effect in this setting, and are refused.
-        solver: the names of its solvers in Inspect's registry, in order; with another one, a run is
+        solver: the names of its solvers in Inspect's registry, in order. With another one, a run is
             an agent's.
         prompt: the user message, if the default tasks ask in this setting with another one than
             ``Benchmark.prompt``.
@@ -81,18 +81,18 @@ class Option:
     """An option of ``qabench score`` and ``qabench.evaluate_predictions`` that one benchmark adds.
 
     Attributes:
-        name: the name of the keyword argument; on the command line, with hyphens instead of
+        name: the name of the keyword argument. On the command line, with hyphens instead of
             underscores.
         about: the help text.
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not passed.
-        choices: the allowed values; () if any value is allowed.
+        choices: the allowed values, or () if any value is allowed.
         for_reading: whether it is an argument of ``Benchmark.read`` instead of
             ``Benchmark.scorer``.
         for_loading: whether it is an argument of ``Benchmark.load`` instead of
             ``Benchmark.scorer``.
         secret: whether the value can contain a key, so that evaluations do not record it.
-        metavar: what the help calls its value, such as "URL"; "" means by its type.
+        metavar: what the help calls its value, such as "URL". "" means by its type.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Need:
         what: the score, such as "loose and strict accuracy".
         fix: how to get what is missing, such as a command.
         packages: modules that must be importable.
-        files: source files of the benchmark that must be in a mirror or in the cache; others are
+        files: source files of the benchmark that must be in a mirror or in the cache. Others are
             downloaded.
         variables: environment variables that must be set.
     """
@@ -141,14 +141,14 @@ class Benchmark(Displayed, ABC):
     Attributes:
         name: such as "fanoutqa", as in ``loading_scripts``.
         title: such as "FanOutQA".
-        data: where the rows are on the Hub; None if the dataset's folder has tables of files.
-        settings: the settings of ``qabench run``; the first is the default.
-        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``; "" if
-            no setting has one.
+        data: where the rows are on the Hub, or None if the dataset's folder has tables of files.
+        settings: the settings of ``qabench run``. The first is the default.
+        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``, or ""
+            if no setting has one.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
         metrics: all metrics, in display order.
-        headline: names of metrics; the first one that an evaluation has is its main metric.
+        headline: names of metrics. The first one that an evaluation has is its main metric.
         groups: group of scores -> what its scores are, in one sentence.
         default_groups: the groups that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
@@ -219,7 +219,10 @@ class Benchmark(Displayed, ABC):
         return (row.fields for row in read_json_lines(path))
 
     def question(self, row: Row) -> Question:
-        """Return a row as a question; by default, a grouping is a column of the row."""
+        """Return a row as a question.
+
+        By default, a grouping is a column of the row.
+        """
         groups = {name: [str(row[name])] for name in self.groupings}
         return Question(str(row["id"]), row["question"], str(row.get("answer", "")), groups, row)
 
@@ -265,7 +268,9 @@ class Benchmark(Displayed, ABC):
         raise NotImplementedError
 
     def asking(self, **arguments: Any) -> Asking:
-        """Return how a model is asked, for arguments of a task; by default once, with ``prompt``.
+        """Return how a model is asked, for arguments of a task.
+
+        By default once, with ``prompt``.
 
         ``prompt`` in the arguments is that of the setting.
         """
@@ -291,7 +296,10 @@ class Benchmark(Displayed, ABC):
         return read_predictions(source, self.prediction_fields, self.id_fields)
 
     def prediction(self, record: Record) -> Json:
-        """Return the fields of a prediction that would get the record's scores; see ``prediction_fields``."""
+        """Return the fields of a prediction that would get the record's scores.
+
+        See ``prediction_fields``.
+        """
         return {"answer": record.answer}
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
@@ -302,7 +310,10 @@ class Benchmark(Displayed, ABC):
         return {"groups": [name for name in self.groups if name in run.signatures]}
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the prediction of a record of a run; unlike in ``prediction``, None means that there is no answer."""
+        """Return the prediction of a record of a run.
+
+        Unlike in ``prediction``, None means that there is no answer.
+        """
         return self.prediction(record)
 
     def task_function(self, setting: Setting) -> Callable[..., Any]:
@@ -321,7 +332,7 @@ class Benchmark(Displayed, ABC):
             ) from None
 
     def official_shape(self, evaluation: Evaluation) -> Json | None:
-        """Return the scores in the format of the authors' scorer; None if they have no such format."""
+        """Return the scores in the format of the authors' scorer, or None if they have no such format."""
         return None
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
@@ -329,7 +340,7 @@ class Benchmark(Displayed, ABC):
         return {question.id: (question.text, question.row) for question in self.load(config).rows}
 
     def evidence_pages(self, config: str | None) -> Iterable[Json] | None:
-        """Return the Wikipedia pages that a config's questions need; None if the questions name none."""
+        """Return the Wikipedia pages that a config's questions need, or None if the questions name none."""
         return None
 
     def leaderboards(self) -> Mapping[str, Sequence[str]]:
@@ -356,12 +367,15 @@ class Benchmark(Displayed, ABC):
         return self.data_tables(config, splits)
 
     def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables for the rows of a config's splits; by default, the number of rows."""
+        """Return the tables for the rows of a config's splits.
+
+        By default, the number of rows.
+        """
         counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]
         return [Table("Rows by split", ["split", "rows"], counts)]
 
     def published(self) -> list[PublishedScore]:
-        """Return the published scores: by default those of the dataset's ``leaderboard.json``, if it has one."""
+        """Return the published scores: by default the scores of the dataset's ``leaderboard.json``, if it has one."""
         return shipped_scores(self.name)
 
     def reproduce(self) -> Reproduction:
@@ -378,7 +392,9 @@ class Benchmark(Displayed, ABC):
         signatures: Mapping[str, str],
         **fields: Any,
     ) -> Evaluation:
-        """Return the evaluation of a file of predictions; the file's name stands for the model.
+        """Return the evaluation of a file of predictions.
+
+        The file's name stands for the model.
 
         By default, ``records`` has all questions of the config.
         """
@@ -410,7 +426,9 @@ class Benchmark(Displayed, ABC):
         }
 
     def setting(self, name: str | None) -> Setting:
-        """Return the setting with this name; the default for None.
+        """Return the setting with this name.
+
+        The default for None.
 
         Raises InputError that lists the allowed names.
         """
@@ -438,7 +456,7 @@ class Benchmark(Displayed, ABC):
         return by_name[name]
 
     def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
-        """Return the main metric of these evaluations; None if nothing is scored."""
+        """Return the main metric of these evaluations, or None if nothing is scored."""
         columns = [
             name
             for evaluation in evaluations
@@ -469,7 +487,7 @@ class Benchmark(Displayed, ABC):
         return declarations[score]
 
     def selected_groups(self, names: Names) -> list[str] | None:
-        """Return the groups to compute for names of scores and groups; None for the default groups.
+        """Return the groups to compute for names of scores and groups, or None for the default groups.
 
         Raises InputError that lists the scores and groups.
         """

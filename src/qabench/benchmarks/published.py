@@ -1,4 +1,4 @@
-"""Published scores: the ranks of a score among those of other systems, and both in one list.
+"""Published scores: the ranks of a score among the scores of other systems, and both in one list.
 
 Only comparable scores are ranked among each other.
 """
@@ -87,7 +87,7 @@ def own_entries(
 ) -> Iterator[RankedSystem]:
     """Yield the scores of an evaluation by these metrics.
 
-    ``setting`` is that of files of predictions.
+    ``setting`` is the setting of files of predictions.
     """
     for name, score in evaluation.scores().items():
         if name in names:

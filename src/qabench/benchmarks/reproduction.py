@@ -25,7 +25,7 @@ class Check:
         published: the published value, or None.
         computed: the value computed here. None if it was not computed, for the reason in
             ``explanation``.
-        explanation: why the values differ; "" if the reason is unknown, or if they agree.
+        explanation: why the values differ, or "" if the reason is unknown, or if they agree.
         kind: "score" for a score of a system, "statistic" for a count of the data.
     """
 
@@ -79,7 +79,7 @@ def data_checks(
     differences: Differences | None = None,
     more: Sequence[str] = (),
 ) -> Reproduction:
-    """Compare the published statistics of a benchmark's data with those of ``qabench stats``.
+    """Compare the published statistics of a benchmark's data with the output of ``qabench stats``.
 
     Configs that are parts of the files of an earlier config are left out.
 

@@ -148,7 +148,10 @@ def _encode_all_characters(stream: TextIO) -> None:
 
 
 def _with_variables(error: OSError) -> OSError:
-    """Return the error; for a folder that cannot be written, with the variables that choose another one."""
+    """Return the error.
+
+    For a folder that cannot be written, with the variables that choose another one.
+    """
     if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
         return error
     return OSError(

@@ -50,7 +50,7 @@ def list_all(
     ] = None,
     as_json: JsonOnly = False,
 ) -> None:
-    """List benchmarks with their configs, and metrics; or the scores and settings of one benchmark."""
+    """List benchmarks with their configs, and metrics, or the scores and settings of one benchmark."""
     if name:
         print_tables(benchmark_of(name).tables(), "json" if as_json else "table")
         return
@@ -213,7 +213,9 @@ def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = 
 
 
 def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
-    """Recompute published scores and statistics; print both values, the difference and its reason.
+    """Recompute published scores and statistics.
+
+    Print both values, the difference and its reason.
 
     Exit code: 0 all numbers agree, or their differences are explained; 1 there is an unexplained
     difference.
@@ -249,7 +251,10 @@ def _check_as_dict(check: Check) -> Json:
 
 
 def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> list[Table]:
-    """Return one table of statistics and one of scores; the last table has the notes."""
+    """Return one table of statistics and one of scores.
+
+    The last table has the notes.
+    """
     title = benchmark_of(name).title
     tables: list[Table] = []
     for kind in ("statistic", "score"):

@@ -37,7 +37,7 @@ from qabench.runs.sources import read_evaluations
 if TYPE_CHECKING:
     from qabench.runs.sources import Found
 
-LISTED_PROBLEMS = 5  # per evaluation; the others are counted
+LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 
 
 def scored(files: Sequence[str | Path], *arguments: Any, **options: Any) -> Found:
@@ -76,7 +76,7 @@ def show(
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has the ranks among published scores by metric; see
+    "published" has the ranks among published scores by metric. See
     ``qabench.benchmarks.published.ranks``.
 
     Raises:
@@ -102,7 +102,10 @@ def is_official(evaluation: Evaluation) -> bool:
 def print_evaluations(
     evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_scores: bool = False
 ) -> None:
-    """Print the scores: per config one table, of one evaluation or with one row per evaluation; then the groups."""
+    """Print the scores: per config one table, of one evaluation or with one row per evaluation.
+
+    Then the groups.
+    """
     all_scores = all_scores or format == "csv"
     tables = []
     for group in _by_config(evaluations):
@@ -122,7 +125,10 @@ def print_evaluations(
 def print_notes(
     evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False
 ) -> None:
-    """Print problems, deviations, ranks and signatures; on stderr unless the format is a table."""
+    """Print problems, deviations, ranks and signatures.
+
+    On stderr unless the format is a table.
+    """
     write = say if format == "table" else say_on_stderr
     configs = _by_config(evaluations)
     for group in configs:

@@ -153,9 +153,9 @@ def publish(
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
 
-    A dataset is published if its rows equal those of the source files, a metric if the example of
-    its card gives the stated results. Files that are already on the Hub are not uploaded again, so
-    the command can be repeated after an error. The token is that of `hf auth login` or HF_TOKEN.
+    A dataset is published if its rows equal the rows of the source files, a metric if the example
+    of its card gives the stated results. Files that are already on the Hub are not uploaded again,
+    so the command can be repeated after an error. The token comes from `hf auth login` or HF_TOKEN.
     Exit code: 0 everything was published; 1 something was not; 2 wrong usage, or the licenses were
     not accepted.
     """
@@ -273,7 +273,7 @@ def results(
 ) -> None:
     """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
-    Each entry is one score; without --scores, all that the benchmark's authors report. Its notes
+    Each entry is one score. Without --scores, all that the benchmark's authors report. Its notes
     contain n, the 95% interval, the deviations from the official
     score and the signature.
     """

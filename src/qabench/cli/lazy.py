@@ -19,7 +19,7 @@ from qabench.errors import unknown_name
 # Section of the help -> command -> (module, function or Typer application in it, help in one line).
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
 ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
-# Typer's type of a value -> what the help calls the value; all others are names.
+# Typer's type of a value -> what the help calls the value. All others are names.
 VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<directory>": "DIR"}
 
 
@@ -27,7 +27,10 @@ class _QuickHelp:
     """A command whose help is quick: Typer imports pydantic to convert None, the default of ``--help``."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters; flags that only call a function are False by default."""
+        """Return the parameters.
+
+        Flags that only call a function are False by default.
+        """
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for parameter in parameters:
             is_flag = getattr(parameter, "is_flag", False)
@@ -40,7 +43,10 @@ class Command(_QuickHelp, TyperCommand):
     """A command whose help can have sections, and whose errors list its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments; the error for an unknown option lists all options of the command."""
+        """Parse the arguments.
+
+        The error for an unknown option lists all options of the command.
+        """
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             # the option being completed has no value yet, at which click would parse no argument
             args = args[:-1]
@@ -92,7 +98,10 @@ class CommandGroup(_QuickHelp, TyperGroup):
     """A group of commands whose help has whole sentences."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run; the error for an unknown name lists the valid names."""
+        """Return the command to run.
+
+        The error for an unknown name lists the valid names.
+        """
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             ctx.fail(str(unknown_name("No such command", args[0], names)))

@@ -49,13 +49,16 @@ def cite(
         typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
     ] = None,
 ) -> None:
-    """Print the BibTeX entries of benchmarks and metrics, and that of qabench."""
+    """Print the BibTeX entries of benchmarks, metrics and qabench."""
     write_document(bibtex(names or ()))
 
 
 @cache_app.command("list")
 def list_caches(format: Format = "table") -> None:
-    """Show the path and size of each cache; for model replies, by model."""
+    """Show the path and size of each cache.
+
+    For model replies, by model.
+    """
     from qabench.llm.cache import replies_path, stored_replies
 
     replies = stored_replies()

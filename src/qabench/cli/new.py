@@ -46,7 +46,9 @@ def new(
     config: Annotated[str | None, typer.Option(help="The config of the dataset.")] = None,
     revision: Annotated[str | None, typer.Option(help="Its commit; without, the latest.")] = None,
 ) -> None:
-    """Write a small benchmark with four questions, a score, a prompt, a card and a test; then change its files.
+    """Write a small benchmark with four questions, a score, a prompt, a card and a test.
+
+    Then change its files.
 
     With --hub, its questions are those of a dataset on the Hub, at its current commit. Every
     command takes it with QABENCH_PATH=DIR, or after `pip install DIR`. Exit code: 0 it was written;

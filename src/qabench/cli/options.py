@@ -65,7 +65,10 @@ def _scores(benchmark: Benchmark) -> list[str]:
 
 
 def _checked_tracker(target: str | None) -> str | None:
-    """Return the value of --track; raises before anything is computed if it cannot be used."""
+    """Return the value of --track.
+
+    Raises before anything is computed if it cannot be used.
+    """
     if target:
         from qabench.runs.export import check_tracker
 
@@ -203,7 +206,7 @@ JsonOnly = Annotated[
 def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:
     """Return the benchmark and the files of the arguments BENCHMARK FILE...
 
-    If the first argument is a file, it is the first log, and the benchmark is that of any other
+    If the first argument is a file, it is the first log, and the benchmark stands for any other
     task.
 
     Raises:

@@ -61,7 +61,10 @@ def print_json(document: Any) -> None:
 
 
 def print_table(table: Table, format: str = "table", document: Any = None) -> None:
-    """Print a table on standard output; see ``print_tables``."""
+    """Print a table on standard output.
+
+    See ``print_tables``.
+    """
     print_tables([table], format, document)
 
 

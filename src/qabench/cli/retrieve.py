@@ -1,4 +1,7 @@
-"""``qabench retrieve``, BM25 over rows; ``index``, for Lucene indexes; ``wiki``, Wikipedia at the dataset's epoch."""
+"""``qabench retrieve``, BM25 over rows.
+
+``index``, for Lucene indexes. ``wiki``, Wikipedia at the dataset's epoch.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from qabench.retrieval import BM25Index
     from qabench.retrieval.corpus_file import Documents
 
-# columns of a file of queries; the first that exists is used
+# columns of a file of queries. The first that exists is used
 QUERIES = ("query", "question", "text")
 QUERY_IDS = ("id", "query_id", "qid")
 SHOWN = 80  # characters of a document

@@ -377,7 +377,10 @@ def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
 
 
 def _job_log(ctx: typer.Context, log_dir: Path) -> Path:
-    """Start a job with the options of the command line, or attach to one; follow it and return the path of its log."""
+    """Start a job with the options of the command line, or attach to one.
+
+    Follow it and return the path of its log.
+    """
     _check_inspect()
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
@@ -483,7 +486,7 @@ def _check_log(values: Options, model: str) -> None:
 
 
 def _run_suite(file: Path, values: Options) -> None:
-    """Run a suite, print one row of scores per run, and write a report of all runs; or estimate it."""
+    """Run a suite, print one row of scores per run, and write a report of all runs, or estimate it."""
     log_dir = values["log_dir"]
     options = _options(values, *PROVIDER, *ASKED) | {"cache": None if values["cache"] else False}
     if values["dry_run"]:
@@ -641,7 +644,10 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
 
 
 def parse_pairs(option: str, arguments: Sequence[str] | None) -> Json:
-    """Return NAME=VALUE arguments; values are read as YAML, as on Inspect's command line."""
+    """Return NAME=VALUE arguments.
+
+    Values are read as YAML, as on Inspect's command line.
+    """
     values = {}
     for text in arguments or ():
         name, equals, value = text.partition("=")

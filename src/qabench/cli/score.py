@@ -142,7 +142,7 @@ def _score(
     """Score predictions with the official metrics of a benchmark, or show the scores in logs of any task.
 
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
-    listed; the other predictions are scored. With several files, the table has one row per file.
+    listed. The other predictions are scored. With several files, the table has one row per file.
     """
     scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
@@ -290,8 +290,8 @@ def leaderboard(
     """Rank systems: published scores, the Hub's entries, and your own evaluations.
 
     Only systems with the same score, setting, questions and judge are ranked among each other. A
-    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank;
-    they need the network. Without --scores, systems are ranked by the main score.
+    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank.
+    They need the network. Without --scores, systems are ranked by the main score.
     """
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 

@@ -27,7 +27,7 @@ class HubDataset:
         split: the split with the questions.
         question: the column with the question.
         answer: the column with the reference answer.
-        id: the column with the ids; "" means the column "id" if there is one. Without a column, an
+        id: the column with the ids. "" means the column "id" if there is one. Without a column, an
             id is a digest of the row, so it does not depend on the order.
         config: the config. None for the dataset's default.
         columns: the other columns to keep. None for all. A column that is named like one of the

@@ -73,7 +73,10 @@ class Predictions:
 
     @property
     def created(self) -> str:
-        """Return when the file was last changed, as an ISO date and time; now if it is not a file."""
+        """Return when the file was last changed, as an ISO date and time.
+
+        Now if it is not a file.
+        """
         try:
             when = datetime.fromtimestamp(Path(self.path).stat().st_mtime, UTC)
         except OSError:  # standard input, or a list in memory
@@ -102,7 +105,10 @@ class Joined:
     bad_lines: tuple[BadLine, ...] = ()
 
     def problems(self) -> list[str]:
-        """Return one sentence for each kind of problem; empty if there are none."""
+        """Return one sentence for each kind of problem.
+
+        Empty if there are none.
+        """
         sentences = [
             (WITHOUT_PREDICTION, list(self.missing)),
             (

@@ -147,7 +147,9 @@ def read_json_lines(path: Path) -> Iterator[SourceRow]:
 
 
 def json_rows(lines: Iterable[bytes], name: str) -> Iterator[SourceRow]:
-    """Yield the rows of JSONL; ``where`` counts lines from 1. DataError for a line that is not a JSON object.
+    """Yield the rows of JSONL.
+
+    ``where`` counts lines from 1. DataError for a line that is not a JSON object.
 
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is
     allowed.

@@ -195,7 +195,10 @@ class FileResult:
 
 
 def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> list[FileResult]:
-    """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``; works offline."""
+    """Verify the files in the mirrors and the cache, or in the mirror folder ``directory``.
+
+    Works offline.
+    """
     return [
         _check_one(source, directory.expanduser().absolute() if directory else None)
         for source in sources

@@ -50,8 +50,8 @@ class Pair:
         ties: the number of questions on which both have the same score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
-        detectable: the smallest difference that these questions would show with a power of 80 %;
-            None if too few of them differ. See ``detectable_difference``.
+        detectable: the smallest difference that these questions would show with a power of 80 %,
+            or None if too few of them differ. See ``detectable_difference``.
     """
 
     first: str
@@ -93,7 +93,7 @@ class Comparison(Displayed):
 
     Attributes:
         metric: the score by which they are compared.
-        systems: label -> score on all of the system's answers, the best first; only systems that
+        systems: label -> score on all of the system's answers, the best first. Only systems that
             have the score.
         pairs: all pairs with common questions on which both have a score, in the order of
             ``systems``.
@@ -232,18 +232,20 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Compare systems by a metric; every pair on the questions for which both have scores.
+    """Compare systems by a metric.
+
+    Every pair on the questions for which both have scores.
 
     The epochs of a question count as one question, with the mean of its statistics. A metric that
     is a function of sums (F1, shares of claims) is computed from the sums over the questions.
-    Resamples in which the difference is undefined are left out; ``Interval.undefined`` is their
+    Resamples in which the difference is undefined are left out. ``Interval.undefined`` is their
     share.
 
     Args:
-        evaluations: by label, all on the same config; see ``without_superseded`` for resumed runs.
+        evaluations: by label, all on the same config. See ``without_superseded`` for resumed runs.
         metric: a metric of the benchmark.
-        test: "randomization" or "bootstrap"; see ``qabench.stats``.
-        correction: "holm", "bh" or "none"; see ``qabench.stats.adjust``.
+        test: "randomization" or "bootstrap". See ``qabench.stats``.
+        correction: "holm", "bh" or "none". See ``qabench.stats.adjust``.
         resamples: of intervals and tests.
         seed: of intervals and tests.
 
@@ -281,7 +283,10 @@ def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
 
 
 def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]:
-    """Return the values of the metric's columns by question, means over its epochs; questions that lack one are out."""
+    """Return the values of the metric's columns by question, means over its epochs.
+
+    Questions that lack one are out.
+    """
     questions = rows_by_question(metric, evaluation.records)
     values = {id: reduced(metric, rows) for id, rows in questions.items()}
     return {

@@ -52,13 +52,13 @@ class Record:
         id: the benchmark's id of the question.
         epoch: counts repetitions of the question, from 1.
         question: its text, for display.
-        reference: the reference answer, for display; "" if there is none.
+        reference: the reference answer, for display, or "" if there is none.
         messages: the whole conversation, including the model's last reply.
         answer: the text that was scored. None for failed and refused calls and for missing answers.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
         problem: why there is no answer, or a problem with the answer or the input.
-        scores: the numbers that metrics are computed from (``Metric.columns``), by name; empty if
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name. Empty if
             unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
@@ -122,9 +122,9 @@ class ExtraSection:
         unit: what n counts, in the plural, such as "errors".
         rows: values of all systems.
         kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
-        note: a note for readers, in one or more sentences; "" for none.
+        note: a note for readers, in one or more sentences, or "" for none.
         axis: the label of a curve's x axis, such as "k".
-        replaces: the grouping that the report omits because this section shows it better; "" for
+        replaces: the grouping that the report omits because this section shows it better, or "" for
             none.
     """
 
@@ -303,11 +303,11 @@ class Evaluation(Displayed):
 
     Attributes:
         path: the log or the file of predictions.
-        task: the name of the Inspect task; "predictions" for a file.
-        benchmark: such as "fanoutqa"; "" for any other task, whose name is the config.
+        task: the name of the Inspect task. "predictions" for a file.
+        benchmark: such as "fanoutqa", or "" for any other task, whose name is the config.
         config: such as "dev".
-        setting: such as "closed-book"; "predictions" for a file.
-        model: Inspect's name of the model, such as "openai/gpt-4o"; for a file, its name.
+        setting: such as "closed-book". "predictions" for a file.
+        model: Inspect's name of the model, such as "openai/gpt-4o". For a file, its name.
         created: an ISO date and time.
         status: "success", "error", "cancelled" or "started" (killed, or still running).
         expected: the number of records of a complete evaluation.
@@ -323,9 +323,9 @@ class Evaluation(Displayed):
         problems: one sentence for each kind of problem in the input as a whole, such as unreadable
             lines.
         notes: sentences about the scoring, such as the calls of a judge and their cost.
-        origin: equal for a run and the runs that resumed it; "" if unknown. They are never compared
-            with each other.
-        recorded: group of scores -> why its scores are those of the log, not computed again from
+        origin: equal for a run and the runs that resumed it, or "" if unknown. They are never
+            compared with each other.
+        recorded: group of scores -> why its scores are taken from the log, not computed again from
             the answers.
         metrics: the benchmark's metrics. Those whose columns no record has are not computed.
         declarations: the official values of the fields of the benchmark's signatures, by the

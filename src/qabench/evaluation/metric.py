@@ -15,7 +15,10 @@ from qabench.errors import InputError, unknown_name
 
 CUTOFF = "@k"
 Names = Sequence[str] | str | None
-"""Names of scores and of their groups; in a string, commas separate them. None selects by default."""
+"""Names of scores and of their groups.
+
+In a string, commas separate them. None selects by default.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Metric:
         about: what it measures, in one sentence.
         group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
-        columns: the required columns; () means one column with the name of the metric.
+        columns: the required columns. () means one column with the name of the metric.
         function: from one NumPy array per column, of sums, to an array of scores. None means the
             mean of the column.
         resampled: the same function for resamples and paired tests, if ``function`` is undefined
@@ -46,7 +49,7 @@ class Metric:
         undefined: when the score is undefined, for readers, such as "no segments are wrong".
         item: from the values of a record's columns to the score of the record. None means the first
             column.
-        item_title: the name of the score of a record; "" means ``title``.
+        item_title: the name of the score of a record. "" means ``title``.
         reducer: from the first column of all samples of a question to the question's score, such
             as pass@k. None means that every sample counts.
         graded: whether a record's score of 1 means right, 0 wrong, and values between them partly
@@ -102,7 +105,7 @@ class Pass:
     """The estimate of pass@k or pass^k from the 0/1 scores of one question.
 
     Both are unbiased for n independent samples, c of them right: pass@k is 1 - C(n-c, k) / C(n, k)
-    (Chen et al., Evaluating Large Language Models Trained on Code, 2021); pass^k is C(c, k) /
+    (Chen et al., Evaluating Large Language Models Trained on Code, 2021). Pass^k is C(c, k) /
     C(n, k) (Yao et al., tau-bench, 2024).
 
     Attributes:
@@ -173,7 +176,10 @@ def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
 
 
 def split_names(names: Sequence[str] | str, whole: Sequence[str] = ()) -> list[str]:
-    """Return the names in a list or in strings with commas; names in ``whole`` contain commas."""
+    """Return the names in a list or in strings with commas.
+
+    Names in ``whole`` contain commas.
+    """
     texts = [names] if isinstance(names, str) else names
     split: list[str] = []
     for text in texts:

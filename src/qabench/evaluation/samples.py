@@ -27,8 +27,8 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
 
     Args:
         evaluation: whose records are the samples.
-        ks: at most the number of samples of each question; () for every k from 2 up to ``EVERY_K``,
-            then powers of two and the number of samples.
+        ks: at most the number of samples of each question, or () for every k from 2 up to
+            ``EVERY_K``, then powers of two and the number of samples.
 
     Raises:
         InputError: a question has fewer samples than a chosen k.

@@ -27,7 +27,7 @@ class Question:
     Attributes:
         id: the benchmark's id of the question.
         text: the question.
-        reference: the reference answer; "" if there is none.
+        reference: the reference answer, or "" if there is none.
         groups: grouping -> the groups that the question is in, such as {"category": ["History"]}.
         row: the row of the dataset.
     """
@@ -76,14 +76,14 @@ class Outcome:
 
     Attributes:
         scores: the numbers that metrics are computed from (``Metric.columns``), by name.
-        detail: details of the scoring for the report; see ``Record.detail``.
+        detail: details of the scoring for the report. See ``Record.detail``.
         problem: a problem with the prediction, or None.
-        status: "answered", "empty" or "missing"; a run knows better, so its log decides there.
-        answer: the text that was scored; None if there is none.
+        status: "answered", "empty" or "missing". A run knows better, so its log decides there.
+        answer: the text that was scored, or None if there is none.
         texts: all texts of the prediction, if they are not only the answer, such as several sampled
             replies.
         usable: whether the prediction's fields have the types that the benchmark reads.
-        explanation: why the item has its scores, such as a judge's reply; or why it has none.
+        explanation: why the item has its scores, such as a judge's reply, or why it has none.
         usage: the calls, tokens and cost of a judge.
     """
 
@@ -101,7 +101,8 @@ class Outcome:
 class Scorer:
     """Scores predictions for one benchmark. It is built once, with its models and options.
 
-    A subclass defines ``outcome``, or ``score`` if its judge or normalizer needs many items at once.
+    A subclass defines ``outcome``, or ``score`` if its judge or normalizer needs many items at
+    once.
 
     Attributes:
         fields: group of scores -> the fields of its signature that the scorer knows.
@@ -119,18 +120,24 @@ class Scorer:
     concurrency: int = 16
 
     def outcome(self, item: Item) -> Outcome:
-        """Return the outcome of one item. An item that cannot be scored has a problem; it does not raise."""
+        """Return the outcome of one item.
+
+        An item that cannot be scored has a problem. It does not raise.
+        """
         raise NotImplementedError
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return one outcome per item; see ``outcome``."""
+        """Return one outcome per item.
+
+        See ``outcome``.
+        """
         return [self.outcome(item) for item in items]
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores.
 
         Args:
-            items: what is scored; lm-evaluation-harness asks before there are any.
+            items: what is scored. Lm-evaluation-harness asks before there are any.
             about: the benchmark, the data, and how a model was asked, in this order.
         """
         return {

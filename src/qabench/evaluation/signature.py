@@ -1,4 +1,4 @@
-"""Signatures, one line with everything that a score depends on, as in sacreBLEU; and what makes a score official.
+"""Signatures, one line with everything that a score depends on, as in sacreBLEU, and what makes a score official.
 
 A benchmark declares the official value of every field that its signatures have. Only ``deviations``
 compares the two: commands, reports, published entries, logs and metrics print the sentences that it
@@ -112,7 +112,7 @@ class Field:
     Attributes:
         official: the official values, or a function that says whether a value is official. None:
             every value is official (such as any model's name).
-        says: the sentence for another value, with the fields ``{value}`` and ``{official}``; or a
+        says: the sentence for another value, with the fields ``{value}`` and ``{official}``, or a
             function of the value.
         absent: whether the field may be absent.
         unless: another field. Where a signature has it, this one is irrelevant.
@@ -141,7 +141,7 @@ class Field:
 
 IRRELEVANT = Field(None, absent=True)
 Declaration = Mapping[str, Field]
-"""Name of a field -> its official values, without those of ``VERSION`` and ``ASKED``."""
+"""Name of a field -> its official values, without the values of ``VERSION`` and ``ASKED``."""
 
 
 def signature_name(line: str) -> str:
@@ -164,7 +164,9 @@ def short_signature(line: str, declarations: Mapping[str, Declaration]) -> str:
 
 
 def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[str]:
-    """Return what distinguishes a score from the official one, in sentences; empty for an official score.
+    """Return what distinguishes a score from the official one, in sentences.
+
+    Empty for an official score.
 
     Args:
         line: a signature.

@@ -35,8 +35,8 @@ def _questions(evaluation: Evaluation) -> str:
 def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
     """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
 
-    The scores are named by their groups; those of a group to which a sentence applies in part by
-    their own names.
+    The scores are named by their groups. If a sentence applies to a part of a group, its scores are
+    named.
     """
     scores = evaluation.scores()
     names_by_sentence: dict[str, list[str]] = {}
@@ -57,7 +57,9 @@ def deviations_by_sentence(evaluation: Evaluation) -> dict[str, list[str]]:
 
 
 def score_table(evaluation: Evaluation, all_scores: bool = True) -> Table:
-    """Return one row per score; without ``all_scores`` only the main scores.
+    """Return one row per score.
+
+    Without ``all_scores`` only the main scores.
 
     The notes count records.
     """
@@ -90,7 +92,10 @@ def score_table(evaluation: Evaluation, all_scores: bool = True) -> Table:
 def systems_table(
     evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool, wide: bool
 ) -> Table:
-    """Return one row per evaluation of a config; if ``wide``, the bounds of intervals have columns of their own."""
+    """Return one row per evaluation of a config.
+
+    If ``wide``, the bounds of intervals have columns of their own.
+    """
     columns = _shown(
         {name: score for each in evaluations for name, score in each.scores().items()}, all_scores
     )
@@ -195,7 +200,10 @@ def _told_apart(names: Sequence[str], values: Sequence[str]) -> list[str]:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return the names, each on one line; repeated names get a number."""
+    """Return the names, each on one line.
+
+    Repeated names get a number.
+    """
     unique: dict[str, None] = {}
     for raw in names:
         name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()
@@ -215,13 +223,13 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
         by: groupings to add, such as "category".
 
     Returns:
-        benchmark, config, setting, model, created, status, path, expected, available; by metric
+        benchmark, config, setting, model, created, status, path, expected, available. By metric
         name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``, ``unit``,
-        ``left_out`` and ``deviations`` (sentences; [] for an official score); ``counts`` (records
+        ``left_out`` and ``deviations`` (sentences; [] for an official score). ``counts`` (records
         by status, missing ones and all records), ``problems`` (sentences), ``signatures`` by
-        group; ``replies`` (all, and those from the cache) of a run whose replies are cached;
+        group. ``replies`` (all, and those from the cache) of a run whose replies are cached.
         ``notes`` (sentences) and ``unscored`` (why there are no scores) only if there are any, as
-        ``undefined`` (why a score is undefined, by metric name); with ``by`` {grouping: {group:
+        ``undefined`` (why a score is undefined, by metric name). With ``by`` {grouping: {group:
         {"records", "scores", "intervals", "n", "left_out"}}}.
     """
     scores = evaluation.scores()
@@ -266,7 +274,10 @@ def as_dict(evaluation: Evaluation, by: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def problems(evaluation: Evaluation, most: int | None = None) -> list[str]:
-    """Return the problems of an evaluation, one sentence per kind, with the first ids; after ``most``, their number."""
+    """Return the problems of an evaluation, one sentence per kind, with the first ids.
+
+    After ``most``, their number.
+    """
     kinds: dict[str, list[str]] = {}
     missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in evaluation.problems)
     for record in evaluation.records:
@@ -281,7 +292,7 @@ def problems(evaluation: Evaluation, most: int | None = None) -> list[str]:
 
 
 def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
-    """Return a sentence about the resamples in which scores are undefined, by name; None if there are none."""
+    """Return a sentence about the resamples in which scores are undefined, by name, or None if there are none."""
     shares = [
         f"{name} {interval.undefined:.1%}"
         for name, interval in intervals.items()
@@ -303,7 +314,7 @@ def undefined_sentences(evaluation: Evaluation) -> list[str]:
 
 
 def cached_note(evaluation: Evaluation) -> str | None:
-    """Return how many replies came from the cache, in one sentence; None if none did."""
+    """Return how many replies came from the cache, in one sentence, or None if none did."""
     replies = evaluation.replies()
     if not replies.get("cached"):
         return None
@@ -311,7 +322,7 @@ def cached_note(evaluation: Evaluation) -> str | None:
 
 
 def unscored(evaluation: Evaluation, scores: Mapping[str, Score]) -> str | None:
-    """Return why an evaluation has no scores; None if it has scores."""
+    """Return why an evaluation has no scores, or None if it has scores."""
     if scores:
         return None
     if evaluation.unscored:
@@ -335,7 +346,10 @@ INCHES_PER_ROW = 0.4
 
 
 def plot_scores(evaluation: Evaluation, selected: Names, by: str | None, axes: Any) -> Any:
-    """Plot scores; see ``Evaluation.plot``."""
+    """Plot scores.
+
+    See ``Evaluation.plot``.
+    """
     scores = evaluation.scores()
     metrics = [score.metric for score in scores.values()]
     names = [metric.name for metric in select_scores(metrics, selected, title(evaluation))]

@@ -100,8 +100,8 @@ def build(
 
     Args:
         out: the folder of the repositories. Created if needed.
-        names: the benchmarks; () for all.
-        configs: the configs of a single benchmark; () for all whose data is available.
+        names: the benchmarks, or () for all.
+        configs: the configs of a single benchmark, or () for all whose data is available.
         skip_missing: replace an older build even if it has configs that are missing now.
         namespace: the owner in the Hub names in card and tasks.
         framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See

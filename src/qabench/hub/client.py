@@ -92,7 +92,7 @@ def bounded_answers() -> Iterator[None]:
 
 
 def check_name(what: str, repo_id: str, example: str) -> None:
-    """Raise InputError unless a name is that of a repository on the Hub, such as ``example``."""
+    """Raise InputError unless a repository on the Hub can have this name, such as ``example``."""
     try:
         validate_repo_id(repo_id)
         if repo_id.count("/") != 1:

@@ -101,7 +101,7 @@ def publish(
     Args:
         what: the kinds of repositories.
         org: an organization or a user.
-        names: only these benchmarks and their metrics; () for all.
+        names: only these benchmarks and their metrics, or () for all.
         private: make new repositories and the collection private. An existing public repository is
             rejected.
         dry_run: build, check and compare with the Hub if it can be reached. Send nothing.

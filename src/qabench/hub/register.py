@@ -35,7 +35,7 @@ class Registration:
     """The registration of one dataset config or metric, by its Hub name.
 
     Attributes:
-        state: "registered": the stock function returns the current version; "no data": the source
+        state: "registered": the stock function returns the current version. "no data": the source
             files are not available, for the reason ``detail``.
     """
 

@@ -127,8 +127,8 @@ def chosen(report: Report, names: Names = None) -> list[str]:
 def deviations_of(report: Report, name: str) -> list[str]:
     """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
 
-    The sentences of the report, and those of the current declarations, because an older report may
-    lack some.
+    The sentences of the report, and the sentences of the current declarations, because an older
+    report may lack some.
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])

@@ -33,7 +33,10 @@ HOW = (
 
 
 def page(metric: str) -> Any:
-    """Return the page of a metric; its API has one endpoint, ``score``, with the names of the inputs."""
+    """Return the page of a metric.
+
+    Its API has one endpoint, ``score``, with the names of the inputs.
+    """
     try:
         import gradio
     except ImportError:
@@ -127,7 +130,7 @@ def _control(gradio: Any, label: str, info: str, default: Any, choices: list[Any
 
 
 def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Return the Markdown for a user's input, and the result as JSON; None if it cannot be scored.
+    """Return the Markdown for a user's input, and the result as JSON, or None if it cannot be scored.
 
     Args:
         metric: the name of the metric.
@@ -183,7 +186,10 @@ def read_values(data: bytes, name: str) -> list[Any]:
 
 
 def _values_of_lines(data: bytes, name: str, whole: ValueError) -> list[Any]:
-    """Return the values of JSONL; ``whole`` is why the text is not one JSON document."""
+    """Return the values of JSONL.
+
+    ``whole`` is why the text is not one JSON document.
+    """
     values: list[Any] = []
     for number, line in numbered_lines(data):
         try:

@@ -52,11 +52,11 @@ class Repository:
     """A repository to publish, and the result.
 
     Attributes:
-        state: "staged": it passed the checks; "published"; "unchanged": the version is already
-            there; "to publish" in a dry run; "skipped" or "failed", for ``reason``.
+        state: "staged": it passed the checks. "published". "unchanged": the version is already
+            there. "to publish" in a dry run. "skipped" or "failed", for ``reason``.
         commit: the commit with the tag of the version. None in a dry run, or if skipped or failed.
         files: size and SHA-256 of its files by path.
-        reason: why it was skipped or failed; in a dry run, why it was not compared with the Hub.
+        reason: why it was skipped or failed. In a dry run, why it was not compared with the Hub.
         missing: the configs that are left out because their data is not available.
     """
 
@@ -111,11 +111,12 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
 def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = None) -> None:
     """Write the files of a metric's Space, except the output of its example (see ``sign_space``).
 
-    The files are those of the metric's folder, with these changes. ``requirements.txt`` has
+    The files come from the metric's folder, with these changes. ``requirements.txt`` has
     ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
     version is added as a ``wheel`` instead. The card has the versions of Python and gradio. Without
     them, the Hub takes Python 3.10 and any gradio. The Hub names in the card have the owner
-    ``namespace``. The page is ``app.py``. The package of a benchmark outside of qabench is beside it.
+    ``namespace``. The page is ``app.py``. The package of a benchmark outside of qabench is beside
+    it.
     """
     copy_files(metric_folder(name), folder)
     page = f'from qabench.hub.space import page\n\npage("{name}").launch()\n'

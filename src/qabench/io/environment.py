@@ -16,7 +16,7 @@ from qabench.io.files import cache_dir
 from qabench.io.tables import redacted
 
 HIDDEN = "(set, not shown)"
-JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the names are those of the first benchmark with a judge
+JUDGE_KEY = "FANOUTQA_OPENAI_API_KEY"  # the first benchmark with a judge chose the names
 JUDGE_BASE_URL = "FANOUTQA_OPENAI_API_BASE"
 
 
@@ -218,7 +218,7 @@ def offline_variable() -> str | None:
 
 
 def folder_size(folder: Path) -> int:
-    """Return the bytes of all files in a folder; 0 if it does not exist."""
+    """Return the bytes of all files in a folder, or 0 if it does not exist."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
@@ -239,7 +239,9 @@ def _shown(variable: Variable) -> str | None:
 
 @cache
 def package_version(name: str) -> str:
-    """Return the installed version of a package; cached, because signatures need it per sample.
+    """Return the installed version of a package.
+
+    Cached, because signatures need it per sample.
 
     Raises:
         importlib.metadata.PackageNotFoundError: the package is not installed.

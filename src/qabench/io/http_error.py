@@ -27,7 +27,7 @@ class HttpError(QabenchError):
         transient: whether the same request may succeed later.
         wait: seconds that the server asks clients to wait. None if it does not.
         status: the HTTP status. None without a response.
-        url: the address without its query; "" if the caller knows it.
+        url: the address without its query, or "" if the caller knows it.
         unreachable: whether no connection to the host has succeeded so far.
     """
 

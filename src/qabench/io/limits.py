@@ -32,10 +32,10 @@ class Limits:
         seconds: for one exchange, from the connection to the last byte, with all redirects.
         silent_seconds: the longest pause between two parts of a response.
         sent_per_second: bytes. The time of an upload at this rate is added to ``seconds``.
-        redirects: which redirects are followed; "same host" allows an upgrade to https, too.
-        addresses: "any"; "public" refuses addresses from which a page could reach into a private
-            network; "private" refuses link-local ones only, where clouds serve credentials.
-        problem: the error of a larger body; "" for one that names ``max_bytes``.
+        redirects: which redirects are followed. "same host" allows an upgrade to https, too.
+        addresses: "any". "public" refuses addresses from which a page could reach into a private
+            network. "private" refuses link-local ones only, where clouds serve credentials.
+        problem: the error of a larger body, or "" for one that names ``max_bytes``.
     """
 
     max_bytes: int = 64 << 20

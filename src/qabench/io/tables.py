@@ -327,8 +327,9 @@ def count_table(
         heading: the heading of the first column.
         counts: the counts.
         columns: the columns in display order.
-        rows: the rows in display order; by default those that occur, sorted.
-        total: the name of a last column with the sums, if there are several columns; "" for none.
+        rows: the rows in display order. By default those that occur, sorted.
+        total: the name of a last column with the sums, if there are several columns, or "" for
+            none.
     """
     names = sorted({row for row, _ in counts}) if rows is None else rows
     lines = [[name, *(counts[name, column] for column in columns)] for name in names]

@@ -84,7 +84,10 @@ def _end_with_parent() -> None:
 
 
 def killed_with_parent() -> Callable[[], None] | None:
-    """Return a ``preexec_fn`` of ``subprocess`` that lets Linux kill the child when this thread ends; else None."""
+    """Return a ``preexec_fn`` of ``subprocess`` that lets Linux kill the child when this thread ends.
+
+    Else None.
+    """
     if sys.platform != "linux":
         return None
 

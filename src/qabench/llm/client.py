@@ -1,4 +1,7 @@
-"""Concurrent, cached chat client with retries; a file lock keeps processes from paying twice."""
+"""Concurrent, cached chat client with retries.
+
+A file lock keeps processes from paying twice.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
 FIRST_WAIT = 0.5  # seconds before the first retry
 MAX_WAIT = 120.0  # seconds that a server can ask for
-RESERVED = {"model", "messages", "stream", "n"}  # set by the client; not allowed as parameters
+RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
 # the context of every error in Inspect, which starts a loop when there is none
@@ -93,7 +96,10 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls that a run would make, and those in the cache; estimated tokens and cost (None without prices)."""
+    """The calls that a run would make, and those in the cache.
+
+    Estimated tokens and cost (None without prices).
+    """
 
     calls: int
     cached: int
@@ -108,7 +114,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Calls made (with ``retried`` ones), replies taken from the cache, tokens, and the cost; None without prices."""
+    """Calls made (with ``retried`` ones), replies taken from the cache, tokens, and the cost.
+
+    None without prices.
+    """
 
     calls: int
     retried: int
@@ -118,7 +127,10 @@ class Usage:
     cost: float | None
 
     def as_dict(self) -> Json:
-        """Return the usage as JSON data; without ``cost`` if it is unknown."""
+        """Return the usage as JSON data.
+
+        Without ``cost`` if it is unknown.
+        """
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
@@ -151,14 +163,16 @@ class Caller:
                 raise InputError(f"{name} is {value}; it must be at least 0")
 
     def client(self, cache: ReplyCache | None = None) -> ChatClient:
-        """Return a client with these limits and a cache of replies; None for the user's."""
+        """Return a client with these limits and a cache of replies, or None for the user's."""
         return ChatClient(self, cache or ReplyCache())
 
 
 def caller_for(
     model: str, base_url: str | None = None, api_key: str | None = None, **limits: Any
 ) -> Caller:
-    """Return the caller of a model at an endpoint (see ``resolve_endpoint``), with other fields; None is the default.
+    """Return the caller of a model at an endpoint (see ``resolve_endpoint``), with other fields.
+
+    None is the default.
 
     Raises InputError: no model is given, a limit is unknown or out of range, or the base URL is
     invalid.
@@ -195,7 +209,10 @@ def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) ->
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The text of a reply, or the reason why it is missing; ``cut_off`` if the reply reached the token limit."""
+    """The text of a reply, or the reason why it is missing.
+
+    ``cut_off`` if the reply reached the token limit.
+    """
 
     text: str | None = None
     reason: str | None = None
@@ -239,7 +256,7 @@ class ChatClient:
     def __init__(self, caller: Caller, cache: ReplyCache) -> None:
         self.caller, self.endpoint, self.cache = caller, caller.endpoint, cache
         self.max_bytes = max_reply_bytes()
-        # Calls include retries. Tokens are those of successful calls, as counted by the server, or
+        # Calls include retries. Tokens are counted for successful calls, by the server, or
         # else estimated.
         self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
         self.retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
@@ -268,7 +285,7 @@ class ChatClient:
     ) -> list[ChatOutcome]:
         """Return one outcome per request, in order. Equal requests are sent once.
 
-        If canceled, it stops the calls in flight; replies received so far are in the cache.
+        If canceled, it stops the calls in flight. Replies received so far are in the cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.
@@ -530,7 +547,10 @@ def too_long(output: Any) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes; the last attempt in place of tenacity's RetryError."""
+    """Yield the error and its causes.
+
+    The last attempt in place of tenacity's RetryError.
+    """
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen and str(current) != NO_LOOP:

@@ -80,17 +80,17 @@ def without_account(model: str) -> Iterator[None]:
 def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) -> Endpoint:
     """Return the endpoint that arguments and environment variables describe.
 
-    Each key is bound to a host: FANOUTQA_OPENAI_API_KEY to that of FANOUTQA_OPENAI_API_BASE
+    Each key is bound to a host: FANOUTQA_OPENAI_API_KEY to the host of FANOUTQA_OPENAI_API_BASE
     (default: OpenAI), the Hub's token to Hugging Face's router. Another server gets a key only as
     ``api_key``, because ``base_url`` can come from a log or a configuration file. OPENAI_API_KEY
     and OPENAI_BASE_URL are never read, so that nobody spends money by accident.
 
     Args:
-        base_url: an OpenAI-compatible server; "huggingface" for Hub-hosted models through Hugging
-            Face's router; None for FANOUTQA_OPENAI_API_BASE, else OpenAI.
-        api_key: the key for this server; None for the one in the environment that is bound to its
-            host. The router's is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub ("hf_..."),
-            else HF_TOKEN or that of ``hf auth login``.
+        base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models through Hugging
+            Face's router, or None for FANOUTQA_OPENAI_API_BASE, else OpenAI.
+        api_key: the key for this server, or None for the one in the environment that is bound to
+            its host. The router's is FANOUTQA_OPENAI_API_KEY if that is a token of the Hub
+            ("hf_..."), else HF_TOKEN or the token of ``hf auth login``.
     """
     default = clean_url(os.environ.get(JUDGE_BASE_URL) or OPENAI)
     url = clean_url(base_url) if base_url else default
@@ -125,7 +125,7 @@ def _environment_key(url: str, default: str) -> tuple[str, str | None, str | Non
 
 
 def key_for_typed(base_url: str | None) -> str | None:
-    """Return the environment's key for a server whose address the user typed in this call; None for other servers.
+    """Return the environment's key for a server whose address the user typed in this call, or None for other servers.
 
     Commands pass it as ``api_key`` next to their option ``--base-url``. Never use it with an
     address from a file: the file would choose who gets the key.
@@ -140,7 +140,10 @@ def key_for_typed(base_url: str | None) -> str | None:
 
 
 def clean_url(base_url: str) -> str:
-    """Return a base URL without a trailing slash, or raise InputError; "huggingface" is Hugging Face's router."""
+    """Return a base URL without a trailing slash, or raise InputError.
+
+    "huggingface" is Hugging Face's router.
+    """
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
         parts, problem = urlsplit(url), ""

@@ -77,7 +77,7 @@ class Reply:
     """A model's reply ("" if there is none), and what the server reports about it, else None."""
 
     text: str
-    finish_reason: str | None = None  # "stop"; "length" if it was truncated; "content_filter"
+    finish_reason: str | None = None  # "stop". "length" if it was truncated. "content_filter"
     refusal: str | None = None
     model: str | None = None
     fingerprint: str | None = None

@@ -1,8 +1,8 @@
 """BLEURT, a learned metric of how well an answer conveys the meaning of the reference.
 
-Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696); Pu et al., EMNLP 2021,
+Source: Sellam et al., BLEURT, ACL 2020 (https://arxiv.org/abs/2004.04696). Pu et al., EMNLP 2021,
 for BLEURT-20, the checkpoint that FanOutQA uses. It is a RemBERT with a linear layer on top of its
-pooled first token, so transformers' RemBERT can run it; the published converted weights differ only
+pooled first token, so transformers' RemBERT can run it. The published converted weights differ only
 in the names of layers.
 """
 

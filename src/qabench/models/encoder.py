@@ -23,7 +23,9 @@ RETRIES = 6
 
 
 class SentenceEncoder:
-    """An encoder of sentence-transformers; its vectors have length 1. Safe for several threads, one at a time.
+    """An encoder of sentence-transformers.
+
+    Its vectors have length 1. Safe for several threads, one at a time.
 
     Args:
         model: a name on the Hub, or a folder. A revision may follow a name:
@@ -60,9 +62,11 @@ class SentenceEncoder:
 
 
 class ApiEncoder:
-    """Encodes texts by an API; its vectors have length 1.
+    """Encodes texts by an API.
 
-    The key and the server are those of judges: FANOUTQA_OPENAI_API_KEY and
+    Its vectors have length 1.
+
+    It uses the key and the server of judges: FANOUTQA_OPENAI_API_KEY and
     FANOUTQA_OPENAI_API_BASE.
     """
 

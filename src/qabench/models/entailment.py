@@ -1,8 +1,8 @@
 """AutoAIS labels: whether a claim's evidence entails it, according to an entailment model.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``autoais.py``
-below ``modeling/auto_attribution`` of its repository; Honovich et al., TRUE, NAACL 2022, for the
-model; Schuster et al., 2022 (https://arxiv.org/abs/2204.07447), for long evidence.
+below ``modeling/auto_attribution`` of its repository. Honovich et al., TRUE, NAACL 2022, for the
+model. Schuster et al., 2022 (https://arxiv.org/abs/2204.07447), for long evidence.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def prompt_of(evidence: str, claim: str) -> str:
 def clean(text: str) -> str:
     """Clean a claim or a piece of evidence, as upstream.
 
-    Citation marks of one digit are removed, and the first paragraph if it begins with a URL; the
+    Citation marks of one digit are removed, and the first paragraph if it begins with a URL. The
     other paragraphs are joined by spaces.
     """
     paragraphs = MARK.sub("", text).split("\n\n")
@@ -66,7 +66,7 @@ def clean(text: str) -> str:
 def extremes(sentences: Sequence[str], judgments: Sequence[Entailed]) -> str:
     """Return the two most and the two least entailed of the evidence's sentences, joined in this order.
 
-    With fewer than four sentences some appear twice. As upstream, the order is that of the
+    With fewer than four sentences some appear twice. As upstream, replies are ordered by the
     probability of "0" in single precision, in which confident judgments are ties that NumPy's
     unstable sort breaks.
     """
@@ -93,7 +93,7 @@ def label_claims(
 
     A claim without evidence is N. If claim and evidence have more than 512 tokens together, every
     sentence of the evidence is judged separately, and the claim is judged by the two most and the
-    two least entailing sentences; as upstream, the prompt for a single sentence contains itself as
+    two least entailing sentences, as upstream, the prompt for a single sentence contains itself as
     the evidence.
 
     Args:
@@ -160,7 +160,7 @@ class Entailment:
     Attributes:
         name: the model, its commit or digest, and the dtype.
         device: where it runs: "float32 on cpu".
-        batch_size: the number of prompts of 512 tokens per batch; of shorter ones there are more.
+        batch_size: the number of prompts of 512 tokens per batch. Of shorter ones there are more.
     """
 
     def __init__(self, source: ModelSource, batch_size: int) -> None:
@@ -287,7 +287,7 @@ def load_entailment(
             larger. Default: 16 on a GPU; 4 on a CPU, whose caches large ones exceed.
         device: a device name of torch. Default: a GPU if there is one. For several GPUs, see
             ``qabench.scale``.
-        dtype: "float32", as upstream; "bfloat16" or "float16" need half the memory and may change
+        dtype: "float32", as upstream. "bfloat16" or "float16" need half the memory and may change
             close verdicts. Default: bfloat16 for a model with more than 2 billion parameters on a
             GPU, otherwise float32.
     """

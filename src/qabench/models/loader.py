@@ -162,7 +162,10 @@ def with_default_dtype(source: ModelSource, architecture: Any) -> ModelSource:
 
 
 def default_device() -> str:
-    """Return "cuda" if there is a GPU, here or for the workers of the cluster in use; else "cpu"."""
+    """Return "cuda" if there is a GPU, here or for the workers of the cluster in use.
+
+    Else "cpu".
+    """
     import torch
 
     if workers := cluster():
@@ -224,7 +227,7 @@ def digest_of_files(paths: Iterable[Path]) -> str:
 
 
 def _module_folders(folder: Path) -> Iterator[Path]:
-    """Yield the folder itself, and those of the modules of a model of sentence-transformers."""
+    """Yield the folder itself, and the module folders of a model of sentence-transformers."""
     yield folder
     listed = folder / "modules.json"
     for module in json.loads(listed.read_text(encoding="utf-8")) if listed.is_file() else ():

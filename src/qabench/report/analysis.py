@@ -180,7 +180,7 @@ class Analysis:
     Attributes:
         scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among
         published scores.
-        comparisons: metric's name -> its comparison; {} for a single run.
+        comparisons: metric's name -> its comparison, or {} for a single run.
         outcomes: run -> outcome -> number of answers. Only outcomes that occur.
         leaderboard: published scores and runs by the main metric; () without published scores.
     """

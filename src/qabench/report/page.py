@@ -39,7 +39,7 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
     Args:
         runs: at least one, each with records.
         out: the folder. It is created if needed, and a report in it is replaced.
-        title: the title of the page; by default the benchmarks' names.
+        title: the title of the page. By default the benchmarks' names.
 
     Returns:
         The path of the page, a self-contained file.

@@ -253,7 +253,7 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
-    """Return by group of scores the fields in which the runs' signatures differ, except those of the system."""
+    """Return by group of scores the fields in which the runs' signatures differ, except fields of the system."""
     differing_by_group = {}
     for group in dict.fromkeys(group for run in section.runs.values() for group in run.signatures):
         lines = [run.signatures[group] for run in section.runs.values() if group in run.signatures]

@@ -43,7 +43,7 @@ def compare(
     Args:
         name: the benchmark, such as "fanoutqa".
         config: such as "dev". None for the benchmark's default.
-        systems: logs of runs, folders of logs, files of predictions, or evaluations; or these by
+        systems: logs of runs, folders of logs, files of predictions, or evaluations, or these by
             label.
         scores: names of scores or groups, such as "acc.loose". None for the benchmark's main score.
         test: "randomization" or "bootstrap". See ``qabench.stats``.

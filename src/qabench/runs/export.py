@@ -99,9 +99,9 @@ def write_shared(
     Args:
         run: the evaluation.
         folder: the output.
-        developer: who made the model; by default the organization in the model's id. Left out if
+        developer: who made the model. By default the organization in the model's id. Left out if
             there is none.
-        model_id: such as "org/name"; by default from the model's name in the run.
+        model_id: such as "org/name". By default from the model's name in the run.
     """
     run = _without_paths(run)
     model_id = model_id or _model_id(run.model)

@@ -67,7 +67,7 @@ def run(
         concurrency: the maximum number of questions that are being answered.
         limit: answer only the first questions.
         progress: called with the number of answered questions, and of all questions.
-        **options: for a function, those of ``qabench.evaluate_predictions``, such as ``scores``; for a model, those of
+        **options: for a function, those of ``qabench.evaluate_predictions``, such as ``scores``. For a model, those of
             ``qabench.runs.running.start``, such as ``setting`` and ``base_url``.
 
     Raises:

@@ -19,7 +19,7 @@ from qabench.data.rows import Json
 from qabench.tasks.facts import EVAL_CONFIG, EVAL_PLAN, EVAL_PLAN_STEP, EVAL_SPEC, GENERATE_CONFIG
 
 VERSION = 2
-LARGEST = 64 << 20  # bytes of a sample; Inspect can read a part of a larger one
+LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
 Types = Mapping[str, type | tuple[type, ...]]
 FINISHED = ("success", "error", "cancelled")
 STOPS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", "unknown")

@@ -57,7 +57,10 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 class Interrupted(QabenchError):
-    """A run was stopped by Ctrl-C or SIGTERM; ``exit_code`` is 130 or 143."""
+    """A run was stopped by Ctrl-C or SIGTERM.
+
+    ``exit_code`` is 130 or 143.
+    """
 
     def __init__(self, message: str, number: int) -> None:
         super().__init__(message)
@@ -176,7 +179,7 @@ class Watch:
         return Path(logs[0].location.removeprefix("file://"))
 
 
-_WATCH: list[Watch] = []  # the run's; Inspect makes the object with the hooks itself
+_WATCH: list[Watch] = []  # the run's. Inspect makes the object with the hooks itself
 
 
 @hooks(name="qabench_progress", description="Progress and limits of qabench run.")
@@ -338,7 +341,7 @@ def resume(
         **options: options of ``inspect_ai.eval_retry``: max_connections, timeout, ...
 
     Raises:
-        InputError: see ``start``, as for the others; also if another process resumes the log.
+        InputError: see ``start``, as for the others, also if another process resumes the log.
     """
     given: Any = {"base_url": base_url, "model_args": model_args, "task_args": task_args}
     trusted = checked_log(log, model, solver=solver, epochs=epochs, **given)
@@ -459,7 +462,7 @@ def watching(
         raise watch.interrupted() from None
     except (QabenchError, PermissionError):
         raise
-    except Exception as error:  # an invalid argument, missing data; Inspect's message says which
+    except Exception as error:  # an invalid argument, missing data. Inspect's message says which
         raise InputError(f"{failure}: {plain(error)}") from error
     finally:
         if watch.silence:

@@ -62,12 +62,12 @@ def evaluate_predictions(
         name: the benchmark, such as "fanoutqa".
         config: such as "dev". None for the benchmark's default.
         predictions: a path (JSONL or a JSON list, also compressed with gzip), "-" for standard
-            input, or a list of objects with an "id" and the benchmark's fields, such as "answer";
+            input, or a list of objects with an "id" and the benchmark's fields, such as "answer",
             or the path of a log of a run.
         scores: names of scores and of groups of scores, such as ("acc.loose", "rouge"). None for
             the benchmark's default groups.
-        questions: a file of questions in the benchmark's official format, used instead of those of
-            a config.
+        questions: a file of questions in the benchmark's official format, used instead of a
+            config's questions.
         progress: called with the number of units processed, and of all units.
         **options: options of the benchmark. ``qabench score --help`` lists them.
 

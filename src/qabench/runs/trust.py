@@ -208,7 +208,9 @@ def resume_command(path: str | Path, on: str | None = None) -> str:
 
 
 def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
-    """Return the benchmark and setting of a task; of several settings, the one that the task's arguments make.
+    """Return the benchmark and setting of a task.
+
+    Of several settings, the one that the task's arguments make.
 
     Raises:
         InputError: it is not a task of qabench. The message names the log ``path``.

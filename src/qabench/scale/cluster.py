@@ -34,7 +34,7 @@ Out = TypeVar("Out")
 
 # with one input, when its process dies. After more, the input itself is probably the reason
 MAX_ATTEMPTS = 6
-# that the cluster still answers; Ray ends this process 15 s after its node was lost
+# that the cluster still answers. Ray ends this process 15 s after its node was lost
 SECONDS_BETWEEN_CHECKS = 1.0
 SECONDS_TO_ANSWER = 3
 MAX_FAILED_CHECKS = 3
@@ -44,16 +44,16 @@ FOLDER = "qabench-ray-"  # and the id of the process, of the folders of local cl
 class Cluster:
     """A Ray cluster. Within a ``with`` block, qabench normalizes, scores, labels and indexes on it.
 
-    The results equal those of one process, in the same order. Without the block, nothing imports
-    Ray.
+    The results equal the results of one process, in the same order. Without the block, nothing
+    imports Ray.
 
     Args:
         address: of a running cluster that this machine belongs to, as "HOST:6379" or "auto". None
             starts one on this machine, which ends with the block, unless the program has called
             ``ray.init`` itself.
         workers: processes. None for one per processor of the cluster.
-        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU;
-            None for one GPU if the cluster has any, otherwise none.
+        num_gpus: GPUs per process that runs a network, such as 0.5 for two processes on one GPU,
+            or None for one GPU if the cluster has any, otherwise none.
 
     Raises:
         MissingExtra: Ray is not installed.

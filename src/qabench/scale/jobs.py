@@ -155,7 +155,7 @@ def run(
     Arguments that are not listed here are those of ``label``.
 
     Args:
-        load: returns the function from a part's rows to its columns; called once in each process.
+        load: returns the function from a part's rows to its columns. Called once in each process.
         types: column -> its Arrow type, such as "string".
         job: everything that the columns depend on except the rows.
         gpu: whether the function runs on a GPU, if the cluster has one.

@@ -1,8 +1,8 @@
 """What each field of Inspect AI's log means for a run's signatures: data, without code.
 
 A field or an argument that is not in these tables is signed, and a deviation, until somebody
-decides. A test compares the tables with the classes of the installed Inspect AI;
-docs/reference/signatures.md shows them.
+decides. A test compares the tables with the classes of the installed Inspect AI.
+Docs/reference/signatures.md shows them.
 """
 
 from __future__ import annotations

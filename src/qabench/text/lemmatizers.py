@@ -296,9 +296,9 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 
     Args:
         lemmatizer: one of these: "spacy": spaCy's ``en_core_web_sm``, or the installed package or
-            folder in the environment variable QABENCH_SPACY_MODEL (signatures contain its name);
-            "simplemma": the fallback; "auto": spaCy if it and the model are installed, else
-            simplemma with one warning; a ``Lemmatizer``. An object of another class than this
+            folder in the environment variable QABENCH_SPACY_MODEL (signatures contain its name).
+            "simplemma": the fallback. "auto": spaCy if it and the model are installed, else
+            simplemma with one warning. A ``Lemmatizer``. An object of another class than this
             module's is never official, whatever its name.
     """
     if not isinstance(lemmatizer, str):

@@ -1,6 +1,6 @@
 """ROUGE-1, ROUGE-2 and ROUGE-L of answers against references, as FanOutQA reports them.
 
-Source: Lin, ROUGE, 2004; google's ``rouge_score`` with the Porter stemmer, called as
+Source: Lin, ROUGE, 2004. Google's ``rouge_score`` with the Porter stemmer, called as
 ``fanoutqa.eval.scorer`` does.
 """
 
@@ -55,8 +55,8 @@ def rouge(
         references: answers as Python objects.
         predictions: one for each reference. ``UNANSWERED`` scores 0 and None is the empty string,
             as upstream.
-        backend: "rouge_score", the reference implementation; "rouge_score_rs", equal to the last
-            bit and about fifty times faster (extra ``fast``; a test compares them); "auto": the
+        backend: "rouge_score", the reference implementation. "rouge_score_rs", equal to the last
+            bit and about fifty times faster (extra ``fast``; a test compares them). "auto": the
             fast one if it is installed.
     """
     check_pairs(references, predictions)
@@ -122,7 +122,7 @@ def _scorer(name: str) -> Callable[[list[str], list[str]], list[Any]]:
     fast = FastScorer(ROUGE_TYPES, use_stemmer=True)
 
     def score(targets: list[str], predictions: list[str]) -> list[Any]:
-        # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
+        # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.
         texts = ([SURROGATE.sub(" ", text) for text in side] for side in (targets, predictions))
         return list(fast.score_batch(*texts))
 

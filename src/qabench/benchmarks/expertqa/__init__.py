@@ -333,7 +333,10 @@ class ExpertQABenchmark(Benchmark):
         return {"split": run.arguments.get("split"), "unlabeled": "exclude"}
 
     def prediction(self, record: Record) -> Json:
-        """Return the answer; if any, its claims with evidence and labels, what marks cite, and the pages read."""
+        """Return the answer.
+
+        If any, its claims with evidence and labels, what marks cite, and the pages read.
+        """
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
             names = {"claim": "text", "evidence": "evidence", "label": "label"}

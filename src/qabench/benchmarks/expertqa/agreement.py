@@ -1,7 +1,7 @@
 """ExpertQA's annotated rows: AutoAIS, and the agreement of a model's verdicts on claims with the experts'.
 
 The scores equal the scores of scikit-learn, which the official scripts use. A test compares them.
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852);
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852).
 ``compute_autoais_score.py`` and ``compute_human_correlation.py`` below
 ``modeling/auto_attribution`` of its repository.
 """
@@ -283,7 +283,7 @@ def _agreement(claims: Sequence[JudgedClaim]) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class AnswerAutoAIS:
-    """The score of one answer: for each counted claim 1 if its label is Y, else 0; and numbers of claims.
+    """The score of one answer: for each counted claim 1 if its label is Y, else 0, and numbers of claims.
 
     Claims without evidence are never counted. ``unlabeled`` ones would count, but have no label.
     """
@@ -297,7 +297,7 @@ class AnswerAutoAIS:
 
     @property
     def mean(self) -> float | None:
-        """Return the share of counted claims with the label Y; None if no claim counts."""
+        """Return the share of counted claims with the label Y, or None if no claim counts."""
         return _mean(self.values)
 
     def as_dict(self) -> Json:

@@ -101,7 +101,8 @@ class Answering:
     def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
         """Return the (role, text) pairs for a question and the passages that the model is given, best first.
 
-        The authors' prompts without passages, and with passages of the web, name the expert's field.
+        The authors' prompts without passages, and with passages of the web, name the expert's
+        field.
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:

@@ -121,7 +121,9 @@ def attribute(
     device: Device = None,
     batch_size: BatchSize = None,
 ) -> None:
-    """Label claims with an NLI model: Y if their evidence entails them, else N; then print AutoAIS.
+    """Label claims with an NLI model: Y if their evidence entails them, else N.
+
+    Then print AutoAIS.
 
     Labels in an existing OUTPUT are kept: repeat an interrupted command to continue it. With
     --config and the annotated claims of that config, the agreement with the experts is printed for
@@ -155,7 +157,7 @@ def autoais(
 ) -> None:
     """Label the claims of any system's answers by their evidence, and print the share that it supports.
 
-    Needs no question of ExpertQA; never official. Labels in an existing OUTPUT are kept: repeat an
+    Needs no question of ExpertQA. Never official. Labels in an existing OUTPUT are kept: repeat an
     interrupted command to continue it.
     """
     from qabench.benchmarks.expertqa.supported import (

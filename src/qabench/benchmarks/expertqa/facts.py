@@ -4,7 +4,7 @@ Evidence is the claim's own, or the best passages of a corpus or of the web page
 engine finds for the atomic claim.
 
 Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and the scripts
-below ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023; tests
+below ``modeling/fact_score`` of its repository, after Min et al., FActScore, EMNLP 2023. Tests
 execute them for comparison. See ``qabench.benchmarks.expertqa.factscore`` for the formulas and for
 how replies are read.
 """
@@ -154,9 +154,9 @@ def fact_scorer(
 
     Args:
         model: the model's name at the endpoint. The authors used gpt-3.5-turbo for verdicts.
-        prompt: "official": the authors' prompts, temperature 0.7 and token limits; "qabench": this
-            project's prompts with temperature 0; "auto": official if the authors' files are
-            available; or a file for verdicts with {field}, {evidence} and {claim} (see
+        prompt: "official": the authors' prompts, temperature 0.7 and token limits. "qabench": this
+            project's prompts with temperature 0. "auto": official if the authors' files are
+            available, or a file for verdicts with {field}, {evidence} and {claim} (see
             ``read_prompt``).
         atomic_model: breaks claims down. Default: ``model``. The authors' text-davinci-003 was
             withdrawn.
@@ -299,7 +299,7 @@ def score_facts(
     the line's, or "general knowledge".
 
     Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score
-    (None without atomic claims, and if unscored); and the claims that could not be scored.
+    (None without atomic claims, and if unscored), and the claims that could not be scored.
     """
     parts = _parts(items, fields)
     client = scorer.caller.client()

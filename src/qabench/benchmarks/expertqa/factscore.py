@@ -1,8 +1,8 @@
 """ExpertQA's fact scores, after FActScore: verdicts on atomic claims, and agreement of scores with the experts.
 
-Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852); ``factscore.py``,
+Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852). ``factscore.py``,
 ``compute_factuality_f1.py`` and ``break_down_to_atomic_claims.py`` below ``modeling/fact_score`` of
-its repository; Min et al., FActScore, EMNLP 2023.
+its repository. Min et al., FActScore, EMNLP 2023.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def _check_length(characters: int) -> None:
 def _join_initials(sentences: list[str], initials: Sequence[str]) -> list[str]:
     """Join sentences that were split between two initials, such as "J.
 
-    R."; once for each pair of initials.
+    R.". Once for each pair of initials.
     """
     for pair in initials:
         if any(pair in sentence for sentence in sentences):

@@ -71,13 +71,13 @@ def lfqa_rouge(
     means are returned too.
 
     A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score",
-    the reference; "rouge_score_rs", equal and faster (extra ``fast``); or "auto": the fast one if
+    the reference. "rouge_score_rs", equal and faster (extra ``fast``), or "auto": the fast one if
     it is installed. ``seed`` is for the bootstrap, from 0 to 2**32 - 1.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
     scorer = import_module(f"{name}.rouge_scorer").RougeScorer(LFQA_ROUGE_TYPES)
-    # Rust strings cannot contain lone surrogates; for ROUGE they separate words, as spaces do.
+    # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.
     columns = (targets, [answer or "" for answer in answers])
     cleaned = ([SURROGATE.sub(" ", text) for text in column] for column in columns)
     scores = [scorer.score(target, text) for target, text in zip(*cleaned, strict=True)]

@@ -2,7 +2,7 @@
 
 ``qabench.evaluation.signature`` compares with them.
 
-Source: the scripts of the authors' repository; see the formulas' modules. The same declarations
+Source: the scripts of the authors' repository. See the formulas' modules. The same declarations
 apply to the metrics (whose signatures do not have a config or an answering system), files of
 predictions, and runs.
 """

@@ -126,7 +126,10 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
 
 @cache
 def engine_passages(retriever: str, named_by_user: bool) -> EnginePassages:
-    """Open a search engine; cached by arguments. See ``qabench.retrieval.engines.open_engine``."""
+    """Open a search engine.
+
+    Cached by arguments. See ``qabench.retrieval.engines.open_engine``.
+    """
     return EnginePassages(open_engine(retriever, named_by_user=named_by_user))
 
 
@@ -138,7 +141,9 @@ def load_passages(
     ranker: str = BM25,
     encoder: str | None = None,
 ) -> Passages:
-    """Load a corpus with its index; cached by arguments.
+    """Load a corpus with its index.
+
+    Cached by arguments.
 
     ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id",
     and "url" or "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages,
@@ -238,7 +243,9 @@ def load_web(
     chunk_size: int = CHUNK_SIZE,
     overlap: int = OVERLAP,
 ) -> WebPassages:
-    """Return the web as a source of passages; cached by arguments.
+    """Return the web as a source of passages.
+
+    Cached by arguments.
 
     ``search`` is a preset or a TOML file. See ``qabench.retrieval.web.provider.load_provider``.
     Pages are split into passages of at most ``chunk_size`` characters. Adjacent ones share at most

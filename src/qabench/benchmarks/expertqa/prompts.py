@@ -205,7 +205,10 @@ def verdict_parts() -> tuple[Prompt, Prompt]:
 
 
 def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
-    """Return the authors' prompt for the verdict on an atomic claim; empty evidence leaves a full stop, as upstream."""
+    """Return the authors' prompt for the verdict on an atomic claim.
+
+    Empty evidence leaves a full stop, as upstream.
+    """
     definition, whole = verdict_parts()
     text = definition.filled(field=field) + evidence.strip()
     if text[-1] not in string.punctuation:

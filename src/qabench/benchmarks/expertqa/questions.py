@@ -119,7 +119,10 @@ def named_urls(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 @cache
 def _fields() -> dict[str, str]:
-    """Return question -> field in the config questions; empty if its file is not available."""
+    """Return question -> field in the config questions.
+
+    Empty if its file is not available.
+    """
     ((path,),) = dataset_table("expertqa").config("questions").splits.values()
     try:
         rows = map(parse_question, read_json_lines(open_path("expertqa", path)))

@@ -5,8 +5,8 @@ optionally ``pages``, the URLs that were read. A claim is ``{"claim": ..., "evid
 "label": "Y" or "N", "fact_score":
 0.5}``. Label and fact_score are optional.
 Claims are either the annotated claims of the config, in their order, or the claims of another
-system's answer. The former are scored as in the authors' scripts, with agreement between labels and experts.
-For the latter, there are no experts' labels, so all claims with evidence count.
+system's answer. The former are scored as in the authors' scripts, with agreement between labels and
+experts. For the latter, there are no experts' labels, so all claims with evidence count.
 
 Columns of ``Outcome.scores``, from which the metrics are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.

@@ -79,10 +79,10 @@ def expertqa(
             that describes a JSON API.
         ranker: "bm25", "dense" (an encoder on this machine), "api" (an OpenAI-compatible embeddings
             API), or "auto" (bm25 for a corpus, dense for the web).
-        encoder: the encoder's name, NAME@REVISION or folder; by default BAAI/bge-small-en-v1.5 for
+        encoder: the encoder's name, NAME@REVISION or folder. By default BAAI/bge-small-en-v1.5 for
             "dense", and text-embedding-ada-002, the authors', for "api".
         k: the number of passages that the model is given.
-        chunk_size: the maximum number of characters of a passage; by default 1,000 for web pages,
+        chunk_size: the maximum number of characters of a passage. By default 1,000 for web pages,
             and for a corpus unless the protocol is official.
         overlap: the number of characters that adjacent passages share.
         fields: only questions of these fields.

@@ -216,7 +216,10 @@ class FanOutQABenchmark(Benchmark):
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
-        """Return the questions of a config, or of a file; see ``read_questions``."""
+        """Return the questions of a config, or of a file.
+
+        See ``read_questions``.
+        """
         from qabench.benchmarks.fanoutqa.questions import read_questions
 
         return read_questions(config, file)
@@ -267,7 +270,7 @@ class FanOutQABenchmark(Benchmark):
                 "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
                 "(--ignore-unknown)"
             )
-        # The official order is the order of the answers; the last digit of a mean depends on it.
+        # The official order is the order of the answers. The last digit of a mean depends on it.
         last = {row.id: row for row in predictions.rows if row.id in joined.ids}
         return replace(joined, ids=tuple(last), rows=tuple(last.values()))
 
@@ -339,7 +342,10 @@ class FanOutQABenchmark(Benchmark):
         return options
 
     def rescored_prediction(self, record: Record) -> Json:
-        """Return the answer; without one, the question is unanswered, while null is the answer "None" in a file."""
+        """Return the answer.
+
+        Without one, the question is unanswered, while null is the answer "None" in a file.
+        """
         return self.prediction(record) | {
             "answer": UNANSWERED if record.answer is None else record.answer
         }
@@ -351,7 +357,10 @@ class FanOutQABenchmark(Benchmark):
         return official_shape([record.scores for record in evaluation.records])
 
     def questions(self, config: str | None) -> dict[str, tuple[str, Row]]:
-        """Return the text and the row of each question by its id; the answers must be public."""
+        """Return the text and the row of each question by its id.
+
+        The answers must be public.
+        """
         from qabench.benchmarks.fanoutqa.questions import check_public
 
         check_public(self.load(config))

@@ -1,6 +1,6 @@
 """FanOutQA's loose and strict accuracy: which strings of the reference occur in the answer.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116); ``fanoutqa.eval.string``
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116). ``fanoutqa.eval.string``
 and ``.scorer``.
 """
 
@@ -23,7 +23,7 @@ class QuestionAccuracy:
     """The score of one question.
 
     Attributes:
-        loose: the share of the reference's strings that were found; at most 1, below 0 only for
+        loose: the share of the reference's strings that were found. At most 1, below 0 only for
             nested references.
         strict: whether all strings were found.
         matches, missing: the normalized strings that were found and those that were not, in the

@@ -44,8 +44,9 @@ def evidence_provided(
     left out, and the missing pages. A page that did not exist at the epoch is noted as a problem.
     If Wikipedia cannot be reached, the sample fails.
 
-    The fields of ``prompt`` are documents and question, those of ``document`` are title and content
-    (None for this project's format). With ``official``, the prompt is filled as the authors' runner
+    The fields of ``prompt`` are documents and question, the fields of ``document`` are title and
+    content (None for this project's format). With ``official``, the prompt is filled as the
+    authors' runner
     does: the unchanged list of evidence, with repeated and empty pages, up to the window minus
     ``ANSWER_TOKENS``. For the others see the task.
     """

@@ -30,7 +30,7 @@ def page_keys(page: Any) -> Keys:
 
     Args:
         page: an object with some of "pageid", "title" and "url", such as a row of
-            ``necessary_evidence``; or one of them. A string of digits is an id or a title.
+            ``necessary_evidence``, or one of them. A string of digits is an id or a title.
 
     Raises:
         InputError: another type, or nothing that identifies a page.

@@ -1,6 +1,6 @@
 """The FanOutQA judge: a language model that compares answers with references, and the scores of its replies.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116);
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116).
 ``fanoutqa.eval.scorer.score_gpt``.
 """
 
@@ -52,15 +52,15 @@ class Judgment:
     """The judgment of one answer.
 
     Attributes:
-        verdict: a value of ``VERDICTS``; None for an unanswered question and if there is no
+        verdict: a value of ``VERDICTS``, or None for an unanswered question and if there is no
             readable verdict.
-        score: 1 or 0: the official score of the reply, readable or not; None if the judge gave no
-            reply.
-        readable: 1 or 0: the score of the verdict, 0 for an unanswered question; None if there is
-            no readable verdict.
-        reason: why there is no readable verdict; None if there is one, or if the question is
+        score: 1 or 0: the official score of the reply, readable or not, or None if the judge gave
+            no reply.
+        readable: 1 or 0: the score of the verdict, 0 for an unanswered question, or None if there
+            is no readable verdict.
+        reason: why there is no readable verdict, or None if there is one, or if the question is
             unanswered.
-        reply: the judge's text; None if it was not asked or did not reply.
+        reply: the judge's text, or None if it was not asked or did not reply.
     """
 
     verdict: str | None
@@ -74,7 +74,9 @@ NOT_ANSWERED = Judgment(None, 0, 0)
 
 
 def official_score(reply: str) -> int:
-    """Return 1 if the reply's last character is b, c or e, in either case; else 0.
+    """Return 1 if the reply's last character is b, c or e, in either case.
+
+    Else 0.
 
     An empty reply scores 0.
     """
@@ -89,7 +91,7 @@ def read_judgment(
     The official score depends only on the last character. A verdict is readable if that character
     is one of the six letters and is not part of a word: officially, "I cannot judge" scores 1.
 
-    ``finish_reason`` and ``refusal`` are those that the server reports; a truncated reply and a
+    ``finish_reason`` and ``refusal`` are those that the server reports. A truncated reply and a
     refusal have no readable verdict.
     """
     text = reply.strip()
@@ -110,7 +112,10 @@ def read_judgment(
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge: the model, its prompt, and the parameters of a request; see ``judge_for``."""
+    """A judge: the model, its prompt, and the parameters of a request.
+
+    See ``judge_for``.
+    """
 
     caller: Caller
     prompt: Prompt
@@ -130,7 +135,9 @@ class Judge:
     def requests(
         self, questions: Sequence[str], references: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[int, ChatRequest]:
-        """Return the request for each prediction that is judged, by position; see ``is_judged``.
+        """Return the request for each prediction that is judged, by position.
+
+        See ``is_judged``.
 
         The judge gets the first 4,000 characters of an answer.
 
@@ -174,9 +181,9 @@ class Judged:
 
     Attributes:
         judge: the judge.
-        per_question: the judgments in the order of the input; () if calls are needed and cannot be
-            made.
-        absent: the reason why the official score could not be computed; None if it was.
+        per_question: the judgments in the order of the input, or () if calls are needed and cannot
+            be made.
+        absent: the reason why the official score could not be computed, or None if it was.
         shortened: the number of answers that were truncated for the judge.
         usage: calls, tokens and cost.
         needed: the calls without a reply, with estimated tokens and cost.
@@ -246,7 +253,7 @@ class Judged:
         return scores | parts | about | {"usage": self.usage.as_dict()}
 
     def deviations(self) -> list[str]:
-        """Return the effect of failed calls on the official score, in sentences; [] if no call failed."""
+        """Return the effect of failed calls on the official score, in sentences, or [] if no call failed."""
         failed = len(self.per_question) - len(self.scores)
         return [f"{failed} of {len(self.per_question)} answers are left out"] if failed else []
 
@@ -280,13 +287,13 @@ def judge_for(
 
     Args:
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
-        base_url: an OpenAI-compatible server; see ``qabench.llm.endpoint.resolve_endpoint``.
-        api_key: by default FANOUTQA_OPENAI_API_KEY; never OPENAI_API_KEY.
-        prompt: "official": the authors' prompt, read from their file; "qabench": this project's;
-            "auto": official if the file is available; or a file: TOML (``user``, ``system``), a
+        base_url: an OpenAI-compatible server. See ``qabench.llm.endpoint.resolve_endpoint``.
+        api_key: by default FANOUTQA_OPENAI_API_KEY. Never OPENAI_API_KEY.
+        prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
+            "auto": official if the file is available, or a file: TOML (``user``, ``system``), a
             version of the authors' fanoutqa/eval/llm.py, or the user message as plain text, with
             the fields {question}, {reference}, {answer}.
-        parameters: added to temperature 0 and seed 31415; None as a value removes one of them.
+        parameters: added to temperature 0 and seed 31415. None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``, or a
             pair: the price per million prompt tokens and per million reply tokens).

@@ -1,6 +1,6 @@
 """FanOutQA's normalizer, which produces the strings that accuracy compares.
 
-The steps and their order are those of the official scorer (``fanoutqa.norm`` in the package
+The official scorer has the same steps in the same order (``fanoutqa.norm`` in the package
 ``fanoutqa``). Only the order of the *work* differs: many texts are processed at once, and each
 distinct text once.
 """
@@ -147,8 +147,8 @@ def _normal_forms(lemmatizer: Lemmatizer, texts: list[str]) -> list[str]:
 def normalize(text: Any, lemmatizer: str | Lemmatizer = "auto") -> str:
     """Return the official FanOutQA normal form of one text.
 
-    The steps, in this order: ``str``; lowercase; ``ftfy.fix_text``; thousands commas in numbers
-    removed; spaCy lemmas joined by one space; the characters ``, . ? ! : ;`` deleted. Each run of
+    The steps, in this order: ``str``. Lowercase. ``ftfy.fix_text``. Thousands commas in numbers
+    removed. SpaCy lemmas joined by one space. The characters ``, . ? ! : ;`` deleted. Each run of
     whitespace replaced by one space. Leading and trailing spaces are kept, as upstream.
 
     Args:

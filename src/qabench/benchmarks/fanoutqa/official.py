@@ -207,7 +207,7 @@ DECLARATIONS: Mapping[str, Declaration] = {
         "references": IRRELEVANT,
         "k": Field((), "evidence: only the first {value} pages count", absent=True),
     },
-    # The metric fanoutqa has all of them; BLEURT and the judge are optional.
+    # The metric fanoutqa has all of them. BLEURT and the judge are optional.
     "fanoutqa": {
         **{**_COMMON, **_ACCURACY, **_ROUGE},
         **{name: replace(field, absent=True) for name, field in {**_BLEURT, **_JUDGE}.items()},

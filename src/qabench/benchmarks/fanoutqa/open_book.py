@@ -1,6 +1,6 @@
 """The open-book setting: a conversation in which the model searches Wikipedia, by tool calls or in plain text.
 
-The protocol is that of the authors: their tool, its results, and their handling of a full window.
+The protocol is the authors' own: their tool, its results, and their handling of a full window.
 Source: ``reference/paper_benchmarks/run_openbook.py`` of https://github.com/zhudotexe/fanoutqa and
 the chat library that it uses, kani 0.7.2.
 
@@ -187,7 +187,7 @@ class OpenBookSearch:
         return await self.counter.count(shown) + TOOL_MARKUP_TOKENS
 
     async def search(self, query: str) -> str:
-        """Return as many fragments of the page with this title as fit, best first; or the titles of similar pages."""
+        """Return as many fragments of the page with this title as fit, best first, or the titles of similar pages."""
         async with concurrency("qabench retrieval", RETRIEVALS_AT_ONCE):
             page, result = await in_daemon_thread(self._find, query)
         if page is None:
@@ -288,9 +288,9 @@ class _History:
 
         The oldest ones, including the question, are dropped.
 
-        A reply and the results of its calls are kept or dropped together. If those of the last
-        reply do not fit, its oldest calls are dropped with their results, but not the newest one,
-        for which the reply's reserve has room.
+        A reply and the results of its calls are kept or dropped together. If the results of the
+        last reply do not fit, its oldest calls are dropped with their results, but not the newest
+        one, for which the reply's reserve has room.
 
         Raises:
             QabenchError: a message is longer than the window. As in kani, messages older than the
@@ -350,7 +350,7 @@ async def _run_calls(
             results.append(ChatMessageTool(content=problem, tool_call_id=call.id, function=name))
         else:
             alone = reply.model_copy(update={"tool_calls": [call]})
-            # 0: the whole result, as in kani; Inspect cuts it after 16 KiB by default.
+            # 0: the whole result, as in kani. Inspect cuts it after 16 KiB by default.
             results += (await execute_tools([alone], tools, max_output=0)).messages
     return results, failed
 

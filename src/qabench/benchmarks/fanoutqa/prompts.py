@@ -1,4 +1,5 @@
-"""FanOutQA's prompts: this project's, and those of the authors, read at run time from their pinned source files.
+"""FanOutQA's prompts: this project's prompts, and the authors' prompts, read at run time from their
+pinned source files.
 
 This project's prompts follow the same terms: zero-shot, only the answer, one list item per line,
 and the date of the Wikipedia snapshot. Scores with them are not comparable with published scores.

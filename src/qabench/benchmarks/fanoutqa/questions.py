@@ -1,4 +1,4 @@
-"""FanOutQA's questions for scoring: those of a config, or of a file in the official format."""
+"""FanOutQA's questions for scoring, from a config or from a file in the official format."""
 
 from __future__ import annotations
 

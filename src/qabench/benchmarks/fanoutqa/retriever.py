@@ -23,7 +23,7 @@ class FanOutQAWords:
     does an empty text.
 
     Args:
-        lemmatizer: see ``qabench.text.resolve_lemmatizer``; the official one is spaCy's
+        lemmatizer: see ``qabench.text.resolve_lemmatizer``. The official one is spaCy's
             en_core_web_sm. Or a ``Normalizer``, which can have a cache.
     """
 
@@ -67,9 +67,9 @@ class Corpus:
     Args:
         documents: the pages: ``WikiPage`` objects, or rows or objects with title, pageid and revid.
         doc_len: the largest number of characters of a chunk.
-        normalizer: turns chunks and queries into terms; by default ``Normalizer()``. Official
+        normalizer: turns chunks and queries into terms. By default ``Normalizer()``. Official
             scores need spaCy's ``en_core_web_sm``.
-        content: returns the text of a document; by default ``wiki_content``.
+        content: returns the text of a document. By default ``wiki_content``.
 
     Raises:
         InputError: the list is empty.
@@ -77,7 +77,7 @@ class Corpus:
             page.)
         MissingExtra: the lemmatizer is not installed.
 
-    Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa; BM25+: Lv and
+    Source: ``fanoutqa.retrieval.Corpus``, https://github.com/zhudotexe/fanoutqa. BM25+: Lv and
         Zhai, CIKM 2011.
     """
 

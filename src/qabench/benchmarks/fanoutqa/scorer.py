@@ -1,6 +1,6 @@
 """FanOutQA's scorer: answers against references, and the pages that were read against the necessary ones.
 
-Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116);
+Source: Zhu et al., FanOutQA, ACL 2024 (https://arxiv.org/abs/2402.14116).
 ``fanoutqa.eval.scorer.Scorer.score``.
 """
 

@@ -53,17 +53,17 @@ def fanoutqa_closed_book(
             questions are not public: they are not scored, but can be submitted to the leaderboard
             (``qabench fanoutqa submit``).
         questions: a file of questions in the official format, instead of a config.
-        ids: ids of questions to ask, a list or a string with commas; by default all.
-        category: categories of questions to ask, a list or a string with commas; by default all.
+        ids: ids of questions to ask, a list or a string with commas. By default all.
+        category: categories of questions to ask, a list or a string with commas. By default all.
         scores: names of scores or groups, such as "acc.loose,judge", separated by commas.
         lemmatizer: for "acc": "auto", "spacy" (official) or "simplemma".
         judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}, the arguments of
-            ``qabench.benchmarks.fanoutqa.judge.judge_for``; by default from
+            ``qabench.benchmarks.fanoutqa.judge.judge_for``. By default from
             FANOUTQA_OPENAI_API_KEY, FANOUTQA_OPENAI_API_BASE and FANOUTQA_JUDGE_MODEL.
-        prompt: "official": the authors' prompt, read from their file; "qabench": this project's;
+        prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
             "auto": official if the file is available.
-        protocol: "official": the authors' parameters (temperature 0, no token limit); "qabench":
-            temperature 0 and at most 520 tokens; "auto": the same as the prompt.
+        protocol: "official": the authors' parameters (temperature 0, no token limit). "qabench":
+            temperature 0 and at most 520 tokens. "auto": the same as the prompt.
 
     Raises:
         InputError: an unknown config, id, category, metric, prompt or protocol.
@@ -100,13 +100,13 @@ def fanoutqa_open_book(
         config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
         lemmatizer: see ``fanoutqa_closed_book``. The retriever uses the same one.
         protocol: "official": the fragments of a page are ranked by the whole question row, as in
-            the authors' runner, and there is no token limit; "qabench": they are ranked by the
-            question, and a reply has at most 520 tokens; "auto": the same as the prompt.
+            the authors' runner, and there is no token limit. "qabench": they are ranked by the
+            question, and a reply has at most 520 tokens. "auto": the same as the prompt.
         search: how the model searches: "tools", "text" (it writes ``<search>query</search>``), or
             "auto": tools, and text for a model whose provider rejects them.
-        context_length: the model's context window in tokens; by default the one that Inspect knows.
+        context_length: the model's context window in tokens. By default the one that Inspect knows.
         tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a
-            repository on the Hub; by default the model's tokenizer if it is available, else a
+            repository on the Hub. By default the model's tokenizer if it is available, else a
             documented estimate.
         wiki: a ZIM file of Wikipedia.
     """
@@ -144,10 +144,10 @@ def fanoutqa_evidence_provided(
     Args:
         config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token
-            limit; "qabench": without repeated pages, and at most 520 tokens; "auto": the same as
+            limit. "qabench": without repeated pages, and at most 520 tokens. "auto": the same as
             the prompt.
         lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
-        wiki: see ``fanoutqa_open_book``; by default, the environment chooses the Wikipedia.
+        wiki: see ``fanoutqa_open_book``. By default, the environment chooses the Wikipedia.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)

@@ -127,10 +127,10 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     """Return the best available way to count a model's tokens.
 
     In this order: ``tokenizer``, a folder with tokenizer.json, that file, or a repository on the
-    Hub; for an OpenAI model, its tokenizer and what kani adds to a message; the provider's count
-    (the counting services of Anthropic, Google and xAI); the tokenizer with the model's name, if
-    that is a folder or in the Hugging Face cache; Inspect's estimate, which needs OpenAI's
-    vocabulary; ``estimated_tokens``.
+    Hub. For an OpenAI model, its tokenizer and what kani adds to a message. The provider's count
+    (the counting services of Anthropic, Google and xAI). The tokenizer with the model's name, if
+    that is a folder or in the Hugging Face cache. Inspect's estimate, which needs OpenAI's
+    vocabulary. ``estimated_tokens``.
     """
     if tokenizer:
         try:

@@ -36,7 +36,7 @@ _METRIC: Declaration = {
     ),
     **_SCORING,
 }
-# A run knows how the chapters were split; of a file, only the longest passage is known.
+# A run knows how the chapters were split. Of a file, only the longest passage is known.
 _CHUNKING: Declaration = {
     "chunk_size": Field((_SIZE,), _CHUNKS, absent=True),
     "overlap": Field(("64",), _CHUNKS, absent=True),

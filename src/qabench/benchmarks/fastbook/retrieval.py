@@ -82,7 +82,7 @@ def make_queries(questions: Sequence[Row], keywords: Mapping[str, str], kind: st
 
 
 def match_expression(text: str) -> str:
-    """Return the FTS5 query of a text: each of its words quoted, joined with OR; "" for a text without words.
+    """Return the FTS5 query of a text: each of its words quoted, joined with OR, or "" for a text without words.
 
     Words are separated by whitespace and commas, as in the source: "deep learning, math" is a query
     of three words, not of two keywords.

@@ -61,7 +61,7 @@ def fastbook_rag(
         config: "questions" or "sample".
         method: "bm25", "fts", "dense" or "colbert". Passages are retrieved when the task is
             created.
-        query: "question" or "keywords"; by default keywords for fts and the question for the other
+        query: "question" or "keywords". By default keywords for fts and the question for the other
             methods.
         k: the number of passages in the prompt.
         chunk_size: the maximum number of tokens of a passage.

@@ -184,7 +184,10 @@ class Felm(Benchmark):
         return {"reply_format": "vicuna" if vicuna else "answer", "evaluator": run.model}
 
     def prediction(self, record: Record) -> Json:
-        """Return {"reply"}: the reply, or the list of sampled replies; with {"claims"} if claims were judged."""
+        """Return {"reply"}: the reply, or the list of sampled replies.
+
+        With {"claims"} if claims were judged.
+        """
         replies = list(record.detail.get("replies") or [record.answer])
         claims = {"claims": list(record.detail["claims"])} if record.detail.get("claims") else {}
         return {"reply": replies[0] if len(replies) == 1 else replies} | claims

@@ -2,7 +2,7 @@
 
 The prompts are the authors', qabench's, or a user's template.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741);
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741).
 ``eval/eval.py`` and ``eval/prompt`` of hkust-nlp/felm.
 """
 
@@ -149,7 +149,7 @@ class FelmMethod:
     See the task ``felm`` for the arguments.
 
     Attributes:
-        prompt: "official"; "qabench"; "auto", which warns if it is not official; or a file (see
+        prompt: "official". "qabench". "auto", which warns if it is not official, or a file (see
             ``read_prompt``) for all domains, with the fields {question}, {segments} (segments or
             claims, numbered) and, for link and content, {references}.
         official_quirks: whether link and content prompts show no references (the authors' script
@@ -363,7 +363,7 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
 
 
 def claims_in(row: Row, reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
-    """Return the claims of a response in a reply; or (), and the reason."""
+    """Return the claims of a response in a reply, or (), and the reason."""
     if reply.text is None:
         return (), f"its claims: {reply.reason}"
     if reply.cut_off:  # the claims of the last segments would be missing

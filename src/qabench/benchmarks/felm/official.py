@@ -24,7 +24,7 @@ LABELS = {  # the digest of the labels of each config in the dataset's order, as
     "writing_rec": "23167290d6e3",
 }
 DATA = "0dec248e1960"  # eval/all.jsonl
-# See FelmPrompts.label; of raw, cot and cot-cons, link, content.
+# See FelmPrompts.label. Of raw, cot and cot-cons, link, content.
 PROMPTS = (
     *(
         "official-df8b848cb829",
@@ -74,7 +74,9 @@ README_DIFFERENCES = {  # the numbers of the data file
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
-    """Return the signatures of an evaluation by group: of the official scores, and of those of readable replies."""
+    """Return the signatures of an evaluation by group: of the official scores, and of the scores of
+    readable replies.
+    """
     unparsed = {"felm": "all_correct", "felm_readable": "left_out"}
     lines = {}
     for group, counted in unparsed.items():

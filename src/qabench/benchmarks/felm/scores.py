@@ -5,7 +5,7 @@ names: ``tp`` are factual segments judged factual, ``tn`` errors that were found
 judged factual, ``fn`` factual segments judged wrong. The formulas take counts or NumPy arrays of
 counts. A score whose denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``.
 
-Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741);
+Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741).
 ``eval/eval.py`` of hkust-nlp/felm.
 """
 
@@ -69,8 +69,8 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
     segments with errors, unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may
     be anywhere in the reply.
 
-    The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct;
-    an id 0 means the last segment; and in the format "vicuna" only ``ALL\_CORRECT`` (with the
+    The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct.
+    An id 0 means the last segment, and in the format "vicuna" only ``ALL\_CORRECT`` (with the
     backslash) is recognized. The readable one ignores an id 0, accepts ALL_CORRECT with or without
     the backslash in the format "vicuna", and is None if the reply contains neither an id nor
     ALL_CORRECT. Both ignore ids above ``n_segments``.
@@ -271,8 +271,8 @@ def felm_scores(
 
     Args:
         references: for each response its labels, True = factual, one per segment and at least one.
-        predictions: for each response a list of verdicts, True = factual, one per segment; or an
-            evaluator's reply (a string, see ``read_reply``); or a list of replies, whose
+        predictions: for each response a list of verdicts, True = factual, one per segment, or an
+            evaluator's reply (a string, see ``read_reply``), or a list of replies, whose
             ``majority`` counts (cot-cons). None is a missing reply.
         domains: the domain of each response, for scores by domain.
         reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
@@ -354,7 +354,10 @@ def read_replies(
 
 
 def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:
-    """Return the score of one response from its replies, at least one; of several, the majority counts."""
+    """Return the score of one response from its replies, at least one.
+
+    Of several, the majority counts.
+    """
     readable = [reading.readable for reading in readings if reading.readable is not None]
     missing = sum(reading.missing for reading in readings)
     return ResponseScore(

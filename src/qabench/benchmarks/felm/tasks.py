@@ -55,9 +55,9 @@ def felm(
 
     Args:
         config: "all", a domain, or "sample".
-        method: "raw"; "cot", thoughts first; "cot-cons", cot sampled ``num_cons`` times at
+        method: "raw". "cot", thoughts first. "cot-cons", cot sampled ``num_cons`` times at
             temperature 0.9, where each segment's verdict is the most frequent one (the first of
-            equally frequent ones); "link" and "content", raw with the links or the texts of the
+            equally frequent ones). "link" and "content", raw with the links or the texts of the
             references. Without references, as in math and reasoning, the last two are the same as
             raw.
         claims: judge claims, which the model is first asked for, in the domains wk, science and
