@@ -53,6 +53,7 @@ def test_the_tables_and_notes() -> None:
         (["fanoutqa", ANSWERS[0], "--config", "sample"], "give at least two systems"),
         (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the file was given twice"),
         (["fanoutqa", *ANSWERS, "--scores", "f1"], "has no score 'f1'; allowed: scores acc.loose"),
+        (["none.eval", "other.eval"], "none.eval does not exist"),
     ],
 )
 def test_errors_name_the_problem(arguments: list[str], message: str) -> None:

@@ -213,8 +213,9 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
         InputError: an unknown benchmark, or no file.
     """
     is_name = first.removeprefix("qabench/") in benchmark_names()
-    exists = Path(first).exists() or Path(first.partition(",")[0]).is_file()
-    if not is_name and exists:
+    path = Path(first.partition(",")[0])
+    # Names have no suffix: a path that does not exist gets an error about the file.
+    if not is_name and (path.exists() or path.suffix):
         return benchmark(""), [first, *(files or ())]
     scorer = benchmark(first)
     if not files:
