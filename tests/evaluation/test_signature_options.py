@@ -32,7 +32,7 @@ REASONS = {
     **dict.fromkeys(("config", "questions", "split"), DATA),
     **dict.fromkeys(("retriever", "corpus", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
     **dict.fromkeys(("dense_model", "colbert_model", "chunk_size", "overlap", "chunker"), NO_CALLS),
-    "metrics": "changes which scores there are",
+    "scores": "changes which scores there are",
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",
     "context_length": "part of the model that is evaluated",
