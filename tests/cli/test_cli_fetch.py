@@ -11,7 +11,7 @@ import typer
 from pinned_files import make_source, put
 from typer.testing import CliRunner, Result
 
-import qabench.loading_scripts
+import qabench.cli.data
 from qabench.cli.data import fetch
 from qabench.data.pinned import SourceTable
 from qabench.errors import InputError
@@ -35,7 +35,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "dataset_table": lambda name: SimpleNamespace(name=name, config=config_of),
         "source_table": lambda name: TABLE if name == "fanoutqa" else SourceTable(name, ()),
     }.items():
-        monkeypatch.setattr(qabench.loading_scripts, name, value, raising=False)
+        monkeypatch.setattr(qabench.cli.data, name, value)
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
     monkeypatch.setenv("QABENCH_OFFLINE", "1")

@@ -122,7 +122,7 @@ def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
 
 
 def test_an_honest_run_with_its_own_devices_is_official(mirror: Path, tmp_path: Path) -> None:
-    arguments = {"config": "dev", "prompt": "official", "metrics": "rouge"}
+    arguments = {"config": "dev", "prompt": "official", "scores": "rouge"}
     run = read_run(log_of(tmp_path, task_args=arguments, limit=None, model_args=HARMLESS, max_connections=50))
     assert said(run) == set() and len(run.records) == run.available == 310
 

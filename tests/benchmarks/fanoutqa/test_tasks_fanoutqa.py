@@ -90,8 +90,8 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         ({"config": "nope"}, "no config 'nope'; allowed: dev"),
-        ({"metrics": "acc,bleu"}, "no metric 'bleu' .*; allowed: acc, rouge, bleurt, judge"),
-        ({"metrics": ""}, "metrics is empty"),
+        ({"scores": "acc,bleu"}, "no score 'bleu' .*; allowed: scores acc.loose"),
+        ({"scores": ""}, "no scores are selected; allowed: scores acc.loose"),
         ({"search": "smoke"}, "search is 'smoke'"),
         ({"protocol": "x"}, "protocol is 'x'"),
     ],
