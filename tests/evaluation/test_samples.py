@@ -98,3 +98,13 @@ def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
         with_passes(merged, [4])
     with pytest.raises(InputError, match="was given twice"):
         as_samples([parts[0], parts[0]])
+
+
+def test_a_fraction_that_is_always_0_has_no_pass_scores(tmp_path: Path) -> None:
+    ids = load_dataset("fanoutqa", "sample", split="validation")["id"]
+    text = json.dumps([{"id": id, "answer": "none"} for id in ids])
+    paths = [tmp_path / "a1.json", tmp_path / "a2.json"]
+    for path in paths:
+        path.write_text(text)
+    scores = document("score", "fanoutqa", *paths, "--samples", *SAMPLE, "--scores", "acc.strict,rouge")["scores"]
+    assert {name for name in scores if "pass" in name} == {"acc.strict.pass@2", "acc.strict.pass^2"}

@@ -43,7 +43,9 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
         for each in present([metric], columns):
             rows = rows_by_question(each, evaluation.records)
             values = {row[0] for of_question in rows.values() for row in of_question}
-            if each.function or not values or not values <= {0, 1}:
+            # All values of a score that is not 0/1, such as ROUGE, can be 0.
+            zeros = not each.graded and 1 not in values
+            if each.function or not values or zeros or not values <= {0, 1}:
                 continue
             sizes = {id: len(of_question) for id, of_question in rows.items()}
             fewest = min(sizes.values())
