@@ -11,6 +11,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
+from qabench import evaluate_predictions
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.loading_scripts import FOLDER
@@ -121,3 +122,10 @@ def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
         InputError, match=r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc"
     ):
         run(command, *words, "--scores", "acc.lose")
+
+
+def test_older_names_of_options_still_work() -> None:
+    shared = ("score", "fanoutqa", ANSWERS[0], "--config", "sample", "--json", "--quiet")
+    named = json.loads(run(*shared, "--scores", "acc.strict"))
+    assert json.loads(run(*shared, "--metrics", "acc.strict")) == named
+    assert evaluate_predictions("fanoutqa", "sample", ANSWERS[0], metrics="acc.strict").scores()["acc.strict"].value

@@ -82,6 +82,7 @@ def evaluate_predictions(
         MissingExtra: a score needs a package that is not installed.
     """
     scorer = benchmark(name)
+    scores = options.pop("metrics", scores)  # its name before version 0.2.0
     groups = scorer.selected_groups(scores)
     values = scorer.checked_options(options)
     questions = None if questions is None else Path(questions)
