@@ -57,7 +57,7 @@ PUBLISHED_CHARACTERS = 503_769  # of all seven chapters. The source does not hav
 def tables(config: str, splits: Splits) -> list[Table]:
     """Return the source's tables for a config.
 
-    Those of the sample have no published numbers.
+    The tables of the sample have no published numbers.
     """
     rows = [row for split in splits.values() for row in split]
     kind = "questions" if config == "sample" else config.removeprefix("sample_")

@@ -73,7 +73,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
         """Compute the scores.
 
-        Without references, those of any answers by their evidence.
+        Without references, score any answers by their evidence.
         """
         if references is None and all(isinstance(row, dict) for row in predictions or ()):
             references = predictions

@@ -107,7 +107,7 @@ def build(
     backend: str = "qabench",
     before: Content | None = None,
 ) -> Content:
-    """Index the documents of a source, after those of ``before``.
+    """Index the documents of a source, after the documents of ``before``.
 
     See ``BM25Index`` for the arguments and errors.
     """

@@ -280,8 +280,8 @@ def _search(
 ) -> int:
     """Search for one query. Returns 0, or ``MISSING`` if the row of a frequent term must be computed first.
 
-    All but ``count`` (of terms) and ``k`` are addresses. That of ``mask`` is 0 if all documents are
-    allowed.
+    All but ``count`` (of terms) and ``k`` are addresses. The address of ``mask`` is 0 if all
+    documents are allowed.
     """
     index = _index_at(header)
     size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]

@@ -1,4 +1,4 @@
-"""Tasks of lighteval: the same as those of lm-evaluation-harness, from their YAML files.
+"""Tasks of lighteval: the same as for lm-evaluation-harness, from its YAML files.
 
     lighteval endpoint litellm MODEL TASK --custom-tasks "$(qabench path lighteval)"
 

@@ -272,7 +272,7 @@ class Benchmark(Displayed, ABC):
 
         By default once, with ``prompt``.
 
-        ``prompt`` in the arguments is that of the setting.
+        ``prompt`` in the arguments is the setting's.
         """
         from qabench.tasks.prompts import AskOnce, Prompt
 
@@ -305,7 +305,7 @@ class Benchmark(Displayed, ABC):
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the options of ``evaluate`` with which the answers of a run are scored, without calls of models.
 
-        By default, the groups of scores are those of the run.
+        By default, the groups of scores are the run's.
         """
         return {"groups": [name for name in self.groups if name in run.signatures]}
 

@@ -50,7 +50,7 @@ def new(
 
     Then change its files.
 
-    With --hub, its questions are those of a dataset on the Hub, at its current commit. Every
+    With --hub, its questions are the rows of a dataset on the Hub, at its current commit. Every
     command takes it with QABENCH_PATH=DIR, or after `pip install DIR`. Exit code: 0 it was written;
     2 the name is not a Python name, files exist, or the dataset has no such split or column.
     """

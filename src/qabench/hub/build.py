@@ -206,7 +206,7 @@ def _write(
 def copy_files(source: Path, target: Path) -> None:
     """Copy a folder without caches and permissions.
 
-    Those of an installation may be read-only.
+    The files of an installation may be read-only.
     """
     for path in source.rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:

@@ -51,7 +51,7 @@ def hub_errors(api: HfApi) -> Iterator[None]:
         raise HubError(f"{api.endpoint}: {error}") from error
     except QabenchError:
         raise
-    # Those of huggingface_hub, httpx2 and hf_xet have no common base class.
+    # The errors of huggingface_hub, httpx2 and hf_xet have no common base class.
     except Exception as error:
         raise _explained(error, api.endpoint) from error
 

@@ -67,8 +67,9 @@ def run(
         concurrency: the maximum number of questions that are being answered.
         limit: answer only the first questions.
         progress: called with the number of answered questions, and of all questions.
-        **options: for a function, those of ``qabench.evaluate_predictions``, such as ``scores``. For a model, those of
-            ``qabench.runs.running.start``, such as ``setting`` and ``base_url``.
+        **options: for a function, the options of ``qabench.evaluate_predictions``, such as
+            ``scores``. For a model, the options of ``qabench.runs.running.start``, such as
+            ``setting`` and ``base_url``.
 
     Raises:
         InputError: not either a function or a model, an unknown name, a file with the answers of

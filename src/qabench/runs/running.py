@@ -330,11 +330,11 @@ def resume(
         log: the log of the run.
         model: the model of the run, as in ``start``. None if only the solver called models.
         base_url: the address of the server, if the run was started with one.
-        model_args: arguments of the model's provider. Those of the log are not used.
+        model_args: arguments of the model's provider. The arguments in the log are not used.
         task_args: the arguments of the task that are not read from the log, with the values of the
             log.
-        log_dir: the folder of the new log, which contains the whole run. None for that of the old
-            one.
+        log_dir: the folder of the new log, which contains the whole run. None means the folder of
+            the old one.
         solver: the solver of the run, if it was started with one. Its file must be the same.
         epochs: how many times each question is asked, if it is more than once.
         watch: receives the log's path and the progress.

@@ -155,7 +155,7 @@ def read_evaluations(
         scores: names of scores and groups. None for the default groups.
         samples: whether all files are samples of one system.
         ks: of pass@k and pass^k. See ``with_passes``.
-        **options: those of ``evaluate_predictions``.
+        **options: see ``evaluate_predictions``.
 
     Raises:
         InputError: a file that cannot be read, or is of another benchmark or config.

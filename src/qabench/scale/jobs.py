@@ -152,7 +152,7 @@ def run(
 ) -> list[Path]:
     """Compute columns for all rows, and return the Parquet files in the order of the rows.
 
-    Arguments that are not listed here are those of ``label``.
+    ``label`` describes the other arguments.
 
     Args:
         load: returns the function from a part's rows to its columns. Called once in each process.

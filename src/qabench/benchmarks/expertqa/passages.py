@@ -53,7 +53,7 @@ class Evidence(Protocol):
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages for a query, best first.
 
-        Those of the web are ranked by another text.
+        Passages of the web are ranked by another text.
         """
 
     def signature(self) -> dict[str, object]:

@@ -42,7 +42,7 @@ def normalize(
 ) -> list[Path]:
     """Write the official FanOutQA normal form of each text as the column "normalized".
 
-    Arguments that are not listed here are those of ``qabench.scale.jobs.label``.
+    ``qabench.scale.jobs.label`` describes the other arguments.
 
     Args:
         column: the column of the texts. Other objects are converted by ``str``.
@@ -96,8 +96,8 @@ def score(
 ) -> list[Path]:
     """Write FanOutQA's scores of each answer as columns: loose, strict, rouge1.precision, ..., bleurt.
 
-    The scores are fractions in [0, 1], except BLEURT. Their means are those of the benchmark.
-    Arguments that are not listed here are those of ``qabench.scale.jobs.label``.
+    The scores are fractions in [0, 1], except BLEURT. Their means are the benchmark's scores.
+    ``qabench.scale.jobs.label`` describes the other arguments.
 
     Args:
         prediction: the column of the answers. Null for an unanswered question.
