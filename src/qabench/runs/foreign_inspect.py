@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,9 @@ from qabench.runs.foreign import Log, groups_of, numbers_of
 from qabench.runs.log import check_archive, damaged, inspect_log, record_of, samples_of, with_buffer
 from qabench.runs.plain import read_plain_header
 
+# How the JSON of a log starts, and not logs.json and eval-set.json, which Inspect writes beside the
+# logs of a suite.
+START = re.compile(rb'\s*\{\s*"(version|status|eval)"\s*:')
 FIRST_BYTES = 4096
 
 
@@ -24,7 +28,7 @@ def read(path: Path) -> list[Log]:
 
     Raises InputError if it is damaged.
     """
-    if path.suffix == ".json" and b'"eval"' not in path.open("rb").read(FIRST_BYTES):
+    if path.suffix == ".json" and not _starts_as_log(path):
         return []
     with suppress(Exception):  # Inspect reads it, or says why it cannot
         if isinstance(read_plain_header(path).metadata.get("benchmark"), str):
@@ -60,6 +64,11 @@ def read(path: Path) -> list[Log]:
         origin=header.eval.task_id,
     )
     return [log]
+
+
+def _starts_as_log(path: Path) -> bool:
+    with path.open("rb") as file:
+        return START.match(file.read(FIRST_BYTES)) is not None
 
 
 def _records(path: Path, header: Any) -> list[Record]:

@@ -321,7 +321,13 @@ def _logs_of_folder(
     logs: list[Path | Evaluation] = []
     others: list[Path] = []
     for file in files:
-        foreign = read_foreign(file)
+        try:
+            foreign = read_foreign(file)
+        except InputError:
+            if is_log(file):
+                raise
+            others.append(file)  # a table or a document of something else
+            continue
         if foreign and benchmark is None:
             logs += map(evaluation_of, foreign)
         elif foreign or file.suffix == LINES:
