@@ -86,11 +86,7 @@ def test_every_field_of_a_signature_is_documented() -> None:
 def test_a_benchmark_is_in_the_site_and_in_the_readme(name: str) -> None:
     page, title = f"benchmarks/{name}.md", benchmark(name).title
     assert (DOCS / page).is_file(), f"write docs/{page}"
-    places = {
-        ROOT / "mkdocs.yml": f": {page}",
-        DOCS / "index.md": f"]({page})",
-        ROOT / "README.md": f"**{title}",
-    }
+    places = {ROOT / "mkdocs.yml": f": {page}", DOCS / "index.md": f"]({page})", ROOT / "README.md": f"**{title}"}
     for path, words in places.items():
         assert words in path.read_text(encoding="utf-8"), f"add {words} to {path.relative_to(ROOT)}"
 

@@ -55,10 +55,7 @@ CHANGED: Mapping[tuple[str, str, str], Any] = {
     ("fastbook", "rag", "chunk_size"): 300,
     ("fastbook", "rag", "overlap"): 0,
 }
-UNCHANGED = {
-    "fail_on_refusal": "it never reaches the model",
-    "num_choices": "tasks read the first choice",
-}
+UNCHANGED = {"fail_on_refusal": "it never reaches the model", "num_choices": "tasks read the first choice"}
 
 
 def signed(name: str, setting: str, folder: Path, **options: Any) -> dict[str, str]:

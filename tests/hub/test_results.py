@@ -191,10 +191,7 @@ def test_unusable_scores(report: dict[str, Any], message: str) -> None:
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1)
 
 
-@given(
-    st.dictionaries(st.integers(1, 99), st.floats(allow_nan=False, allow_infinity=False), min_size=1),
-    NAMES,
-)
+@given(st.dictionaries(st.integers(1, 99), st.floats(allow_nan=False, allow_infinity=False), min_size=1), NAMES)
 def test_files_are_read_back_unchanged(values: dict[int, float], remark: str) -> None:
     scores = {f"mrr@{k}": value for k, value in values.items()}
     ranked = REPORT | {

@@ -282,12 +282,7 @@ def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, mon
     (call,) = server.calls
     assert "do-not-send-this" not in str(call.headers)
     assert call.headers["authorization"] == "Bearer secret"
-    assert call.body == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "q"}],
-        "temperature": 0,
-        "seed": 31415,
-    }
+    assert call.body == {"model": "m", "messages": [{"role": "user", "content": "q"}], "temperature": 0, "seed": 31415}
 
 
 def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:

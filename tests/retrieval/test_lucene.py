@@ -145,11 +145,7 @@ def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert (sun.text, sun.source) == ("The sun \u2600 shines.", "")
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "rows.txt").write_text("text\na")
-    messages = {
-        "empty.jsonl": "has no documents",
-        "rows.txt": "unknown format",
-        "no/set": "add --split NAME",
-    }
+    messages = {"empty.jsonl": "has no documents", "rows.txt": "unknown format", "no/set": "add --split NAME"}
     for name, message in (messages | {"rows.jsonl": "already exists"}).items():
         error = run(tmp_path / name, "--output", folder if name == "rows.jsonl" else folder.parent / "new").exception
         assert isinstance(error, InputError) and message in str(error)

@@ -147,10 +147,7 @@ class TestInput:
             ([], "nothing to score"),
             ([row(), row()], "1 predictions for 2 references"),
             (["x"], r"references\[0\]: expected an object, got string 'x'; references are rows of the dataset"),
-            (
-                [{"answers": {"gpt4": {}}}],
-                r"field 'answers': expected list, got object .* load_dataset returns them",
-            ),
+            ([{"answers": {"gpt4": {}}}], r"field 'answers': expected list, got object .* load_dataset returns them"),
             ([{"answers": ["x"]}], r"references\[0\], field 'answers'\[0\]: expected an object, got string 'x'"),
             ([row({"system": "gpt4", "answer_string": "x"})], r"field 'answers'\[0\]: the field 'claims' is missing"),
             ([row(answer("x"))], r"references\[0\], .*\[0\], field 'claims'\[0\]: .* 'x'"),  # type: ignore[arg-type]
@@ -182,19 +179,9 @@ class TestInput:
 @pytest.mark.parametrize(
     ("score", "field", "value", "message"),
     [
-        (
-            autoais,
-            "support",
-            "complete",
-            r"'claims'\[1\], field 'support': expected one of Complete, .*'complete'",
-        ),
+        (autoais, "support", "complete", r"'claims'\[1\], field 'support': expected one of Complete, .*'complete'"),
         (autoais, "evidence", "a page", r"field 'evidence': expected list or null, got string 'a page'"),
-        (
-            factscore_agreement,
-            "correctness",
-            "Correct",
-            r"'correctness': expected one of Definitely .*'Correct'",
-        ),
+        (factscore_agreement, "correctness", "Correct", r"'correctness': expected one of Definitely .*'Correct'"),
         (factscore_agreement, "claim_string", None, r"field 'claim_string': expected string, got null"),
     ],
 )

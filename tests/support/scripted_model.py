@@ -9,16 +9,7 @@ from typing import Any
 
 from inspect_ai import eval as evaluate
 from inspect_ai.log import EvalLog, EvalSample, read_eval_log
-from inspect_ai.model import (
-    ChatMessage,
-    GenerateConfig,
-    Model,
-    ModelAPI,
-    ModelOutput,
-    ModelUsage,
-    get_model,
-    modelapi,
-)
+from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelAPI, ModelOutput, ModelUsage, get_model, modelapi
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 Reply = str | ModelOutput | Exception
@@ -77,11 +68,7 @@ class ScriptedAPI(ModelAPI):
         return len(text.split())
 
     async def generate(
-        self,
-        input: list[ChatMessage],
-        tools: list[ToolInfo],
-        tool_choice: ToolChoice,
-        config: GenerateConfig,
+        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
     ) -> ModelOutput:
         script = SCRIPTS[self.model_name]
         wanted = len(inspect.signature(script).parameters)

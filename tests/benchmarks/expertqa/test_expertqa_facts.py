@@ -15,12 +15,7 @@ from openai_server import Fault, OpenAIServer, completion
 
 import qabench
 from qabench.benchmarks.expertqa.facts import fact_scorer, load_entities, score_facts
-from qabench.benchmarks.expertqa.factscore import (
-    factscore_agreement,
-    first_sentence,
-    post_processed,
-    states_facts,
-)
+from qabench.benchmarks.expertqa.factscore import factscore_agreement, first_sentence, post_processed, states_facts
 from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, read_list, verdict_prompt
 from qabench.errors import InputError
 

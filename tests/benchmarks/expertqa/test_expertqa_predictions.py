@@ -154,12 +154,7 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
         ("sample", [{"answer": "A"}], {"groups": ["autoais"]}, "autoais cannot be computed"),
-        (
-            "sample",
-            [{"answer": "A"}],
-            {"groups": ["evidence"]},
-            'evidence cannot be computed: .* "pages"',
-        ),
+        ("sample", [{"answer": "A"}], {"groups": ["evidence"]}, 'evidence cannot be computed: .* "pages"'),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
     ],
 )

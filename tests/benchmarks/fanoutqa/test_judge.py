@@ -18,13 +18,7 @@ from typer.testing import CliRunner, Result
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import (
-    VERDICTS,
-    judge_answers,
-    judge_for,
-    official_score,
-    read_judgment,
-)
+from qabench.benchmarks.fanoutqa.judge import VERDICTS, judge_answers, judge_for, official_score, read_judgment
 from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}

@@ -84,8 +84,7 @@ def kinds(found: submission.Submission, error: bool = True) -> list[tuple[str, i
 
 
 @pytest.mark.parametrize(
-    ("name", "missing"),
-    [("gpt-4o", {"openbook": 3}), ("claude-3", {"openbook": 9, "evidenceprovided": 1})],
+    ("name", "missing"), [("gpt-4o", {"openbook": 3}), ("claude-3", {"openbook": 9, "evidenceprovided": 1})]
 )
 def test_real_submissions_pass_with_warnings(
     mirror: Path, tmp_path: Path, name: str, missing: dict[str, int], compared: Callable[[str], None]
