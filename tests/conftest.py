@@ -1,7 +1,5 @@
 """Shared by all tests: empty caches, no network, and optional real data and models."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import os

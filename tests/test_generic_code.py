@@ -1,7 +1,5 @@
 """Generic code knows benchmarks only through their classes: their names do not occur in it."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """The architecture: layers, packages, packaging lists, lazy imports, fast start."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import re

@@ -1,7 +1,5 @@
 """The commands as typed by users, in separate processes."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

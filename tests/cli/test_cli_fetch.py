@@ -1,7 +1,5 @@
 """``qabench fetch``: selection, output and exit codes, without network access."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """``qabench compare`` and ``leaderboard``: tables, invalid input, and ranks only among comparable scores."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

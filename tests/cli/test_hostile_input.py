@@ -1,7 +1,5 @@
 """Hostile input is one line and exit code 1 or 2; the shell completes names."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``qabench retrieve``: BM25 over files and datasets, with ids and TREC runs."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

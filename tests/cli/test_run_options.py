@@ -1,7 +1,5 @@
 """Options of ``qabench run`` next to --suite and --resume: each has an effect, or is rejected with a sentence."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -9,9 +7,6 @@ from typing import Any
 import pytest
 import typer
 from typer.testing import CliRunner, Result
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 
 from qabench.cli import app
 from qabench.cli.run import WITH_RESUME, WITH_SUITE

@@ -1,7 +1,5 @@
 """BibTeX of benchmarks, metrics and qabench."""
 
-from __future__ import annotations
-
 import re
 
 from qabench import __version__

@@ -1,7 +1,5 @@
 """Opening a database from many threads and processes at once."""
 
-from __future__ import annotations
-
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor

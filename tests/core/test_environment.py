@@ -1,7 +1,5 @@
 """The table of environment variables is complete, and keys are never shown."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,12 +1,11 @@
 """Writing of files."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from qabench.errors import InputError
@@ -26,8 +25,7 @@ def test_a_cell_of_text_or_a_number_stays(text: str) -> None:
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:
-    pq = pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pytest.importorskip("pyarrow").table({"text": ["a"] * 99}), tmp_path / "a.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"text": ["a"] * 99}), tmp_path / "a.parquet")
     data = (tmp_path / "a.parquet").read_bytes()
     messages = []
     for at in range(4, len(data), 3):

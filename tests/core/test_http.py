@@ -1,7 +1,5 @@
 """The HTTP client against servers that answer slowly, endlessly or incompletely."""
 
-from __future__ import annotations
-
 import gzip
 import threading
 from collections.abc import Callable
@@ -13,7 +11,6 @@ from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits
 
-pytest.importorskip("httpx2")
 ONCE = Retry(attempts=1)
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 GZIPPED = HEAD + b"Content-Encoding: gzip\r\n\r\n"

@@ -1,7 +1,5 @@
 """Deep, long and self-referring documents: an error, never a RecursionError."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

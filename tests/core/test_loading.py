@@ -1,7 +1,5 @@
 """The public names of ``qabench``, and the arguments of ``load_dataset``."""
 
-from __future__ import annotations
-
 import json
 import rlcompleter
 import shutil

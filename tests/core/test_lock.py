@@ -1,7 +1,5 @@
 """The versions that CI installs: complete, within the package's bounds, and used by CONTRIBUTING and CI alike."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

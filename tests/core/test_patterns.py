@@ -1,7 +1,5 @@
 """No pattern takes quadratic time: tested with 10,000 and 100,000 adversarial characters."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """The scripts that measure: the table of results, and the comparison of revisions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What macOS and Windows lack: the names are removed, and the platform is changed once other packages are imported."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -10,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-for package in ("inspect_ai", "jinja2", "numba"):
-    pytest.importorskip(package, reason="needs the extra test")
 
 SUPPORT = Path(__file__).parents[1] / "support"
 POSIX = [

@@ -1,7 +1,5 @@
 """Ids of predictions, and files that do not exist or are too large."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """The rank of scores among published scores."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

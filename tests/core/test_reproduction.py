@@ -1,7 +1,5 @@
 """Recomputed published numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

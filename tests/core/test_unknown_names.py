@@ -1,7 +1,5 @@
 """Errors for unknown names suggest the nearest valid one, and list all of them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The types that mypy shows in a user's code: datasets and evaluate have types, but no py.typed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

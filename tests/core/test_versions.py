@@ -1,7 +1,5 @@
 """Versions identify the code: the changelog's changes of scores, and the commit of a checkout."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Work on a cluster gives the results of one process; here with a cluster that only pickles what it gets."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

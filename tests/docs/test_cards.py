@@ -1,7 +1,5 @@
 """Cards of datasets and metrics: the Hub's templates and metadata, generated parts, tables of arguments."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from pathlib import Path

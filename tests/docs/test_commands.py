@@ -1,7 +1,5 @@
 """Commands in the ``text`` blocks of README and guides: they parse, and those that need nothing external run."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -66,7 +64,6 @@ def parse(words: list[str]) -> None:
     "page", [page for page in TEXTS if commands_of(page, ("text",))], ids=lambda page: str(page.relative_to(ROOT))
 )
 def test_commands_run(page: Path, mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
     monkeypatch.chdir(tmp_path)
     with scripted_model() as url:
         for name in ("OPENAI_API_KEY", "FANOUTQA_OPENAI_API_KEY", "HF_TOKEN"):

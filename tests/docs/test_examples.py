@@ -1,7 +1,5 @@
 """The examples: they run offline, and the committed notebooks have the outputs of their scripts."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of numbers in the papers: its tables are those of the real data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numbers_page

@@ -1,7 +1,5 @@
 """Site, README and cards: they build, their code and all doctests run, links exist, and questions are answered."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re
@@ -143,7 +141,6 @@ IMAGES = DOCS / "images"
 
 @pytest.mark.slow
 def test_the_pictures_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jinja2", reason="needs the extra report")
     import screenshots
 
     monkeypatch.setattr("sys.argv", ["screenshots.py", str(tmp_path)])

@@ -1,7 +1,5 @@
 """Another value of a field of a signature is a deviation, or it is irrelevant: FanOutQA, ExpertQA and fastbook."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Display of evaluations, comparisons, benchmarks, indexes and hits; tables, also with hostile text."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -101,7 +99,6 @@ def test_a_benchmark_an_index_and_hits() -> None:
 
 
 def test_plots(one: Evaluation, compared: Comparison) -> None:
-    pytest.importorskip("matplotlib", reason="needs the extra plot")
     from matplotlib.figure import Figure
 
     axes = Figure().subplots()

@@ -1,7 +1,5 @@
 """Scores for other programs: exports in the schema of Every Eval Ever, and what `--track` sends to trackers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

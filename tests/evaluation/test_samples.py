@@ -1,7 +1,5 @@
 """Several samples per question: pass@k and pass^k, from epochs and from files of one system."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import combinations

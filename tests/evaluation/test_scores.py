@@ -1,7 +1,5 @@
 """Scores of records with intervals, n and records left out; comparisons by any metric, with epochs and gaps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import nan
 from typing import Any

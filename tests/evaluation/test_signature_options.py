@@ -1,15 +1,10 @@
 """Every option of a run that can change a score or a request changes a signature, or has a reason why it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai import eval as inspect_eval
 from inspect_ai.model import GenerateConfig
 from scripted_model import scripted

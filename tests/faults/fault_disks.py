@@ -1,7 +1,5 @@
 """Full and read-only disks, as small tmpfs mounts: one error, no half-written file, and success with more space."""
 
-from __future__ import annotations
-
 import functools
 import os
 import random

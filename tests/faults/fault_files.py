@@ -1,7 +1,5 @@
 """Damaged caches and logs of runs: no score or text may change."""
 
-from __future__ import annotations
-
 import functools
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """Campaigns of faults: many small cases with a random fault in each, counted by what was observed."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """kill -9 at random moments: what was written before is whole, and the same command finishes the rest."""
 
-from __future__ import annotations
-
 import functools
 import random
 import tempfile

@@ -1,7 +1,5 @@
 """Hostile servers: the right content or one error, within the limits of time and size."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

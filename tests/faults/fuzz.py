@@ -1,7 +1,5 @@
 """Random and mutated inputs for every reader and parser, reproducible by a seed."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections import Counter

@@ -3,8 +3,6 @@
 A target takes bytes. It raises AssertionError for a wrong result, and nothing else than the errors it documents.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Fault campaigns, and random inputs for every reader and parser; ``README.md`` says how to run longer ones."""
 
-from __future__ import annotations
-
 import os
 import warnings
 

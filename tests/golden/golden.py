@@ -7,8 +7,6 @@ used: results do not depend on where the code is. Predictions follow from the da
 only digests are recorded. Whoever changes a result on purpose lists it in CHANGELOG.md and records again.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The results of all four benchmarks on the real data are as recorded in golden.json; see golden.py."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

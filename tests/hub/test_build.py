@@ -1,7 +1,5 @@
 """``qabench build``: rows, bytes, cards and tasks of the repositories, and what may be replaced."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

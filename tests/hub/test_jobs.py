@@ -1,7 +1,5 @@
 """``qabench run --on``: jobs on the test Hub, whose script runs here and calls a scripted server in place of vLLM."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,15 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
-import pytest
-from typer.testing import CliRunner, Result
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 import hub_jobs
+import pytest
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 from openai_server import Fault, OpenAIServer
+from typer.testing import CliRunner, Result
 
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError

@@ -3,8 +3,6 @@
 The test Hub rejects requests of these processes to other machines (download counters, the dataset viewer).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -174,7 +172,6 @@ def test_inspect_runs_a_built_repository(
     mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tasks in a dataset's ``eval.yaml`` for the Hub, read and run by Inspect AI."""
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
     build(tmp_path, ["fanoutqa"], ["dev", "sample"])
     with Hub() as hub:
         hub.used_here(monkeypatch)

@@ -3,8 +3,6 @@
 The checks before publishing have separate tests; here they always pass.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The checks before publishing: only cards with working code and correct numbers pass."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The unmodified stock functions in a separate process: empty HF_HOME, another folder, no Hub."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

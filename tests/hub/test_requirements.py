@@ -1,7 +1,5 @@
 """What a Space installs: resolved by pip before it is published, with a wheel of an unreleased version."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

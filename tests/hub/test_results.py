@@ -1,7 +1,5 @@
 """Scores as ``.eval_results``: entries, files, the command, and a pull request on a local Hub."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

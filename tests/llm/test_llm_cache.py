@@ -1,7 +1,5 @@
 """The cache of replies: keys, claims, damage, several processes, and kill -9."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

@@ -1,7 +1,5 @@
 """The client over HTTP on loopback: faults, retries, limits, and never paying twice."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

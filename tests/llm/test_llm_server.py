@@ -1,7 +1,5 @@
 """The judge against a real OpenAI-compatible server: ``transformers serve`` with a tiny model made here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

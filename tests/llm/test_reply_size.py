@@ -1,7 +1,5 @@
 """Replies that are too large end while they are read, with or without compression, for judges and in runs."""
 
-from __future__ import annotations
-
 import asyncio
 import gzip
 import json

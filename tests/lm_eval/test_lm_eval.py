@@ -1,7 +1,5 @@
 """The tasks for lm-evaluation-harness: scores equal ours to the last digit on the same replies."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

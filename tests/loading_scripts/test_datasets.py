@@ -1,7 +1,5 @@
 """All datasets: cards, shipped configs, and damaged files, which load or are named."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import functools

@@ -1,7 +1,5 @@
 """ExpertQA as a dataset: equal to its source files, strict about invalid files, loadable offline."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fastbook-benchmark as a dataset: equal to its source files; tables, oddities and invalid files."""
 
-from __future__ import annotations
-
 import copy
 import csv
 import json

@@ -1,7 +1,5 @@
 """FELM as a dataset: equal to its source; strict rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

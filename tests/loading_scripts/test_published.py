@@ -1,7 +1,5 @@
 """Published scores as datasets, and the files they come from."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """All metric folders: card, doctest, signature, encoding in Arrow, bad input."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics tell the references of a whole config of the benchmark from others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

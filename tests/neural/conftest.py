@@ -1,7 +1,5 @@
 """Small networks run fastest in one thread."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

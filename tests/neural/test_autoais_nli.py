@@ -1,7 +1,5 @@
 """AutoAIS labels: the protocol with a scripted model, the model with a tiny T5."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Sequence

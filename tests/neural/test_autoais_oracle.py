@@ -1,7 +1,5 @@
 """AutoAIS labels of real claims: equal to those of the authors' script, which is executed with the same weights."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from importlib.metadata import version

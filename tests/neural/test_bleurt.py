@@ -1,7 +1,5 @@
 """BLEURT with a tiny checkpoint, with the original package, and with the real weights if available."""
 
-from __future__ import annotations
-
 import os
 import random
 import sys

@@ -1,7 +1,5 @@
 """The loader of models: commit, format of weights, remote code, device and dtype; batches of similar length."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

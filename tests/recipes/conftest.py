@@ -1,7 +1,5 @@
 """The recipe's modules, tiny models, and questions that a tiny model can learn."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The fine-tuning recipe as its user runs it, on tiny models: train, kill, continue, answer, score."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

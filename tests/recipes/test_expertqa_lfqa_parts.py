@@ -1,7 +1,5 @@
 """The recipe's prompts, settings, configurations and errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

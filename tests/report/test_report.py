@@ -1,7 +1,5 @@
 """Reports: numbers, statements about runs, and the command."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import replace
@@ -21,8 +19,6 @@ from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
 from qabench.report.analysis import analyze, finding, sections_of
 from qabench.stats import bootstrap_mean
-
-pytest.importorskip("jinja2", reason="needs the extra report")
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +149,6 @@ def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: py
 
 
 def test_the_command(tmp_path: Path) -> None:
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
     from inspect_ai import eval as run_task
     from scripted_model import scripted
 

@@ -24,7 +24,6 @@ from qabench.report.view import shortened
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytest.importorskip("jinja2", reason="needs the extra report")
 pytestmark = pytest.mark.xdist_group("report")
 
 HARMFUL = (

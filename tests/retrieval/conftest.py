@@ -1,7 +1,5 @@
 """Fixtures of the retrieval tests: loopback servers, separate settings, and BM25 as without the extra ``fast``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def without_numba(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReques
 
 @pytest.fixture
 def with_numba() -> None:
-    pytest.importorskip("numba", reason="needs the extra fast")
+    """The compiled search is used."""
 
 
 @pytest.fixture(autouse=True)

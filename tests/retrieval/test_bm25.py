@@ -1,7 +1,5 @@
 """BM25Index: input, results and errors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

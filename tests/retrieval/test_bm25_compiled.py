@@ -3,8 +3,6 @@
 Each kind of collection makes other bounds decide. A change of a sign, or a bound that is too tight, fails here.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """BM25 over datasets: columns, streams, filters, and the stock search methods."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Indexes that change: after any sequence of changes, the scores and hits of an index that is built anew."""
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from pathlib import Path
@@ -144,7 +142,6 @@ def test_what_cannot_be_done_changes_nothing() -> None:
 
 
 def test_an_index_of_rank_bm25_cannot_change() -> None:
-    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     index = BM25Index(["a", "b"], backend="rank_bm25")
     with pytest.raises(InputError, match="with the backend rank_bm25 cannot be changed"):
         index.add(["c"])

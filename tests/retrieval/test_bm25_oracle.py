@@ -1,7 +1,5 @@
 """Our BM25 against rank_bm25 and bm25s: scores, ties and order on random collections and on ExpertQA's passages."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Saved indexes: equal after loading; rejected if damaged, or of another version, dataset or tokenizer."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

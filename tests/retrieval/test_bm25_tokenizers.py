@@ -1,7 +1,5 @@
 """Tokenizers: terms of one text and of many, names, and invalid results."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -56,7 +54,6 @@ def test_compiled_code_finds_the_same_terms(tokenizer: Words, texts: list[str]) 
 
 @given(st.lists(st.text("the cat running İa ,", max_size=30), max_size=6))
 def test_stop_words_and_stems_too(texts: list[str]) -> None:
-    pytest.importorskip("Stemmer", reason="needs PyStemmer")
     tokenizer = Words(stop_words="english", stemmer="english")
     assert encoded(tokenizer, texts) == [tokenizer(text) for text in texts]
 
@@ -65,7 +62,6 @@ def test_terms() -> None:
     assert words("The U.S. don't_care: Zürich, 2019") == ["the", "u", "s", "don", "t_care", "zürich", "2019"]
     assert Words(stop_words="english")("What is the cat of Zürich") == ["cat", "zürich"]
     assert Words(stop_words=["Cat"])("the CAT") == ["the"]
-    pytest.importorskip("Stemmer", reason="needs PyStemmer")
     assert Words(stemmer="english")("running cats ran") == ["run", "cat", "ran"]
     assert Words(stop_words="english", stemmer="german")("Häuser") == ["haus"]
 
@@ -73,7 +69,6 @@ def test_terms() -> None:
 def test_unknown_stop_words_and_stemmers_are_refused() -> None:
     with pytest.raises(InputError, match="unknown stop words 'klingon'"):
         Words(stop_words="klingon")
-    pytest.importorskip("Stemmer", reason="needs PyStemmer")
     with pytest.raises(InputError, match=r"unknown stemmer 'klingon'; allowed: .*english"):
         Words(stemmer="klingon")
 

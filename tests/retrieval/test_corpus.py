@@ -1,7 +1,5 @@
 """FanOutQA's chunks and retriever against the official ones, on synthetic pages and real chapters."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Retrieval by vectors: an encoder by function, one behind an API, and a tiny one of sentence-transformers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

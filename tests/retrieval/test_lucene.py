@@ -1,7 +1,5 @@
 """Search in a real Lucene index, which Anserini builds here: ranking, scores, texts and errors."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

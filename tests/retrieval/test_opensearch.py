@@ -1,7 +1,5 @@
 """Search in OpenSearch and Elasticsearch, with their official clients, against a loopback server."""
 
-from __future__ import annotations
-
 import base64
 import importlib
 from collections.abc import Iterator

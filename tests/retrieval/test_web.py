@@ -1,7 +1,5 @@
 """The web: search providers, and pages that are fetched politely, within limits, from public addresses, and once."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import threading
@@ -9,10 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("trafilatura", reason="needs the extra web")
-pytest.importorskip("protego", reason="needs the extra web")
-
 from web_server import Reply, WebServer, page
 
 from qabench.errors import InputError

@@ -1,7 +1,5 @@
 """Pages of the dataset, the source and the official package, and their cache: folders, damage, titles, full disks."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

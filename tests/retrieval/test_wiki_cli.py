@@ -1,7 +1,5 @@
 """``qabench wiki``: output and exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,6 @@ from typer.testing import CliRunner, Result
 from qabench.cli.retrieve import wiki_app
 from qabench.errors import InputError
 from qabench.retrieval.wiki.page import PageMissing
-
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 
 @pytest.fixture(autouse=True)

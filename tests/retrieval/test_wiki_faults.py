@@ -1,7 +1,5 @@
 """Wikipedia over a bad connection: faults are retried or reported; the server is not overloaded."""
 
-from __future__ import annotations
-
 import errno
 import os
 import threading
@@ -19,8 +17,6 @@ from qabench.io.http_error import retry_after
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
-
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 TEXT = "Text of page 1."
 

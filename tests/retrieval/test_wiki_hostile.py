@@ -1,7 +1,5 @@
 """Hostile wikis: ids that are paths, redirects to other hosts, malformed answers and HTML, endless answers."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time
@@ -22,8 +20,6 @@ from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.mediawiki import MediaWiki, _options, _redirect_target
 from qabench.retrieval.wiki.page import PageUnreadable, WikiError, WikiPage
 from qabench.retrieval.wiki.prefetch import prefetch
-
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 BAD_IDS: list[Any] = ["../../../x", "1", 0, -1, 1.5, True, None, [], 10**18, 10**400]
 SEARCHED: dict[str, Any] = {"query": {"search": [{"title": "A", "pageid": 1}]}}

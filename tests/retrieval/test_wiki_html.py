@@ -1,7 +1,5 @@
 """HTML to Markdown: the official text, with the version of markdownify that the official package pins."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Importing tarballs: only pages are written, and only to the cache's folder."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import random

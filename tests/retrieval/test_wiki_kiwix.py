@@ -1,7 +1,5 @@
 """Kiwix: a scripted server for all forms of responses, and a real server."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -17,8 +15,6 @@ from qabench.io.http import HttpClient
 from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
 from qabench.retrieval.wiki.kiwix import Kiwix
 from qabench.retrieval.wiki.page import PageMissing, WikiError
-
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 BAR = '<span class="kiwix"><span id="kiwixtoolbar"><div><a href="/"><button>Home</button></a></div></span></span>'
 

@@ -1,7 +1,5 @@
 """Wikipedia served by a real MediaWiki: revisions around the epoch, redirects, missing pages, tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +11,6 @@ from qabench.retrieval.wiki.client import wiki_content, wiki_search, wikipedia
 from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(mediawiki_server.why_not() is not None, reason=str(mediawiki_server.why_not())),

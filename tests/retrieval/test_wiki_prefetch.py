@@ -1,7 +1,5 @@
 """Prefetching: no page twice, despite interruptions and full disks."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import Counter
@@ -12,8 +10,6 @@ from scripted_wiki import Fault, ScriptedWiki, wiki_of
 
 from qabench.errors import QabenchError
 from qabench.retrieval.wiki.prefetch import prefetch
-
-pytest.importorskip("markdownify", reason="needs the extra retrieval")
 
 PAGES = 40
 

@@ -1,7 +1,5 @@
 """ZIM files: articles, redirects, searches and passages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

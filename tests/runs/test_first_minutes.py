@@ -1,7 +1,5 @@
 """What a run says before, while and after it waits, and how often it repeats calls."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections.abc import Iterator
@@ -10,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai.model import GenerateConfig
 from openai_server import Fault, OpenAIServer
+from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError

@@ -1,7 +1,5 @@
 """Logs of other tasks: comparison, scores and reports of what Inspect, lm-eval, lighteval and Every Eval Ever wrote."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterable

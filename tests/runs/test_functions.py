@@ -1,7 +1,5 @@
 """``qabench.run`` with Python functions, and ``qabench run --solver``."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

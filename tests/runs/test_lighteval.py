@@ -1,7 +1,5 @@
 """lighteval: its details are scored as files, and its tasks have the scores of ``qabench score``."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,15 +1,10 @@
 """Errors are failed questions, and nothing measured is no score: in all benchmarks' runs and in Inspect's own log."""
 
-from __future__ import annotations
-
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai import eval as inspect_eval
 from openai_server import Fault, OpenAIServer
 from scripted_model import run, text

@@ -1,7 +1,5 @@
 """Finished logs are read without importing Inspect, with the same result as with its classes."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -11,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, write_eval_log
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ContentReasoning, ContentText
 from inspect_ai.tool import ToolCall

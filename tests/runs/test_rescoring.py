@@ -1,19 +1,14 @@
 """A log's answers are scored again when it is read: edited scores are not used, and those of models are marked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai.log import read_eval_log, write_eval_log
 from openai_server import OpenAIServer
 from scripted_model import run
+from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.tasks import expertqa
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book

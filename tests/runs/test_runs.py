@@ -1,7 +1,5 @@
 """Runs of models: commands, logs, resuming after a kill, exports, and loading them with datasets."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os
@@ -16,12 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from typer.testing import CliRunner
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 import datasets
+import pytest
 from filelock import FileLock
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import read_eval_log, write_eval_log
@@ -29,6 +23,7 @@ from inspect_ai.model import ModelUsage
 from openai_server import Fault, OpenAIServer
 from question_rows import question_rows
 from scripted_model import run, scripted, text
+from typer.testing import CliRunner
 
 from qabench import evaluate_predictions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book

@@ -1,7 +1,5 @@
 """A run's signatures say what happened: every field of Inspect's log is signed, or does not matter for a reason."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -9,11 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 import inspect_ai.log
+import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig

@@ -1,7 +1,5 @@
 """An edited log, when it is resumed, does not determine what code runs, what is read, or where keys are sent."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from itertools import pairwise
@@ -9,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai import eval as inspect_eval
 from inspect_ai import eval_retry
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log

@@ -1,7 +1,5 @@
 """Jobs on a real Ray cluster of two nodes: results of one process, also when a worker or a node is lost."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

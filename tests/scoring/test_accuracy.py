@@ -1,7 +1,5 @@
 """All branches of the accuracy by hand; the parity tests compare it with the official code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

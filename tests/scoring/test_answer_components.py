@@ -1,7 +1,5 @@
 """Answer Component MRR@k and Recall@k against the official implementation, which repairs both strings of each pair."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from pathlib import Path

@@ -3,8 +3,6 @@
 The available rows have the experts' labels but not those of a model, which are generated from a seed.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """FActScore's rules for sentences and atomic claims, by hand; test_expertqa_facts.py compares them with the script."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

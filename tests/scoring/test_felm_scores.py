@@ -1,7 +1,5 @@
 """FELM's scores: the reply protocol, the majority, scores by hand, and real labels against scikit-learn."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +16,6 @@ TEXT = (
 
 @given(TEXT, TEXT)
 def test_both_backends_are_equal_to_the_last_bit(reference: str, prediction: str) -> None:
-    pytest.importorskip("rouge_score_rs")
     assert _values([reference], [prediction], "rouge_score") == _values([reference], [prediction], "rouge_score_rs")
 
 

@@ -1,7 +1,5 @@
 """Rows of a dataset on the Hub: columns, ids, digests, the mirror, and errors."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import replace

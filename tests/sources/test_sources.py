@@ -1,7 +1,5 @@
 """Source tables, digests, and finding the local path of a pinned file without network access."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Downloads from a loopback server with the faults of real servers."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

@@ -3,8 +3,6 @@
 Published examples are only numbers, each with its source.
 """
 
-from __future__ import annotations
-
 import math
 import tracemalloc
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Used by the parity tests and ``performance/``; each style is a function from (question, rng) to a string.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A real OpenAI-compatible server on loopback: ``transformers serve``, with a tiny model made here unless given one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Runs code blocks of the documentation: Python blocks in one session, commands in a shell, a scripted model."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

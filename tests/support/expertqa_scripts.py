@@ -1,7 +1,5 @@
 """The scripts of ExpertQA's authors, executed from a mirror with stand-ins for the packages that they import."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import io

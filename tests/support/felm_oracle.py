@@ -3,8 +3,6 @@
 The script imports clients and models that are replaced by stand-ins; its code runs unchanged.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -4,8 +4,6 @@ The real hf_xet uploads and downloads the files; its store is a local folder. Jo
 environment: uv and the dependencies in the script are not used.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Servers on loopback, which run in threads: of HTTP, and of any bytes."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -4,8 +4,6 @@ Debian's package has the program and PHP the web server; the wiki's database and
 in as a dump, which is how revisions get dates of the past.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -16,6 +14,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 from xml.sax.saxutils import escape, quoteattr
 
 PROGRAM = Path("/usr/share/mediawiki")
@@ -54,7 +53,7 @@ class MediaWikiServer:
     def api(self) -> str:
         return f"http://127.0.0.1:{self.port}/api.php"
 
-    def __enter__(self) -> MediaWikiServer:
+    def __enter__(self) -> Self:
         self.port = free_port()
         self._install()
         self._fill()

@@ -4,8 +4,6 @@ Its module of scores imports BLEURT and an LLM client, which are not compared he
 everywhere: they are replaced by stand-ins, so that the compared code runs unchanged.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Answer Component MRR@k and Recall@k as fastbook-benchmark computes them, repairing both strings of each pair."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

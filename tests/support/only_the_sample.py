@@ -1,7 +1,5 @@
 """A machine with only the sample, regardless of the data that other tests have prepared."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

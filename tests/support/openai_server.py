@@ -1,7 +1,5 @@
 """A loopback server for OpenAI's chat completions, with scripted faults and a log of all calls."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Entries of a source table for given content, and their files in a mirror."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 from typing import Any

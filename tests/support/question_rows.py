@@ -1,7 +1,5 @@
 """The rows of FanOutQA's questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions that tests run in the processes of a Ray cluster, which import them from here."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Evaluations for reports: answers of synthetic models to the samples' questions."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence

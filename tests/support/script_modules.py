@@ -1,7 +1,5 @@
 """Imports of scripts by their bare names, as when their folder is the script's, next to other folders' scripts."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A scripted model of Inspect AI for tests, without network access or a tokenizer."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path

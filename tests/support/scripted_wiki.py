@@ -1,7 +1,5 @@
 """A loopback wiki with the required part of the MediaWiki action API, and scripted faults."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -5,8 +5,6 @@ field capabilities, search). Nothing here was recorded from a real server. Score
 b 0.75, the engines' defaults, over lower-case words.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Mapping, Sequence

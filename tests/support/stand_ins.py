@@ -1,8 +1,7 @@
 """Stand-ins for the models of metrics, whose weights are gigabytes; tests of ``neural`` use networks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Self
 
 import pytest
 
@@ -17,7 +16,7 @@ class Labeler:
     device = "float32 on cpu"
     asked = 0
 
-    def __enter__(self) -> Labeler:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:

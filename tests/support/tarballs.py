@@ -1,7 +1,5 @@
 """Tarballs of pages, well-formed and hostile."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes a tiny BLEURT with random weights to a folder, in the form of the published conversion."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

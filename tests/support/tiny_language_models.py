@@ -3,8 +3,6 @@
 As a script with the name of a folder, it saves a chat model for a real server there.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

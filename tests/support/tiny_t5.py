@@ -1,7 +1,5 @@
 """A T5 of two layers with random weights that replies "1" to half of the given prompts, and "0" to the rest."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A loopback web server for tests of web evidence: pages, robots.txt, and a search API like SearXNG's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

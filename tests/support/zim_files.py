@@ -1,7 +1,5 @@
 """ZIM files of a few pages, written with libzim."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

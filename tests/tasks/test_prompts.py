@@ -1,7 +1,5 @@
 """Prompt templates, and prompts in users' and authors' files; test_official_messages.py compares the official ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The cache of a run's replies: what is in its key, that logs have no trace of it, and that nothing is paid twice."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -11,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import get_model
 from openai_server import Fault, OpenAIServer

@@ -1,7 +1,5 @@
 """The fast path through a spaCy pipeline against the pipeline itself, text by text."""
 
-from __future__ import annotations
-
 import os
 import signal
 

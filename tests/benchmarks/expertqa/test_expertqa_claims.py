@@ -1,7 +1,5 @@
 """Claims of answers: equal to the output of the authors' script, which is executed from the mirror."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """``qabench expertqa``: claims, attribution and fact scores from the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys
@@ -112,7 +110,6 @@ def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.
 def test_facts_with_evidence_of_the_web(
     server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("trafilatura", reason="needs the extra web")
     file, out, search = tmp_path / "claims.jsonl", tmp_path / "facts.jsonl", tmp_path / "search.toml"
     claims = [{"claim": f"Light {word}.", "evidence": []} for word in ("is fast", "fails", "is lost")]
     file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")

@@ -1,7 +1,5 @@
 """Recall and precision of the URLs that were read, against those that the annotated claims name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

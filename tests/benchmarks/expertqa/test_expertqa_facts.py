@@ -1,7 +1,5 @@
 """ExpertQA's claims and fact scores: splitting answers, requests, reading of replies, and the agreement."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -195,7 +193,6 @@ def test_verdict_prompts_are_the_script_s(mirror: Path, compared: Callable[[str]
 
 
 def test_atomic_prompts_are_the_script_s(mirror: Path, compared: Callable[[str], None]) -> None:
-    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     space = oracle(mirror, "break_down_to_atomic_claims.py")
     sent: list[str] = []
     reply = "- One fact.\n- Another - fact\n"
@@ -236,7 +233,6 @@ def test_replies_of_an_assistant_state_no_facts() -> None:
 def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared: Callable[[str], None]) -> None:
     """Sentences, post-processing and selection of all claims, with made-up replies."""
     spacy = pytest.importorskip("spacy", reason="needs the extra spacy")
-    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     space = oracle(mirror, "break_down_to_atomic_claims.py")
     # The script's sets have an order that changes from run to run.
     space["extract_numeric_values"] = lambda text: dict.fromkeys(re.findall(r"\b\d+\b", text))
@@ -269,7 +265,6 @@ def made_up(text: str, number: int) -> list[str]:
 
 
 def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
-    pytest.importorskip("rank_bm25", reason="needs the extra retrieval")
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
     options: dict[str, Any] = {"prompt": "official", "post_processing": "none"}
     (done,), _ = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)

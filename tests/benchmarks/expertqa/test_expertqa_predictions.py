@@ -1,7 +1,5 @@
 """Files of predictions: the scores equal those of the metrics on the same input, for real rows and small cases."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 See also test_expertqa_web.py for passages of the web.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from collections.abc import Callable
@@ -15,11 +13,8 @@ from unittest import mock
 import pytest
 from expertqa_scripts import annotated_rows, executed, script
 
-from qabench.errors import InputError
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from qabench.benchmarks.expertqa.answers import Options, answering
+from qabench.errors import InputError
 from qabench.retrieval.documents import Document
 
 Row = dict[str, Any]

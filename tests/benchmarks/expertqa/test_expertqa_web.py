@@ -1,7 +1,5 @@
 """Answers from the web: equal to those of the authors' scripts, executed from the mirror on the same pages."""
 
-from __future__ import annotations
-
 import json
 import random
 import sys
@@ -15,10 +13,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-pytest.importorskip("trafilatura", reason="needs the extra web")
-
 from expertqa_scripts import Splitter, executed, module
 
 from qabench.benchmarks.expertqa import BENCHMARK, prompts

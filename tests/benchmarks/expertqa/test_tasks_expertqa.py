@@ -1,16 +1,11 @@
 """ExpertQA's task: the three methods, claims and evidence, and scores equal to those of the metrics."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 import datasets
+import pytest
 from inspect_ai.log import EvalLog
 from inspect_ai.solver import SolverSpec
 from scripted_model import in_order, run

@@ -1,7 +1,5 @@
 """ExpertQA over the web on a loopback server: run, resume, log, export and claims."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
@@ -12,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-pytest.importorskip("trafilatura", reason="needs the extra web")
-
 from inspect_ai import eval_retry
 from inspect_ai.log import read_eval_log
 from scripted_model import in_order, run

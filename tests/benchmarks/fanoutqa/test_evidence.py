@@ -1,7 +1,5 @@
 """Recall and precision of evidence pages: of lists of pages, files, TREC runs, and runs that search."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The judge: scores of replies, the metrics fanout_judge and fanoutqa, and ``qabench score --scores judge``."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

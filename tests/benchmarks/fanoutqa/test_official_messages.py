@@ -1,7 +1,5 @@
 """All messages equal those of the authors' runners, byte for byte."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import json
@@ -14,9 +12,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from expertqa_scripts import module
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -519,7 +514,6 @@ def test_gpt_35_gets_its_own_prompt(mirror: Path, our_wiki: Wiki, tmp_path: Path
 
 
 def test_tokens_are_counted_as_kani_counts_them(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("tiktoken", reason="needs the extra run")
     openai = pytest.importorskip("inspect_ai.model._providers.openai", reason="needs the extra judge")
 
     async def count(self: Any, text: str) -> int:

@@ -1,7 +1,5 @@
 """Our FanOutQA scores equal those of the official package to the last digit, on real questions."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,16 +1,11 @@
 """The same answers through metrics, predictions, runs and logs: equal scores, to the last digit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 import answer_styles
+import pytest
 from openai_server import Fault, OpenAIServer, completion
 from question_rows import question_rows
 from scripted_model import Reply, run

@@ -1,7 +1,5 @@
 """Submissions to FanOutQA's leaderboard: real ones, invalid ones, and how the leaderboard reads the files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -238,7 +236,6 @@ def test_answers_are_submitted_unchanged(
 @pytest.fixture
 def test_run(mirror: Path, tmp_path: Path) -> Callable[..., Path]:
     """Logs of closed-book runs on test questions."""
-    pytest.importorskip("inspect_ai", reason="needs the extra run")
     from scripted_model import run as evaluate
 
     from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book

@@ -1,7 +1,5 @@
 """FanOutQA's tasks: prompts, the result of each kind of reply, and retries."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai import eval as evaluate
 from inspect_ai.model import ModelInfo, get_model, set_model_info
 from scripted_model import SCRIPTS, call, run

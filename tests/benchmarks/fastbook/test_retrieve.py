@@ -1,7 +1,5 @@
 """The parts of the retrieval experiment: chunks, queries, full-text search, fusion, TREC files."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

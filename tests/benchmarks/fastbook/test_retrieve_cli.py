@@ -1,7 +1,5 @@
 """``qabench fastbook retrieve``: tables, JSON, files, and errors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

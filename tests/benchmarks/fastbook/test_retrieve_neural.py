@@ -1,7 +1,5 @@
 """Dense and late-interaction retrieval, with a tiny model, and with a real one if it is installed."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

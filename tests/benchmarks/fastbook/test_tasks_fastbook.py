@@ -1,15 +1,9 @@
 """fastbook's task: the scores of ``qabench fastbook retrieve``, prompts, and the result of each kind of reply."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path
 from typing import Any
-
-import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
 
 from ftfy import fix_text
 from scripted_model import run, text

@@ -1,7 +1,5 @@
 """All messages equal those of the authors' script, byte for byte."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The official values of FELM's signatures: all fields, and the values of the current files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

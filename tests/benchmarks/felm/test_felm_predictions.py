@@ -1,7 +1,5 @@
 """Files of predictions for FELM: replies, verdicts and problems."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """FELM's prompts: the authors' files, ours, a user's; and claims."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

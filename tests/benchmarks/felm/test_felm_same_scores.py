@@ -1,7 +1,5 @@
 """The same replies have the same scores by the authors' script, as predictions, and by the metric."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,15 +1,10 @@
 """FELM's task: prompts, the result of each kind of reply, and the log."""
 
-from __future__ import annotations
-
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("inspect_ai", reason="needs the extra run")
-
 from inspect_ai import score as score_again
 from inspect_ai.log import EvalLog, EvalSample
 from scripted_model import Reply, in_order, run, text
