@@ -121,11 +121,8 @@ GAPS = {
     "json": '[{"id": "007", "body": "red"}, {"id": "008", "body": ""}, {"id": "009", "body": "NA"}]',
 }
 FIRST = {
-    "csv": "2 rows * line 5",
-    "tsv": "2 rows * line 5",
-    "jsonl": "2 rows * line 3",
-    "json": "1 row * row 1 (from 0)",
-}
+    "csv": "2 rows * line 5", "tsv": "2 rows * line 5", "jsonl": "2 rows * line 3", "json": "1 row * row 1 (from 0)",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("suffix", GAPS)

@@ -62,9 +62,7 @@ def words_of(parameter: Any) -> list[str]:
 
 @pytest.mark.parametrize("mode", ["suite", "resume"])
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_options_apply_or_are_rejected(
-    name: str, mode: str, suite_file: Path, tmp_path: Path, calls: list[dict[str, Any]]
-) -> None:
+def test_each_option(name: str, mode: str, suite_file: Path, tmp_path: Path, calls: list[dict[str, Any]]) -> None:
     arguments = (f"--{mode}", suite_file, "--log-dir", tmp_path / "logs")
     result = run(*arguments, *words_of(PARAMETERS[name]))
     if name in {"suite": WITH_SUITE, "resume": WITH_RESUME}[mode]:

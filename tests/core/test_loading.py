@@ -79,16 +79,11 @@ def test_return_types_follow_from_split_and_streaming(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("split", "rows"),
     [
-        (None, {"validation": 12}),
-        ("validation", 12),
-        (Split.VALIDATION, 12),
-        ("validation[:25%]", 3),
-        ("validation[:2]+validation[10:]", 4),
-        ("all", 12),
-        (ReadInstruction("validation", from_=6, unit="abs"), 6),
+        (None, {"validation": 12}), ("validation", 12), (Split.VALIDATION, 12), ("validation[:25%]", 3),
+        ("validation[:2]+validation[10:]", 4), ("all", 12), (ReadInstruction("validation", from_=6, unit="abs"), 6),
         (["validation[:3]", Split.VALIDATION], [3, 12]),
     ],
-)
+)  # fmt: skip
 def test_splits(split: Any, rows: Any) -> None:
     found: Any = qabench.load_dataset("fanoutqa", "sample", split=split)
     if isinstance(found, dict):
@@ -115,9 +110,7 @@ def test_wrong_arguments(arguments: dict[str, Any], said: str) -> None:
         qabench.load_dataset("fanoutqa", "sample", **arguments)
 
 
-def test_a_split_does_not_need_the_files_of_others(
-    mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_split_needs_no_files_of_others(mirror: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "mirror" / "chaitanyamalaviya/ExpertQA/data/lfqa"
     folder.mkdir(parents=True)
     for name in ("rand_lfqa_val.json", "rand_lfqa_test.json"):

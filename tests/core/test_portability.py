@@ -10,20 +10,7 @@ from typing import Any
 import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
-POSIX = [
-    "fork",
-    "forkpty",
-    "getuid",
-    "geteuid",
-    "getgid",
-    "killpg",
-    "getpgid",
-    "setsid",
-    "uname",
-    "wait4",
-    "mkfifo",
-    "statvfs",
-]
+POSIX = "fork forkpty getuid geteuid getgid killpg getpgid setsid uname wait4 mkfifo statvfs".split()
 LINUX = ["sched_getaffinity", "sched_setaffinity", "memfd_create", "posix_fadvise", "pidfd_open"]
 SIGNALS = ["SIGKILL", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGCHLD", "SIGPIPE", "setitimer", "alarm", "pthread_kill"]
 MISSING = {

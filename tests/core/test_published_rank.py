@@ -83,19 +83,15 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
         ("another", None),
     ],
 )
-def test_judge_scores_are_ranked_among_those_of_the_same_judge(
+def test_scores_of_one_judge_are_ranked(
     mirror: Path, monkeypatch: pytest.MonkeyPatch, judge: str, place: str | None
 ) -> None:
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
     of = replace(
-        evaluation(0.6),
-        **benchmark("fanoutqa").scoring(),
-        config="test",
-        setting="open-book",
-        records=[record],
+        evaluation(0.6), **benchmark("fanoutqa").scoring(), config="test", setting="open-book", records=[record],
         signatures={"judge": signature("fanout_judge", judge=judge)},
-    )
+    )  # fmt: skip
     sentence = rank(of, "gpt")
     assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
 

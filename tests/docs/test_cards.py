@@ -18,16 +18,9 @@ ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(huggingface_hub.__file__).parent / "templates" / "datasetcard_template.md"
 # The sections of evaluate's template for metric cards.
 METRIC_SECTIONS = [
-    "## Metric Description",
-    "## How to Use",
-    "### Inputs",
-    "### Output Values",
-    "#### Values from Popular Papers",
-    "### Examples",
-    "## Limitations and Bias",
-    "## Citation",
-    "## Further References",
-]
+    "## Metric Description", "## How to Use", "### Inputs", "### Output Values", "#### Values from Popular Papers",
+    "### Examples", "## Limitations and Bias", "## Citation", "## Further References",
+]  # fmt: skip
 
 
 def headings(text: str) -> list[str]:

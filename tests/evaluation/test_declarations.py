@@ -13,24 +13,16 @@ SPACY = "en_core_web_sm-3.8.0+spacy-3.8.18+5477ed8d4ada"
 # Official values of the fields whose declaration is a function.
 VALUES: dict[str, dict[str, Any]] = {
     "fanoutqa": {
-        "data": "b62a9797732c",
-        "tokenizer": "the tokenizer of openai/gpt-4-0613, counted as kani counts",
-        "markdownify": "0.11.6",
-        "retriever": SPACY,
-        "lemmatizer": SPACY,
-        "normalizer": "fanoutqa-1+ftfy-6.3.1",
-        "rouge": "rouge-score-0.1.2",
-        "bleurt": "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c",
+        "data": "b62a9797732c", "tokenizer": "the tokenizer of openai/gpt-4-0613, counted as kani counts",
+        "markdownify": "0.11.6", "retriever": SPACY, "lemmatizer": SPACY, "normalizer": "fanoutqa-1+ftfy-6.3.1",
+        "rouge": "rouge-score-0.1.2", "bleurt": "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c",
     },
     "expertqa": {
-        "data": "cc175f6fb1b0",
-        "prompt": "official-1",
-        "sentences": "spacy-3.8.18",
-        "pages": "newspaper3k-0.2.8",
+        "data": "cc175f6fb1b0", "prompt": "official-1", "sentences": "spacy-3.8.18", "pages": "newspaper3k-0.2.8",
         "rouge": "rouge-score-0.1.2",
     },
     "fastbook": {"data": file_digest("fastbook", OFFICIAL_FILE), "repair": "ftfy-6.3.1"},
-}
+}  # fmt: skip
 IRRELEVANT = {
     "fanoutqa": {"benchmark", "setting", "top_p", "top_k", "seed", "judge_cache_key", "context_length"}
     | {"reasoning_effort", "reasoning_tokens", "effort"}

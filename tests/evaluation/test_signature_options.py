@@ -60,14 +60,9 @@ def signed(name: str, setting: str, folder: Path, **options: Any) -> dict[str, s
     if "prompt" in {option.name for option in task_options(benchmark(name), chosen)}:
         arguments.setdefault("prompt", "qabench")
     (log,) = inspect_eval(
-        f"qabench/{chosen.task}",
-        model=scripted(lambda messages: "Answer: 1"),
-        task_args=arguments,
-        limit=1,
-        log_dir=str(folder),
-        display="none",
-        **generation,
-    )
+        f"qabench/{chosen.task}", model=scripted(lambda messages: "Answer: 1"), task_args=arguments, limit=1,
+        log_dir=str(folder), display="none", **generation,
+    )  # fmt: skip
     assert log.status == "success", log.error
     return read_run(log.location).signatures
 

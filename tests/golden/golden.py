@@ -333,12 +333,9 @@ def runs(mirror: Path, server: OpenAIServer) -> Results:
             for setting, more in settings.items():
                 where = ["--setting", setting.partition(" ")[0], "--config", config, "--limit", "5"]
                 model = [
-                    "--model",
-                    f"openai-api/stub/{setting.replace(' ', '-')}",
-                    "--base-url",
-                    server.base_url,
+                    "--model", f"openai-api/stub/{setting.replace(' ', '-')}", "--base-url", server.base_url,
                     "--no-cache",
-                ]
+                ]  # fmt: skip
                 log = ["--log-dir", f"logs/{benchmark}/{config}-{setting}", "--quiet", "--json"]
                 result = command("run", benchmark, *where, *model, *log, *options, *more)
                 yield f"{benchmark}/{config}/{setting}", frozen(result)

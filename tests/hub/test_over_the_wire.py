@@ -168,9 +168,7 @@ print(json.dumps({"status": log.status, "scores": scores, "samples": samples}))
 """
 
 
-def test_inspect_runs_a_built_repository(
-    mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inspect_runs_a_repository(mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks in a dataset's ``eval.yaml`` for the Hub, read and run by Inspect AI."""
     build(tmp_path, ["fanoutqa"], ["dev", "sample"])
     with Hub() as hub:

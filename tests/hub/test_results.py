@@ -36,25 +36,15 @@ DECLARED = {
 SCORES = {"acc.loose": 0.4321, "acc.strict": 0.1, "rouge1.fscore": 0.5}
 # What `qabench score --output` writes: an official evaluation of dev.
 REPORT: dict[str, Any] = {
-    "benchmark": "fanoutqa",
-    "config": "dev",
-    "setting": "predictions",
-    "model": "answers",
-    "created": "2026-01-31T10:00:00+00:00",
-    "status": "success",
-    "path": "answers.jsonl",
-    "expected": 310,
-    "available": 310,
-    "scores": SCORES,
+    "benchmark": "fanoutqa", "config": "dev", "setting": "predictions", "model": "answers",
+    "created": "2026-01-31T10:00:00+00:00", "status": "success", "path": "answers.jsonl", "expected": 310,
+    "available": 310, "scores": SCORES,
     "intervals": {name: {"mean": value, "low": value - 0.01, "high": value + 0.01} for name, value in SCORES.items()},
-    "n": dict.fromkeys(SCORES, 310),
-    "left_out": dict.fromkeys(SCORES, 0),
-    "unit": dict.fromkeys(SCORES, "questions"),
+    "n": dict.fromkeys(SCORES, 310), "left_out": dict.fromkeys(SCORES, 0), "unit": dict.fromkeys(SCORES, "questions"),
     "deviations": {name: [] for name in SCORES},
-    "counts": {"answered": 306, "empty": 1, "missing": 3, "failed": 0, "records": 310},
-    "problems": [],
+    "counts": {"answered": 306, "empty": 1, "missing": 3, "failed": 0, "records": 310}, "problems": [],
     "signatures": {"acc": ACC, "rouge": ROUGE},
-}
+}  # fmt: skip
 CLOSED = About(setting="closed-book")
 
 
@@ -240,13 +230,10 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
     scripted_model = pytest.importorskip("scripted_model")
     turns = itertools.cycle(["Mars, 1998 and Lima", ConnectionError("the wire is cut")])
     (log,) = inspect_ai.eval(
-        "qabench/fanoutqa_closed_book",
-        model=scripted_model.scripted(lambda messages: next(turns), name="log"),
-        task_args={"config": "sample", "lemmatizer": "simplemma"},
-        log_dir=str(tmp_path / "logs"),
-        max_connections=1,
+        "qabench/fanoutqa_closed_book", model=scripted_model.scripted(lambda messages: next(turns), name="log"),
+        task_args={"config": "sample", "lemmatizer": "simplemma"}, log_dir=str(tmp_path / "logs"), max_connections=1,
         display="none",
-    )
+    )  # fmt: skip
     ((name, rows),) = as_json(log.location, "--allow-unofficial")["files"].items()
     assert name == ".eval_results/fanoutqa_sample_closed_book.yaml"
     assert rows[0]["notes"].startswith("UNOFFICIAL: ")

@@ -126,12 +126,9 @@ def test_the_harness_lists_our_tasks_and_tags() -> None:
     assert set(tasks.all_subtasks) == FELM | OF_DOMAINS["raw"] | OF_DOMAINS["cot"] | SAMPLES | {FANOUTQA}
     tags = {tag: tasks.task_index[tag].tags for tag in tasks.all_tags}
     assert tags == {
-        "qabench": FELM | {FANOUTQA},
-        "qabench_felm": FELM,
-        "qabench_felm_domains_raw": OF_DOMAINS["raw"],
-        "qabench_felm_domains_cot": OF_DOMAINS["cot"],
-        "qabench_sample": SAMPLES,
-    }
+        "qabench": FELM | {FANOUTQA}, "qabench_felm": FELM, "qabench_felm_domains_raw": OF_DOMAINS["raw"],
+        "qabench_felm_domains_cot": OF_DOMAINS["cot"], "qabench_sample": SAMPLES,
+    }  # fmt: skip
 
 
 def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:

@@ -73,9 +73,7 @@ def test_card_has_the_sizes(name: str, mirror: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "config"), SHIPPED)
-def test_shipped_configs_need_nothing(
-    name: str, config: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_configs(name: str, config: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "mirror"))
     splits = load_dataset(name, config, cache_dir=str(tmp_path / "hf"))
     assert list(splits) == list(dataset_table(name).configs[config].splits)

@@ -52,17 +52,14 @@ def check_source(load: Load, prefix: str, questions: Path, keywords: Path, noteb
     assert [row["id"] for row in rows] == ids == list(dict.fromkeys(ids))
     assert load(f"{prefix}_contexts".lstrip("_")) == [
         {
-            "query_id": row["id"],
-            **{key: row[key] for key in ("chapter", "question_number")},
-            "component_index": i,
-            "context_index": j,
-            "context": context,
+            "query_id": row["id"], **{key: row[key] for key in ("chapter", "question_number")}, "component_index": i,
+            "context_index": j, "context": context,
             **{key: component[key] for key in ("explicit_context", "extraneous_answer")},
         }
         for row in rows
         for i, component in enumerate(row["answer_context"])
         for j, context in enumerate(component["context"])
-    ]
+    ]  # fmt: skip
     rows = load(f"{prefix}_keywords".lstrip("_"))
     with keywords.open(encoding="utf-8", newline="") as file:
         raw = list(csv.DictReader(file))

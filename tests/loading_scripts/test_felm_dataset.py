@@ -26,11 +26,8 @@ def expected(raw: dict[str, Any]) -> dict[str, Any]:
     """A raw row with the dataset's types, independent of the parser."""
     lists = {key: [] if raw[key] == "" else raw[key] for key in ("type", "ref", "ref_contents")}
     return {
-        "id": raw["index"],
-        **raw,
-        **lists,
-        "response": None if isinstance(raw["response"], float) else raw["response"],
-    }
+        "id": raw["index"], **raw, **lists, "response": None if isinstance(raw["response"], float) else raw["response"],
+    }  # fmt: skip
 
 
 def raw_row(**changes: Any) -> dict[str, Any]:

@@ -100,9 +100,7 @@ def test_a_suite_in_process_and_on_a_server(
     assert len(again) == 2 and len(loads) == 1, "the weights are loaded again for a seed"
 
 
-def test_a_missing_lemmatizer_is_an_error_before_weights(
-    tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_lemmatizer_is_an_error(tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_SPACY_MODEL", str(tmp_path / "none"))
     arguments = ["--config", "sample", "-T", "lemmatizer=spacy", "--log-dir", str(tmp_path)]
     result = CliRunner().invoke(app, ["run", "fanoutqa", "--model", "hf/local", *arguments])

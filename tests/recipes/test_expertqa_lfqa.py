@@ -35,24 +35,11 @@ def command(kind: str, recipe: SimpleNamespace, models: SimpleNamespace, questio
     """The command line of a training run: a config of the recipe, and what makes it small."""
     config, model = CONFIGS[kind]
     given = {
-        "config": recipe.folder / "configs" / config,
-        "model_name_or_path": getattr(models, model),
-        "dtype": "float32",
-        "bf16": False,
-        "train_file": questions,
-        "validation_file": questions,
-        "max_steps": STEPS,
-        "eval_strategy": "no",
-        "save_steps": 5,
-        "logging_steps": 4,
-        "learning_rate": 0.02,
-        "warmup_steps": 0,
-        "gradient_accumulation_steps": 1,
-        "chat_template_kwargs": "{}",
-        "max_new_tokens": 30,
-        "disable_tqdm": True,
-        "output_dir": folder,
-    }
+        "config": recipe.folder / "configs" / config, "model_name_or_path": getattr(models, model), "dtype": "float32",
+        "bf16": False, "train_file": questions, "validation_file": questions, "max_steps": STEPS, "eval_strategy": "no",
+        "save_steps": 5, "logging_steps": 4, "learning_rate": 0.02, "warmup_steps": 0, "gradient_accumulation_steps": 1,
+        "chat_template_kwargs": "{}", "max_new_tokens": 30, "disable_tqdm": True, "output_dir": folder,
+    }  # fmt: skip
     return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 
@@ -116,9 +103,7 @@ def test_answers_are_scored(trained: SimpleNamespace, recipe: SimpleNamespace, q
         assert said in card
 
 
-def test_killed_generation_ends_with_same_answers(
-    trained: SimpleNamespace, recipe: SimpleNamespace, questions: Path
-) -> None:
+def test_killed_generation_has_same_answers(trained: SimpleNamespace, recipe: SimpleNamespace, questions: Path) -> None:
     folder = trained.folder.parent
     argv = ["--model", str(trained.folder), "--questions", str(questions), "--temperature", "0.9", "--top_p", "0.9"]
     whole = recipe.generate.main([*argv, "--output", str(folder / "whole.jsonl")])

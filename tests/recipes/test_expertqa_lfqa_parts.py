@@ -106,9 +106,7 @@ def test_quantized_weights_are_not_trained(recipe: SimpleNamespace, monkeypatch:
         recipe.train.parsed(argv)
 
 
-def test_data_falls_back_to_verified_files(
-    recipe: SimpleNamespace, mirror: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fallback_to_verified_files(recipe: SimpleNamespace, mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_MIRROR", str(mirror))  # the tests' datasets library is offline
     rows = recipe.data.load_rows(recipe.settings.Recipe(), "test")
     assert (len(rows), rows.column_names) == (219, ["example_id", "question", "answer"])

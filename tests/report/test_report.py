@@ -44,12 +44,9 @@ def test_runs_are_ranked_among_comparable_published_scores(monkeypatch: pytest.M
     analysis = analyze(sections_of([official, deviating])[0])
     rows = {entry.system: (entry.config, entry.rank, entry.low is not None) for entry in analysis.leaderboard}
     assert rows == {
-        "A": ("all", 1, False),
-        "B": ("sample", 1, False),
-        "official": ("sample", 2, True),
-        "deviating": ("sample", None, True),
-        "C": ("sample", 3, False),
-    }
+        "A": ("all", 1, False), "B": ("sample", 1, False), "official": ("sample", 2, True),
+        "deviating": ("sample", None, True), "C": ("sample", 3, False),
+    }  # fmt: skip
     assert analysis.as_dict()["leaderboard"][0]["system"] == "A"
 
 

@@ -53,9 +53,7 @@ def check(index: BM25Index, rows: dict[int, Any], options: dict[str, Any]) -> No
 @pytest.mark.parametrize("tokenizer", [Words(), Words("english"), str.split])
 @pytest.mark.parametrize("method", METHODS)
 @given(rows=st.lists(ROW, min_size=1, max_size=12), changes=CHANGES)
-def test_any_changes_give_what_building_anew_gives(
-    method: str, tokenizer: Any, rows: list[dict[str, Any]], changes: list[tuple[str, Any]]
-) -> None:
+def test_any_changes(method: str, tokenizer: Any, rows: list[dict[str, Any]], changes: list[tuple[str, Any]]) -> None:
     options = {"method": method, "tokenizer": tokenizer}
     rows = [{"text": "a b", "kind": 0}, *rows]
     index = BM25Index.from_dataset(rows, filters="kind", **options)

@@ -41,9 +41,7 @@ def ranked(scores: Any) -> list[int]:
 @pytest.mark.parametrize("method", CLASSES)
 @given(documents=DOCUMENTS, query=QUERY, k=st.integers(1, 50), data=st.data())
 @example(documents=[["a"], [], ["b", "a"]], query=["a", "a", "unknown", "b"], k=9, data=None)
-def test_scores_are_rank_bm25s_to_the_last_bit(
-    method: str, documents: list[list[str]], query: list[str], k: int, data: Any
-) -> None:
+def test_scores_are_rank_bm25s(method: str, documents: list[list[str]], query: list[str], k: int, data: Any) -> None:
     options = {name: data.draw(values, name) if data else 0.5 for name, values in PARAMETERS.items()}
     theirs = oracle(documents, method, **options).get_scores(query)
     index = indexed(documents, method, **options)

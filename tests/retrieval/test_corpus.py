@@ -73,9 +73,7 @@ def test_rankings_are_the_official_ones(spacy_model: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-def test_rankings_are_the_official_ones_on_real_chapters(
-    spacy_model: str, mirror: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rankings_of_real_chapters(spacy_model: str, mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = mirror / "vishalbakshi/fastbook-benchmark/data"
     shortest = sorted(folder.glob("chapter_*.txt"), key=lambda path: path.stat().st_size)[:3]
     chapters = {path.stem: path.read_text(encoding="utf-8") for path in shortest}
@@ -146,9 +144,7 @@ def official_chunk_text() -> Chunker:
 @example("ab" * 50, 7, ())
 @example("ab" * 50, 50, SEPARATORS)
 @example("", 10, SEPARATORS)
-def test_equals_the_official_function(
-    official_chunk_text: Chunker, text: str, size: int, separators: Sequence[str]
-) -> None:
+def test_chunks_are_official(official_chunk_text: Chunker, text: str, size: int, separators: Sequence[str]) -> None:
     try:
         expected = official_chunk_text(text, size, separators)
     except IndexError:

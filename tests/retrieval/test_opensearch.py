@@ -95,9 +95,7 @@ def test_a_user_is_sent_and_refused(server: SearchServer, engine: str, monkeypat
     assert open_engine(f"{engine}:{server.url}/passages").search("sun").ids == ["a"]
 
 
-def test_a_login_is_for_one_scheme_host_and_port(
-    server: SearchServer, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_login_is_for_one_address(server: SearchServer, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(USER, "reader")
     monkeypatch.setenv(PASSWORD, "s3cret")
     for address in (server.url.replace("http:", "https:"), "http://127.0.0.1:9", ""):

@@ -143,21 +143,9 @@ def test_the_checked_address_is_used(web: WebServer, tmp_path: Path, monkeypatch
 
 PUBLIC = ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"]
 PRIVATE = [
-    "100.64.0.1",
-    "192.168.1.1",
-    "224.0.0.1",
-    "fe80::1%eth0",
-    "fc00::1",
-    "::ffff:127.0.0.1",
-    "64:ff9b::7f00:1",
-    "2002:7f00:1::",
-    "fec0::1",
-    "::127.0.0.1",
-    "::ffff:0:127.0.0.1",
-    "64:ff9b:1::1",
-    "192.0.0.8",
-    "192.88.99.1",
-]
+    "100.64.0.1", "192.168.1.1", "224.0.0.1", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1",
+    "2002:7f00:1::", "fec0::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::1", "192.0.0.8", "192.88.99.1",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("address", [*PUBLIC, *PRIVATE])
@@ -177,9 +165,7 @@ def test_nothing_is_fetched_twice(web: WebServer, tmp_path: Path) -> None:
     assert [second.fetch(url) for url in urls] == expected and len(web.requests) == 2 * asked
 
 
-def test_passing_failures_are_tried_again(
-    web: WebServer, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_passing_failures_are_retried(web: WebServer, fetcher: PageFetcher, monkeypatch: pytest.MonkeyPatch) -> None:
     web.pages["/busy"] = Reply(status=503, headers={"Retry-After": "0.01"})
     assert outcome(fetcher, f"{web.url}/busy")[0] == "status 503"
     assert web.paths().count("/busy") == 2  # repeated once

@@ -103,9 +103,7 @@ def test_a_missing_page_says_which_and_pickles() -> None:
 
 
 @pytest.mark.parametrize(("split", "without_page", "without_revision"), [("dev", 82, 83), ("test", 199, 199)])
-def test_every_evidence_of_the_real_questions(
-    mirror: Path, split: str, without_page: int, without_revision: int
-) -> None:
+def test_evidence_of_the_real_questions(mirror: Path, split: str, without_page: int, without_revision: int) -> None:
     path = mirror / f"zhudotexe/fanoutqa/fanoutqa/data/fanout-final-{split}.json"
     rows = [page for row in read_rows(path, split) for page in row["necessary_evidence"]]
     pages = [WikiPage.of(row) for row in rows]

@@ -111,9 +111,7 @@ def test_retry_after() -> None:
     assert in_a_minute is not None and 50 < in_a_minute <= 60
 
 
-def test_a_full_disk_causes_only_a_warning(
-    server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_only_a_warning(server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

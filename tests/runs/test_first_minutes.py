@@ -50,17 +50,13 @@ def test_the_first_call_obeys_the_timeout_and_says_so(server: OpenAIServer, monk
 
 
 @pytest.mark.parametrize("retries", [0, 1])
-def test_a_call_is_repeated_as_often_as_the_option_says(
-    retries: int, server: OpenAIServer, arguments: dict[str, Any]
-) -> None:
+def test_a_call_is_repeated_as_the_option_says(retries: int, server: OpenAIServer, arguments: dict[str, Any]) -> None:
     server.fault = lambda number, body: Fault(500, body={"error": {"message": "no"}}) if number else None
     start("felm", None, "m", **arguments, **OPTIONS, limit=1, max_retries=retries)
     assert len(server.calls) == 1 + 1 + retries
 
 
-def test_a_server_that_is_gone_is_reported(
-    server: OpenAIServer, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_is_gone(server: OpenAIServer, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "BEFORE_NOTE", 0.1)
     said: list[str] = []
     server.fault = lambda number, body: Fault(503, body={}) if number == 1 else None
@@ -117,9 +113,7 @@ def test_a_missing_package_of_a_local_model_names_the_extra(monkeypatch: pytest.
         (("--resume", "x.eval"), "resuming x.eval"),
     ],
 )
-def test_a_run_says_what_it_does_before_inspect_is_imported(
-    arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_announced_at_once(arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     result = CliRunner().invoke(app, ["run", *arguments])
     assert isinstance(result.exception, MissingExtra) and result.stderr.startswith(says)

@@ -208,17 +208,14 @@ def test_details_of_lighteval(tmp_path: Path) -> None:
         rows = [
             {
                 "doc": {
-                    "id": str(i),
-                    "query": f"{i} mod 7?",
-                    "choices": [str(i % 7)],
-                    "gold_index": [0],
+                    "id": str(i), "query": f"{i} mod 7?", "choices": [str(i % 7)], "gold_index": [0],
                     "specific": {"kind": f"k{i % 2}"},
                 },
                 "metric": {"em": float(i % right > 0), "f1": 0.5},
                 "model_response": {"text": ["an answer"], "text_post_processed": None},
             }
             for i in range(N)
-        ]
+        ]  # fmt: skip
         path = tmp_path / "details" / model / "2026-01-01T00-00-00" / "details_mod|0_2026-01-01T00-00-00.parquet"
         path.parent.mkdir(parents=True)
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
@@ -233,18 +230,13 @@ def test_instances_of_every_eval_ever(tmp_path: Path) -> None:
     for model, right in (("org/m1", 4), ("org/m2", 2)):
         rows = [
             {
-                "evaluation_id": "e",
-                "model_id": model,
-                "evaluation_name": "mod",
-                "evaluation_result_id": name,
-                "sample_id": str(i),
-                "input": {"raw": f"{i} mod 7?", "reference": [str(i % 7)]},
-                "output": {"raw": ["an answer"]},
-                "evaluation": {"score": float(i % right > 0)},
+                "evaluation_id": "e", "model_id": model, "evaluation_name": "mod", "evaluation_result_id": name,
+                "sample_id": str(i), "input": {"raw": f"{i} mod 7?", "reference": [str(i % 7)]},
+                "output": {"raw": ["an answer"]}, "evaluation": {"score": float(i % right > 0)},
             }
             for i in range(N)
             for name in ("em", "f1")
-        ]
+        ]  # fmt: skip
         path = tmp_path / f"{model[4:]}_samples.jsonl"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         paths.append(path)

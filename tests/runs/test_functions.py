@@ -138,17 +138,11 @@ class Agent:
 
 
 FUNCTIONS: list[Any] = [
-    with_default,
-    functools.partial(with_default, text="two"),
-    functools.partial(with_default, text="three"),
-    lambda question, row: "one",
-    lambda question, row: "two",
-    *map(of_closure, ["one", "two", {"one": 1}, {"one": 2}, with_default, Agent]),
-    Agent("one"),
-    Agent("two"),
-    Agent("one").answer,
-    Agent("two").answer,
-]
+    with_default, functools.partial(with_default, text="two"), functools.partial(with_default, text="three"),
+    lambda question, row: "one", lambda question, row: "two",
+    *map(of_closure, ["one", "two", {"one": 1}, {"one": 2}, with_default, Agent]), Agent("one"), Agent("two"),
+    Agent("one").answer, Agent("two").answer,
+]  # fmt: skip
 
 
 @pytest.mark.quick

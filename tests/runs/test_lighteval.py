@@ -76,11 +76,8 @@ def test_details_without_results_and_other_tables(tmp_path: Path) -> None:
 def test_scores_of_a_run_are_those_of_its_details(tmp_path: Path) -> None:
     program = Path(str(LIGHTEVAL))
     environment = os.environ | {
-        "HF_HOME": str(tmp_path / "hf"),
-        "HOME": str(tmp_path),
-        "HF_HUB_OFFLINE": "1",
-        "OPENAI_API_KEY": "none",
-    }
+        "HF_HOME": str(tmp_path / "hf"), "HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": "none",
+    }  # fmt: skip
     # lighteval downloads this table for another task, whenever it is missing.
     folder = next(program.parents[1].glob("lib/python3*/site-packages/lighteval/tasks/tasks"))
     (folder / "tinyBenchmarks.pkl").touch()

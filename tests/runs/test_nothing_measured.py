@@ -29,9 +29,7 @@ def values(log: Any) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_prompt_that_is_too_long_is_a_failed_question(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_prompt_that_is_too_long_is_a_failure(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STUB_API_KEY", "none")
     with OpenAIServer() as server:
         error = {"error": {"message": LONG, "type": "invalid_request_error", "code": "context_length_exceeded"}}

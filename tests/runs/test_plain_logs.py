@@ -103,16 +103,7 @@ def test_scoring_a_log_does_not_import_inspect(tmp_path: Path) -> None:
         "try: app()\n"
         "finally: print('inspect_ai' in sys.modules, 'openai' in sys.modules, file=sys.stderr)"
     )
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "score",
-        "fanoutqa",
-        path.removeprefix("file://"),
-        "--lemmatizer",
-        "simplemma",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [sys.executable, "-c", code, "score", "fanoutqa", path.removeprefix("file://")]
+    done = subprocess.run([*command, "--lemmatizer", "simplemma"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith("False False\n")

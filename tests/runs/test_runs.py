@@ -61,23 +61,16 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a reply of every kind."""
     replies = iter(
         [
-            text("Mars: 2", "max_tokens"),
-            text("I would rather not", "content_filter"),
-            "",
-            ConnectionError("the wire is cut"),
-            "naïve: 東京 🦜",
+            text("Mars: 2", "max_tokens"), text("I would rather not", "content_filter"), "",
+            ConnectionError("the wire is cut"), "naïve: 東京 🦜",
         ]
-    )
+    )  # fmt: skip
     folder = tmp_path_factory.mktemp("logs")
     model = scripted(lambda messages: next(replies, "Mars, 1998 and Lima"), name="kinds")
     (done,) = inspect_eval(
-        "qabench/fanoutqa_closed_book",
-        model=model,
-        task_args={"config": "sample", "lemmatizer": "simplemma"},
-        log_dir=str(folder),
-        max_connections=1,
-        display="none",
-    )
+        "qabench/fanoutqa_closed_book", model=model, task_args={"config": "sample", "lemmatizer": "simplemma"},
+        log_dir=str(folder), max_connections=1, display="none",
+    )  # fmt: skip
     assert done.status == "success"
     return Path(done.location)
 
@@ -146,9 +139,7 @@ def test_a_run_asks_by_id_and_category(options: list[str]) -> None:
         assert json.loads(ran.stdout)["counts"]["answered"] == selected
 
 
-def test_the_same_call_is_not_paid_for_twice(
-    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_call_is_paid_once(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "inspect"))
     arguments = ["--base-url", server.base_url, "--config", "sample", "--limit", "3", "--log-dir", str(tmp_path)]
@@ -334,9 +325,7 @@ def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], f
         (["--token-budget", "250"], "the budget of 250 tokens (--token-budget) is spent"),
     ],
 )
-def test_limits_stop_a_run(
-    server: OpenAIServer, options: list[str], tmp_path: Path, option: list[str], message: str
-) -> None:
+def test_limits_stop(server: OpenAIServer, options: list[str], tmp_path: Path, option: list[str], message: str) -> None:
     ran = qabench(
         *("run", "fanoutqa", *options, "--max-connections", "1", *option),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as a shell's "&" in a script does
@@ -347,9 +336,7 @@ def test_limits_stop_a_run(
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupt_is_one_line(
-    server: OpenAIServer, options: list[str], tmp_path: Path, number: int, code: int
-) -> None:
+def test_an_interrupt(server: OpenAIServer, options: list[str], tmp_path: Path, number: int, code: int) -> None:
     server.delay = 0.3
     command = [sys.executable, "-P", "-m", "qabench", "run", "fanoutqa", *options]
     running = subprocess.Popen([*command, "--max-connections", "1"], stderr=subprocess.PIPE, text=True)

@@ -83,9 +83,7 @@ def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Pa
         (lambda log: setattr(log.eval, "task_id", "*"), r"has the task id '\*'"),
     ],
 )
-def test_what_a_run_costs_is_not_read_from_a_log(
-    logs: dict[str, Path], tmp_path: Path, edit: Callable[[EvalLog], None], says: str
-) -> None:
+def test_costs_are_not_read(logs: dict[str, Path], tmp_path: Path, edit: Callable[[EvalLog], None], says: str) -> None:
     with pytest.raises(InputError, match=says):
         resume(edited(logs["fanoutqa"], tmp_path, edit), MODEL)
 
@@ -112,9 +110,7 @@ def test_a_log_opens_no_port_and_keeps_all_answers(logs: dict[str, Path], tmp_pa
         ("expertqa", {"search": "evil.toml", "method": "post-hoc-web"}),
     ],
 )
-def test_paths_addresses_models_and_texts_are_repeated(
-    logs: dict[str, Path], tmp_path: Path, name: str, arguments: dict[str, Any]
-) -> None:
+def test_texts_must_be_repeated(logs: dict[str, Path], tmp_path: Path, name: str, arguments: dict[str, Any]) -> None:
     log = with_arguments(logs[name], tmp_path, **arguments)
     (option, value), *_ = arguments.items()
     with pytest.raises(InputError, match=f"was run with the option {option} .* is not read from a log.*-T '?{option}="):
@@ -176,9 +172,7 @@ def test_generation_options_are_read_if_a_run_can_set_them(logs: dict[str, Path]
             resume(log, MODEL)
 
 
-def test_search_keys_go_to_the_host_of_the_call_only(
-    logs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_keys_go_to_one_host(logs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opensearchpy", reason="needs the extra opensearch")
     monkeypatch.setenv("QABENCH_SEARCH_USER", "user")
     monkeypatch.setenv("QABENCH_SEARCH_PASSWORD", "s3cret")

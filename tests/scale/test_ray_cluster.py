@@ -109,14 +109,9 @@ def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path)
     progress: list[tuple[int, int]] = []
     with Cluster():
         paths = run(
-            open_source(source, ["number"]),
-            tmp_path / "doubles",
-            partial(ray_jobs.doubling_killed_once, tmp_path),
-            {"double": "int64"},
-            {},
-            rows_per_part=4,
-            progress=lambda *rows: progress.append(rows),
-        )
+            open_source(source, ["number"]), tmp_path / "doubles", partial(ray_jobs.doubling_killed_once, tmp_path),
+            {"double": "int64"}, {}, rows_per_part=4, progress=lambda *rows: progress.append(rows),
+        )  # fmt: skip
     assert (tmp_path / "killed").exists()
     assert [rows for rows, _ in progress] == [4, 8, 12, 16, 20, 23]
     assert [n for path in paths for n in parquet.read_table(path)["double"].to_pylist()] == [2 * n for n in range(23)]

@@ -86,11 +86,8 @@ def test_options_leave_components_out_and_are_named() -> None:
 
     assert score().mrr_per_question(10) == [0, 0]
     assert score().signature() == {
-        "k": (10,),
-        "repair": f"ftfy-{ftfy.__version__}",
-        "options": "official",
-        "longest": 500,
-    }
+        "k": (10,), "repair": f"ftfy-{ftfy.__version__}", "options": "official", "longest": 500,
+    }  # fmt: skip
     whole_chapter = answer_component_scores(references, [["word, " * 1000], ["-"]])
     assert whole_chapter.signature()["longest"] == 2000
     assert score(skip_empty_contexts=True).mrr_per_question(10) == [1, 0]

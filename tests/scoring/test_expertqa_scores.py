@@ -27,12 +27,9 @@ Row = dict[str, Any]
 def claim(**fields: Any) -> Row:
     """A claim that counts in every score."""
     counted = {
-        "claim_string": "It is so.",
-        "evidence": ["[1] a page"],
-        "support": "Complete",
-        "worthiness": "Yes",
+        "claim_string": "It is so.", "evidence": ["[1] a page"], "support": "Complete", "worthiness": "Yes",
         "correctness": "Probably correct",
-    }
+    }  # fmt: skip
     return counted | fields
 
 

@@ -137,9 +137,7 @@ def rows(mirror: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("agreement", [0.55, 0.8, 0.97])
-def test_real_labels_against_independent_code(
-    rows: list[dict[str, Any]], agreement: float, compared: Callable[[str], None]
-) -> None:
+def test_real_labels_by_sklearn(rows: list[dict[str, Any]], agreement: float, compared: Callable[[str], None]) -> None:
     rng = random.Random(agreement)
     verdicts = [[label if rng.random() < agreement else not label for label in row["labels"]] for row in rows]
     metric = qabench.load_metric("felm_factuality")

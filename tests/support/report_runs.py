@@ -109,20 +109,12 @@ def hostile_run(texts: Sequence[str]) -> Evaluation:
     """Return a run with these texts in all fields, including the model's name."""
     records = [
         Record(
-            id=f"id {text[:40]}",
-            epoch=1,
-            question=text,
-            reference=text,
-            messages=[Message(text[:20], text)],
-            answer=text,
-            status=ANSWERED,
-            problem=text,
-            scores={"acc.loose": 0.5},
-            groups={"category": (text[:60],)},
+            id=f"id {text[:40]}", epoch=1, question=text, reference=text, messages=[Message(text[:20], text)],
+            answer=text, status=ANSWERED, problem=text, scores={"acc.loose": 0.5}, groups={"category": (text[:60],)},
             detail={"found": [text[:60]], "missing": [text]},
         )
         for text in texts
-    ]
+    ]  # fmt: skip
     about: dict[str, Any] = {"signatures": {texts[0]: texts[0]}, "arguments": {"a": texts[0]}}
     return run_of("fanoutqa", "dev", "closed-book", texts[0], records, **about)
 

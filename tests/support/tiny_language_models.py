@@ -61,13 +61,9 @@ def save_tiny_flan(folder: Path) -> Path:
     tokenizer.save_pretrained(folder)
     sizes = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_heads": 2}
     config = T5Config(
-        vocab_size=len(tokenizer),
-        feed_forward_proj="gated-gelu",
-        decoder_start_token_id=0,
-        pad_token_id=0,
-        eos_token_id=1,
-        **sizes,
-    )
+        vocab_size=len(tokenizer), feed_forward_proj="gated-gelu", decoder_start_token_id=0, pad_token_id=0,
+        eos_token_id=1, **sizes,
+    )  # fmt: skip
     _save(T5ForConditionalGeneration, config, folder)
     stored = load_file(folder / "model.safetensors")
     stored["lm_head.weight"] = torch.randn_like(stored["shared.weight"]) * 0.05

@@ -19,16 +19,9 @@ def save_tiny_t5(folder: Path, prompts: Sequence[str], pieces: int = 400) -> Pat
     tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     config = T5Config(
-        vocab_size=len(tokenizer),
-        d_model=32,
-        d_kv=8,
-        d_ff=64,
-        num_layers=2,
-        num_heads=4,
-        dropout_rate=0,
-        decoder_start_token_id=0,
-        tie_word_embeddings=False,
-    )
+        vocab_size=len(tokenizer), d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, dropout_rate=0,
+        decoder_start_token_id=0, tie_word_embeddings=False,
+    )  # fmt: skip
     network = T5ForConditionalGeneration(config).eval()
     network.lm_head.weight = torch.nn.Parameter(_output_layer(network, tokenizer, prompts))
     network.save_pretrained(folder)

@@ -11,17 +11,10 @@ from qabench.answers import loads
 from qabench.text.lemmatizers import SpacyLemmatizer
 
 ODD_TEXTS = [
-    "",
-    " ",
-    "\n\n \t",
-    "a",
-    "they ain't gonna let's c'm on y'all gotta",
-    "there's a cat, and there were cats being",
+    "", " ", "\n\n \t", "a", "they ain't gonna let's c'm on y'all gotta", "there's a cat, and there were cats being",
     "i saw it; it saw me. you do, he does, they had done",
-    "\U0001f600 caf\u00e9 \u00bd 1/2 10km 3.5m u.s.a. e.g. http://a.b/c?d=e",
-    "word " * 3000,
-    "x" * 5000,
-]
+    "\U0001f600 caf\u00e9 \u00bd 1/2 10km 3.5m u.s.a. e.g. http://a.b/c?d=e", "word " * 3000, "x" * 5000,
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -69,9 +69,7 @@ def test_claims_equal_the_scripts(
     compared(f"{n} claims of {len(answers)} answers, {'Bing' if bing else 'other systems'}")
 
 
-def test_claims_of_read_passages(
-    splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]
-) -> None:
+def test_read_passages(splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]) -> None:
     passages = [(f"https://e.org/{i}", f"Passage ID {i}: text {i}. Passage Number 7 is it") for i in range(1, 4)]
     n = 0
     for _, answer in answers:
@@ -84,9 +82,7 @@ def test_claims_of_read_passages(
     compared(f"{n} claims of {len(answers)} answers with passages; marks out of range are skipped")
 
 
-def test_claims_cited_afterward(
-    splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]
-) -> None:
+def test_cited_afterward(splitter: Splitter, answers: list[tuple[str, Row]], compared: Callable[[str], None]) -> None:
     n = 0
     for _, answer in answers:
         texts = [claim["claim_string"] for claim in answer["claims"]]

@@ -65,9 +65,7 @@ def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "line 1: attribution is [1]; allowed: strings, or objects" in capsys.readouterr().err
 
 
-def test_labels_of_a_config_are_resumed_and_scored(
-    tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "labeled.jsonl"
     assert command("attribute", "--config", "sample", "-o", out) == 0
     text = capsys.readouterr().out
@@ -107,9 +105,7 @@ def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.
     assert command(*arguments, "-o", out) == 0 and len(server.calls) == calls
 
 
-def test_facts_with_evidence_of_the_web(
-    server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_facts_with_web_evidence(server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out, search = tmp_path / "claims.jsonl", tmp_path / "facts.jsonl", tmp_path / "search.toml"
     claims = [{"claim": f"Light {word}.", "evidence": []} for word in ("is fast", "fails", "is lost")]
     file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")

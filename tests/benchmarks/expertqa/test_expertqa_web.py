@@ -83,13 +83,9 @@ def found_for(query: str) -> list[str]:
         return []
     number = zlib.crc32(query.encode()) % 3
     return [
-        f"https://e{5 - number}.org/p#part",
-        "https://support.google.com/about",
-        "https://e1.org/paper.pdf",
-        *(f"https://e{n}.org/p" for n in range(1 + number, 5)),
-        "https://e0.org/p",
-        "https://gone.org/",
-    ]
+        f"https://e{5 - number}.org/p#part", "https://support.google.com/about", "https://e1.org/paper.pdf",
+        *(f"https://e{n}.org/p" for n in range(1 + number, 5)), "https://e0.org/p", "https://gone.org/",
+    ]  # fmt: skip
 
 
 class Scripts:
@@ -219,9 +215,7 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     compared(f"{len(claims)} claims of post_hoc_cite.py")
 
 
-def test_evidence_of_atomic_claims_is_the_authors(
-    mirror: Path, tmp_path: Path, compared: Callable[[str], None]
-) -> None:
+def test_evidence_of_claims_is_the_authors(mirror: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
     texts = ["The tide rises.", "The moon and the sun.", "Nobody knows of nothing.", "Sea water is salty."]
     claims = [{"claim_string": "...", "atomic_claims": texts[:1]}, {"claim_string": "...", "atomic_claims": texts[1:]}]
     row = {"question": "Why?", "annotator_id": "1", "metadata": {"field": "Geography"}}

@@ -64,9 +64,7 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
         ("", {"refusal": "I won't"}, 0, 'refused: "I won\'t"'),
     ],
 )
-def test_unreadable_replies_have_the_official_score(
-    reply: str, how: dict[str, str], official: int, reason: str
-) -> None:
+def test_unreadable_replies_score_officially(reply: str, how: dict[str, str], official: int, reason: str) -> None:
     judgment = read_judgment(reply, **how)
     assert (judgment.verdict, judgment.score, judgment.readable) == (None, official, None)
     assert judgment.reason and reason in judgment.reason

@@ -105,16 +105,13 @@ def load(
             "fanout.wiki", DatedPage=lambda _, title, redirect, preload: wiki.page(title), wikipedia=wiki
         ),
         "kani": module(
-            "kani",
-            ChatMessage=message,
-            ChatRole=SimpleNamespace(ASSISTANT="assistant"),
-            Kani=chat,
+            "kani", ChatMessage=message, ChatRole=SimpleNamespace(ASSISTANT="assistant"), Kani=chat,
             ai_function=lambda: lambda function: function,
         ),
         "kani.engines": module("kani.engines"),
         "kani.engines.base": module("kani.engines.base", BaseEngine=_Anything),
         "mediawiki": module("mediawiki", PageError=PageError, DisambiguationError=DisambiguationError),
-    }
+    }  # fmt: skip
     for name, stand_in in stand_ins.items():
         monkeypatch.setitem(sys.modules, name, stand_in)
     path = mirror / "zhudotexe/fanoutqa/reference/paper_benchmarks" / file

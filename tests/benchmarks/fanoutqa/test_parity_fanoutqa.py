@@ -85,9 +85,7 @@ def test_a_sample_of_all_styles(
     compared(f"{count} answers")
 
 
-def test_unanswered_null_and_other_types(
-    spacy_model: str, dev: list[dict[str, Any]], lemmatizer: SpacyLemmatizer
-) -> None:
+def test_unanswered_and_other_types(spacy_model: str, dev: list[dict[str, Any]], lemmatizer: SpacyLemmatizer) -> None:
     questions = dev[:8]
     ids = [q["id"] for q in questions]
     answers = dict(zip(ids[1:], [None, "", 3, 1.14, True, ["Left", 2], {"a": 1}], strict=True))

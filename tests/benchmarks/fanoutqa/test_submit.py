@@ -20,14 +20,9 @@ from qabench.errors import InputError
 
 IDS = [f"q{i}" for i in range(4)]
 METADATA: dict[str, Any] = {
-    "name": "Imaginary 7B",
-    "authors": "Nobody",
-    "url": None,
-    "citation": "Nobody, 2026",
-    "type": "PROMPT",
-    "context": 4096,
-    "is_trained_for_function_calling": False,
-}
+    "name": "Imaginary 7B", "authors": "Nobody", "url": None, "citation": "Nobody, 2026", "type": "PROMPT",
+    "context": 4096, "is_trained_for_function_calling": False,
+}  # fmt: skip
 REAL = {"closedbook": "closedbook", "openbook": "openbook", "evidenceprovided": "wiki-provided"}
 
 
@@ -188,28 +183,16 @@ def test_the_question_that_the_corrections_dropped(mirror: Path) -> None:
 
 def test_every_problem_of_answers_is_named_with_its_line(tmp_path: Path) -> None:
     path = answers_file(
-        tmp_path,
-        {"id": "q0", "answer": "fine"},
-        {"id": "q1", "answer": None},
-        {"id": "q0", "answer": "again"},
-        '{"id": "q2", "answ',
-        {"id": "other", "answer": "x"},
-        {"id": "q2", "answer": ["a", "b"]},
-        {"id": "36146d2306ce9ca3", "answer": " "},
-        "",
-        {"id": "q3", "answer": "long" * 1001},
+        tmp_path, {"id": "q0", "answer": "fine"}, {"id": "q1", "answer": None}, {"id": "q0", "answer": "again"},
+        '{"id": "q2", "answ', {"id": "other", "answer": "x"}, {"id": "q2", "answer": ["a", "b"]},
+        {"id": "36146d2306ce9ca3", "answer": " "}, "", {"id": "q3", "answer": "long" * 1001},
         '{"id": "q9", "answer": "\\ud800"}',
-    )
+    )  # fmt: skip
     found = checked(tmp_path, path)
     assert kinds(found) == [
-        ("unreadable line", 4),
-        ("answer is not a string", 2),
-        ("repeated id", 3),
-        ("unknown id", 5),
-        ("answer is not a string", 6),
-        ("unknown id", 10),
-        ("not Unicode", 10),
-    ]
+        ("unreadable line", 4), ("answer is not a string", 2), ("repeated id", 3), ("unknown id", 5),
+        ("answer is not a string", 6), ("unknown id", 10), ("not Unicode", 10),
+    ]  # fmt: skip
     assert kinds(found, error=False) == [("dropped question", 7), ("empty answer", 7), ("long answer", 9)]
     said = "\n".join(problem.message for problem in found.problems)
     for part in ("q0 was already answered in line 1", "is null", "of type list", "4,004 characters", "not JSON"):
@@ -220,9 +203,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(st.dictionaries(st.sampled_from(IDS), TEXTS, min_size=1), st.booleans())
-def test_answers_are_submitted_unchanged(
-    tmp_path_factory: pytest.TempPathFactory, answers: dict[str, str], escaped: bool
-) -> None:
+def test_unchanged_answers(tmp_path_factory: pytest.TempPathFactory, answers: dict[str, str], escaped: bool) -> None:
     folder = tmp_path_factory.mktemp("any")
     lines = [json.dumps({"answer": text, "id": i, "model": "m"}, ensure_ascii=escaped) for i, text in answers.items()]
     (folder / "a.jsonl").write_bytes("\r\n\n".join(lines).encode())

@@ -64,9 +64,7 @@ def test_verdicts_and_equal_replies_score_the_same() -> None:
         ("vicuna", None, True, None),
     ],
 )
-def test_replies_have_one_official_format(
-    reply_format: str, evaluator: str | None, sampled: bool, deviation: str | None
-) -> None:
+def test_one_official_format(reply_format: str, evaluator: str | None, sampled: bool, deviation: str | None) -> None:
     options = {"reply_format": reply_format, "evaluator": evaluator}
     replies: list[Any] = [["Answer: 1"] if sampled else "Answer: 1"] * len(ROWS)
     evaluation = scored(

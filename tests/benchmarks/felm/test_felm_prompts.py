@@ -27,14 +27,10 @@ READ = (FelmClaim(1, "The Moon exists."), FelmClaim(1, "The Moon is near."), Fel
 
 def row(domain: str = "wk", **fields: Any) -> dict[str, Any]:
     usual = {
-        "index": "7",
-        "domain": domain,
-        "prompt": "How far is the {Moon}?",
-        "segmented_response": ["1) It is near.", " - very near", "42"],
-        "labels": [True, False, True],
-        "ref": LINKS.split("\n"),
-        "ref_contents": ["The Moon is far."],
-    }
+        "index": "7", "domain": domain, "prompt": "How far is the {Moon}?",
+        "segmented_response": ["1) It is near.", " - very near", "42"], "labels": [True, False, True],
+        "ref": LINKS.split("\n"), "ref_contents": ["The Moon is far."],
+    }  # fmt: skip
     return usual | fields
 
 
