@@ -13,8 +13,7 @@ def keys(text: str) -> list[str]:
 
 def test_all_benchmarks_and_qabench_are_cited_once() -> None:
     cited = keys(bibtex())
-    assert len(cited) == len(set(cited)) == len(benchmark_names()) + 1
-    assert cited[-1] == "qabench"
+    assert len(cited) == len(set(cited)) == len(benchmark_names()) + 1 and cited[-1] == "qabench"
     assert f"version = {{{__version__}}}" in bibtex()
 
 

@@ -46,8 +46,7 @@ def test_a_deep_answer_is_a_bad_line(tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text("\n".join(lines))
     found = read_predictions(path)
-    assert [row.id for row in found.rows] == ["a"]
-    assert [line.line for line in found.bad_lines] == [2, 3]
+    assert [row.id for row in found.rows] == ["a"] and [line.line for line in found.bad_lines] == [2, 3]
 
 
 def test_the_limit_is_exact() -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 SUPPORT = Path(__file__).parents[1] / "support"
-POSIX = "fork forkpty getuid geteuid getgid killpg getpgid setsid uname wait4 mkfifo statvfs".split()
+POSIX = ["fork", "forkpty", "getuid", "geteuid", "getgid", "killpg", "getpgid", "setsid", "uname", "wait4", "mkfifo"]
+POSIX += ["statvfs"]
 LINUX = ["sched_getaffinity", "sched_setaffinity", "memfd_create", "posix_fadvise", "pidfd_open"]
 SIGNALS = ["SIGKILL", "SIGALRM", "SIGHUP", "SIGUSR1", "SIGCHLD", "SIGPIPE", "setitimer", "alarm", "pthread_kill"]
 MISSING = {

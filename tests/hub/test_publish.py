@@ -101,8 +101,7 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def test_everything_once(hub: Hub) -> None:
     first = send()
-    assert first.ok
-    assert states(first) == dict.fromkeys((id_.split("/")[1] for id_ in SENT), "published")
+    assert first.ok and states(first) == dict.fromkeys((id_.split("/")[1] for id_ in SENT), "published")
     for outcome in first.repositories:
         if outcome.state == "skipped":
             assert outcome.repo_id == "qabench/fastbook" and "may not be redistributed" in (outcome.reason or "")
@@ -120,8 +119,7 @@ def test_everything_once(hub: Hub) -> None:
     assert hub.outside == []
     hub.requests.clear()
     second = send()
-    assert set(states(second).values()) == {"unchanged"}
-    assert second.collection == first.collection
+    assert set(states(second).values()) == {"unchanged"} and second.collection == first.collection
     assert writes(hub) == []
 
 
@@ -162,8 +160,7 @@ def test_a_published_version_does_not_change(hub: Hub, change: Any) -> None:
     assert f"{TAG} is published with other content: app.py, qabench.json" in reason
     assert "increase the version" in reason
     assert states(second)["felm_factuality"] == "unchanged"
-    assert writes(hub) == []
-    assert hub.repo("space", "qabench/fanout_acc").tip is before
+    assert writes(hub) == [] and hub.repo("space", "qabench/fanout_acc").tip is before
 
 
 def test_repositories_of_others_are_not_changed(hub: Hub, api: HfApi) -> None:
@@ -240,8 +237,7 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     hub.fail("PUT /upload/", nth=3, times=100, drop_request_after=10)
     first = send()
     assert (first.ok, states(first)["expertqa"], states(first)["felm"]) == (False, "published", "failed")
-    assert "broke" in (the(first, "felm").reason or "")
-    assert states(first)["fanout_acc"] == "published"
+    assert "broke" in (the(first, "felm").reason or "") and states(first)["fanout_acc"] == "published"
     assert len(hub.repo("dataset", "qabench/felm").history()) == 1
     hub.faults.clear()
     hub.requests.clear()
@@ -266,8 +262,7 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
 def test_a_rejection_includes_advice(hub: Hub, fault: dict[str, Any], words: str) -> None:
     hub.fail("POST .*/fanout_acc/commit", times=100, **fault)
     first = send("metrics")
-    assert not first.ok
-    assert words in (the(first, "fanout_acc").reason or "")
+    assert not first.ok and words in (the(first, "fanout_acc").reason or "")
     assert states(first)["felm_factuality"] == "published"
     hub.faults.clear()
     assert send("metrics").ok
@@ -311,8 +306,7 @@ def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
     assert [one["state"] for one in document["repositories"]] == ["published"] * 2
     hub.fail("GET /api/spaces/qabench/fanout_acc", status=403, times=100)
     result = run("metrics")
-    assert result.exit_code == 1
-    assert "qabench/fanout_acc (space): " in result.stderr
+    assert result.exit_code == 1 and "qabench/fanout_acc (space): " in result.stderr
     assert "unchanged" in result.stdout
 
 

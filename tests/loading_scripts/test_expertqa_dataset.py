@@ -69,8 +69,7 @@ def jsonl(path: Path, *rows: Any) -> Path:
 def test_questions_equal_the_source(mirror: Path, tmp_path: Path) -> None:
     raw = lines(mirror / DATA / "r1_data_anon.jsonl")
     rows = list(qabench.load_dataset("expertqa", "questions", split="train", cache_dir=str(tmp_path)))
-    assert len(rows) == 2507
-    assert list(map(source_of, rows)) == raw
+    assert len(rows) == 2507 and list(map(source_of, rows)) == raw
 
 
 def test_lfqa_random_equals_the_source(mirror: Path, tmp_path: Path) -> None:

@@ -81,8 +81,7 @@ def test_ties_and_few_sentences() -> None:
         return extremes(sentences.split(), [Entailed(False, margin, 0.0) for margin in margins])
 
     assert kept("a b c d e", [0.0] * 5) == "a b d e"  # NumPy sorts so few items by insertion
-    assert kept("a b c", [1.0, 3.0, 2.0]) == "b c c a"
-    assert kept("a", [1.0]) == "a a"
+    assert kept("a b c", [1.0, 3.0, 2.0]) == "b c c a" and kept("a", [1.0]) == "a a"
     assert kept("", []) == ""
     # Single precision cannot distinguish 200 from 210.
     assert kept("a b c d e", [200.0, 210.0, 0.0, 0.0, 0.0]) == "a b d e"
@@ -151,8 +150,7 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
         assert model.n_tokens(PROMPTS) == [len(tokenizer(prompt).input_ids) for prompt in PROMPTS]
     assert {text for text, _ in by_hand} == {"0", "1"}
     assert len({round(margin, 3) for _, margin in by_hand}) > 4
-    assert (model.judge([]), model.n_tokens([])) == ([], [])
-    assert model.name.startswith(f"{tiny}@")
+    assert (model.judge([]), model.n_tokens([])) == ([], []) and model.name.startswith(f"{tiny}@")
     assert model.name.endswith(":float32")
 
 

@@ -170,8 +170,7 @@ def test_pairs_are_encoded_as_by_the_original_package(tmp_path: Path) -> None:
     for reference, candidate in [*PAIRS, (REFERENCES[0] * 400, CANDIDATES[0] * 300), (REFERENCES[1] * 900, "moon")]:
         ids, segments = pair_ids(ours.encode(reference), ours.encode(candidate), cls, sep)
         expected, mask, expected_segments = encoding.encode_example(reference, candidate, theirs, 512)
-        assert ids == expected[: sum(mask)]
-        assert segments == expected_segments[: sum(mask)]
+        assert ids == expected[: sum(mask)] and segments == expected_segments[: sum(mask)]
 
 
 @pytest.mark.slow

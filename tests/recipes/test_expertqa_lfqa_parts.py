@@ -79,8 +79,7 @@ def test_configurations_are_read(recipe: SimpleNamespace, path: Path, monkeypatc
     found, model, training = recipe.train.parsed(["--config", str(path), "--bf16", "false"])
     given = yaml.safe_load(path.read_text())
     assert (found.kind, model.model_name_or_path) == (given["kind"], given["model_name_or_path"])
-    assert training.output_dir == f"outputs/{path.stem}"
-    assert training.seed == 42
+    assert training.output_dir == f"outputs/{path.stem}" and training.seed == 42
     assert recipe.settings.settings_of(found, model, training)["training"]["learning_rate"] == given["learning_rate"]
 
 
@@ -117,7 +116,6 @@ def test_fallback_to_verified_files(recipe: SimpleNamespace, mirror: Path, monke
 def test_generation_checks_its_output(recipe: SimpleNamespace, tmp_path: Path) -> None:
     path = tmp_path / "p.jsonl"
     path.write_text(json.dumps({"id": "1", "answer": "a"}) + '\n{"id": "2", "ans')
-    assert recipe.generate.answered(path, {"1", "2"}) == {"1"}
-    assert path.read_text().count("\n") == 1
+    assert recipe.generate.answered(path, {"1", "2"}) == {"1"} and path.read_text().count("\n") == 1
     with pytest.raises(InputError, match="answers to other questions, such as 1"):
         recipe.generate.answered(path, {"2"})

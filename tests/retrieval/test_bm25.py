@@ -22,8 +22,7 @@ def test_ties_come_by_position() -> None:
 def test_a_mask_restricts_results_without_changing_scores() -> None:
     index = BM25Index(TEXTS)
     hits = index.search("dog", 5, mask=[True, False, True, True, False])
-    assert hits.positions == [2, 0, 3]
-    assert hits.scores == index.scores("dog")[[2, 0, 3]].tolist()
+    assert hits.positions == [2, 0, 3] and hits.scores == index.scores("dog")[[2, 0, 3]].tolist()
     assert index.search("dog", 5, mask=[False] * 5).positions == []
     for other in ([True], [0, 1, 2, 3, 4], [[True] * 5]):
         with pytest.raises(InputError, match="expected 5 booleans"):

@@ -92,8 +92,7 @@ def check(index: BM25Index, queries: list[str], generator: np.random.Generator, 
     for query, hits in zip(queries, batch, strict=True):
         scores = index.scores(query)
         best = allowed[np.lexsort((allowed, -scores[allowed]))][:k]
-        assert hits.positions == best.tolist()
-        assert hits.scores == scores[best].tolist()
+        assert hits.positions == best.tolist() and hits.scores == scores[best].tolist()
         assert index.search(query, k, mask=mask) == hits
     scorer = index._scorer
     assert type(scorer._search) is not Search
@@ -167,8 +166,7 @@ def test_the_bound_of_candidates(rare: bool) -> None:
     postings = Postings(starts, np.tile(documents, n), terms.ravel(), np.zeros(n), terms.max(axis=1), size)
     for search in searches(postings):
         hits = search.top(list(range(n)), k, None)
-        assert hits == top(search.scores(range(n)), k)
-        assert 1 in hits[0]
+        assert hits == top(search.scores(range(n)), k) and 1 in hits[0]
 
 
 def test_a_gain_below_the_unit() -> None:

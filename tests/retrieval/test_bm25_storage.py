@@ -31,8 +31,7 @@ def test_a_loaded_index_gives_the_same(path: Path) -> None:
     index = BM25Index.from_dataset(Dataset.from_dict(ROWS), filters=["kind"], method="okapi", k1=1.2)
     index.save(path)
     loaded = BM25Index.load(path)
-    assert len(loaded) == 200
-    assert loaded.parameters == index.parameters
+    assert len(loaded) == 200 and loaded.parameters == index.parameters
     for query in ("number 7", "a3 Zürich", "", "unknown zzz aaa", "text text kinds"):
         assert loaded.search(query, 20) == index.search(query, 20)
         assert loaded.search(query, 20, where={"kind": 1}) == index.search(query, 20, where={"kind": 1})
@@ -148,8 +147,7 @@ def test_a_failed_or_killed_save_leaves_the_old_index(path: Path, monkeypatch: p
         patch.setattr(os, "fsync", lambda number: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(QabenchError, match=r"cannot write .*No space left"):
             BM25Index(TEXTS[:50]).save(path)
-    assert path.read_bytes() == old
-    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == old and list(path.parent.iterdir()) == [path]
     code = (
         "import os, signal, sys; from qabench.retrieval import BM25Index\n"
         "os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -161,5 +159,4 @@ def test_a_failed_or_killed_save_leaves_the_old_index(path: Path, monkeypatch: p
     (rest,) = set(path.parent.iterdir()) - {path}
     os.utime(rest, (0, 0))  # old temporary files are deleted
     BM25Index(TEXTS[:50]).save(path)
-    assert list(path.parent.iterdir()) == [path]
-    assert len(BM25Index.load(path)) == 50
+    assert list(path.parent.iterdir()) == [path] and len(BM25Index.load(path)) == 50

@@ -40,8 +40,7 @@ def test_a_transient_fault_is_retried(server: ScriptedWiki, wiki: MediaWiki, nam
     with pytest.raises(WikiError, match=r"api\.php: .*\(tries: 3\)"):
         wiki.content(server.row(1))
     assert wiki.cached(WikiPage.of(server.row(1))) is None
-    assert wiki.content(server.row(1)).strip() == TEXT
-    assert len(server.requests) == 6
+    assert wiki.content(server.row(1)).strip() == TEXT and len(server.requests) == 6
     assert all(request == server.requests[0] for request in server.requests)
 
 
@@ -81,8 +80,7 @@ def test_retry_after_delays_all_threads(server: ScriptedWiki, tmp_path: Path) ->
         texts = list(threads.map(lambda n: wiki.content(server.row(n)).strip(), range(1, 6)))
     assert texts == [f"Text of page {n}." for n in range(1, 6)]
     told = max(server.times[:2])
-    assert all(asked - told >= 0.9 for asked in server.times[2:])
-    assert len(server.requests) == 7
+    assert all(asked - told >= 0.9 for asked in server.times[2:]) and len(server.requests) == 7
 
 
 def test_a_wait_longer_than_allowed_is_reported(server: ScriptedWiki, wiki: MediaWiki) -> None:
@@ -101,10 +99,8 @@ def test_closing_ends_the_waits(server: ScriptedWiki, tmp_path: Path) -> None:
 
 
 def test_retry_after() -> None:
-    assert retry_after(None) is None
-    assert retry_after(" 7 ") == 7.0
-    assert retry_after("soon") is None
-    assert retry_after("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
+    assert retry_after(None) is None and retry_after(" 7 ") == 7.0
+    assert retry_after("soon") is None and retry_after("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
     another_clock = [formatdate(seconds, usegmt=True) for seconds in (90, 30)]
     assert retry_after(*another_clock) == 60.0
     in_a_minute = retry_after(formatdate(time.time() + 60, usegmt=True))

@@ -45,8 +45,7 @@ def test_missing_and_failed_pages_are_listed(server: ScriptedWiki, tmp_path: Pat
 def test_gives_up_when_the_server_is_down(server: ScriptedWiki, tmp_path: Path) -> None:
     server.faults.extend([Fault(403)] * PAGES)
     done = prefetch([server.row(n) for n in range(1, PAGES + 1)], wiki_of(server, tmp_path, in_flight=2))
-    assert 5 <= len(done.failed) <= 6
-    assert done.not_tried == PAGES - len(done.failed)
+    assert 5 <= len(done.failed) <= 6 and done.not_tried == PAGES - len(done.failed)
     assert prefetch([], wiki_of(server, tmp_path)).complete
 
 
@@ -63,7 +62,6 @@ def test_a_full_disk_is_resumed(server: ScriptedWiki, tmp_path: Path, monkeypatc
         patch.setattr(os, "fsync", full)
         with pytest.raises(QabenchError, match="No space left on device"):
             prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
-    assert len(list(tmp_path.glob("*-dated.md"))) == 10
-    assert not list(tmp_path.glob(".*"))
+    assert len(list(tmp_path.glob("*-dated.md"))) == 10 and not list(tmp_path.glob(".*"))
     done = prefetch(rows, wiki_of(server, tmp_path, in_flight=1))
     assert (done.cached, done.fetched) == (10, PAGES - 10)

@@ -282,8 +282,7 @@ def test_a_log_with_a_sample_twice(tmp_path: Path, log: Path, done: Evaluation, 
             if name != "header.json" or status == "success":
                 for content in copies if name == repeated else [source.read(name)]:
                     archive.writestr(name, content)
-    assert read_run(path).counts() == done.counts()
-    assert len(whole_log(path).samples) == QUESTIONS
+    assert read_run(path).counts() == done.counts() and len(whole_log(path).samples) == QUESTIONS
     sample = next(sample for sample in whole_log(path).samples if f"/{sample.id}_" in repeated)
     assert sample.error is None
 
@@ -383,8 +382,7 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     ran = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
     assert ran.returncode == 0, ran.stderr
     assert "Asked: 8 of 8 questions" in ran.stderr and "of 4 questions" not in ran.stderr
-    assert ran.stderr.count("log: ") == 4
-    assert len(json.loads(ran.stdout)["evaluations"]) == 4
+    assert ran.stderr.count("log: ") == 4 and len(json.loads(ran.stdout)["evaluations"]) == 4
     asked = [call for call in server.calls if "word ready" not in str(call.body["messages"])]
     assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
         (model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)

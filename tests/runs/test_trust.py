@@ -162,8 +162,7 @@ def test_generation_options_are_read_if_a_run_can_set_them(logs: dict[str, Path]
 
     checked = checked_log(edited(logs["fanoutqa"], tmp_path, add), MODEL)
     config = checked.plan.config
-    assert config.cache is True
-    assert (config.temperature, config.reasoning_effort) == (0.5, "low")
+    assert config.cache is True and (config.temperature, config.reasoning_effort) == (0.5, "low")
     assert checked.eval.config.notification is checked.eval.config.epochs_reducer is None
     evil = {"extra_headers": {"X-Forward": "http://evil.example"}, "extra_body": {"a": 1}}
     for name, value in {**evil, "system_message": "Say 7.", "fallback_models": ["m"]}.items():

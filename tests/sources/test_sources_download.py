@@ -163,8 +163,7 @@ def leave_part(content: bytes) -> None:
 
 def assert_fetched(source: SourceFile = SOURCE) -> None:
     path = sources.local_path(source)
-    assert path == sources.cache_path(source)
-    assert path.read_bytes() == CONTENT
+    assert path == sources.cache_path(source) and path.read_bytes() == CONTENT
     assert not part_path().exists()
 
 

@@ -182,8 +182,7 @@ def test_equal_items_have_no_interval(values: list[float]) -> None:
 
 def test_a_score_that_one_item_makes_undefined_has_no_interval() -> None:
     interval = bootstrap([[3, 1, 0], [0, 0, 0], [0, 0, 0]], unsafe_f1)
-    assert interval.mean == pytest.approx(6 / 7)
-    assert interval.bounds() == "not enough data"
+    assert interval.mean == pytest.approx(6 / 7) and interval.bounds() == "not enough data"
 
 
 @given(
@@ -204,8 +203,7 @@ def test_the_interval_of_a_difference_agrees_with_its_test(
     if low is None or high is None:
         assert np.count_nonzero(a != b) < 6 or result.p_value >= 0.05
     else:
-        assert (low <= 0 <= high) == (result.p_value >= 0.05)
-        assert low < result.interval.mean < high
+        assert (low <= 0 <= high) == (result.p_value >= 0.05) and low < result.interval.mean < high
 
 
 def test_scores_depend_on_the_seed_not_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,8 +255,7 @@ def test_the_published_corrections() -> None:
     """Benjamini and Hochberg 1995, section 4: theirs finds four of fifteen, bounding any false finding three."""
     assert sum(p <= 0.05 for p in adjust(PUBLISHED, "bh")) == 4
     assert sum(p <= 0.05 for p in adjust(PUBLISHED, "holm")) == 3
-    assert adjust(PUBLISHED, "none") == PUBLISHED
-    assert adjust([], "holm") == adjust([], "bh") == []
+    assert adjust(PUBLISHED, "none") == PUBLISHED and adjust([], "holm") == adjust([], "bh") == []
     assert adjust([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
     assert adjust([0.01, 0.04, 0.03], "bh") == pytest.approx([0.03, 0.04, 0.04])
 
@@ -344,8 +341,7 @@ def test_p_values_are_uniform_when_nothing_differs() -> None:
     rng = np.random.default_rng(4)
     for test in (paired_bootstrap, paired_randomization):
         p = [test(rng.random(60).tolist(), rng.random(60).tolist(), resamples=400).p_value for _ in range(300)]
-        assert 0.02 < np.mean(np.array(p) < 0.05) < 0.1
-        assert 0.4 < np.mean(np.array(p) < 0.5) < 0.6
+        assert 0.02 < np.mean(np.array(p) < 0.05) < 0.1 and 0.4 < np.mean(np.array(p) < 0.5) < 0.6
 
 
 def test_randomization_keeps_its_level_on_few_questions() -> None:
@@ -367,8 +363,7 @@ def test_symmetry_and_resolution_of_p_values(rows: list[tuple[int, int, int]]) -
     assert (first.p_value * 64).is_integer()
     assert first.interval.mean == pytest.approx(-second.interval.mean)
     bootstrapped = [paired_bootstrap(x, y, clusters=clusters, resamples=64).p_value for x, y in ((a, b), (b, a))]
-    assert bootstrapped[0] == bootstrapped[1]
-    assert 0 < bootstrapped[0] <= 1
+    assert bootstrapped[0] == bootstrapped[1] and 0 < bootstrapped[0] <= 1
 
 
 # sacreBLEU: a score of summed n-gram counts

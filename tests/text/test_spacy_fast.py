@@ -59,11 +59,9 @@ def test_other_pipelines_have_no_fast_path(spacy_model: str, texts: list[str]) -
     nlp = spacy.load(spacy_model, exclude=["ner"])
     assert FastLemmas.of(nlp) is not None
     nlp.get_pipe("attribute_ruler").add([[{"ENT_TYPE": "PERSON"}]], {"LEMMA": "somebody"})
-    assert FastLemmas.of(nlp) is None
-    assert FastLemmas.of(spacy.blank("en")) is None
+    assert FastLemmas.of(nlp) is None and FastLemmas.of(spacy.blank("en")) is None
 
 
 def test_name_and_key_need_no_spacy_pipeline(spacy_model: str) -> None:
     lemmatizer = SpacyLemmatizer(spacy_model)
-    assert lemmatizer.name.startswith(f"{lemmatizer.full_name}-")
-    assert "_lemmas" not in vars(lemmatizer)
+    assert lemmatizer.name.startswith(f"{lemmatizer.full_name}-") and "_lemmas" not in vars(lemmatizer)

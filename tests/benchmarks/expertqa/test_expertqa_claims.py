@@ -63,8 +63,7 @@ def test_claims_equal_the_scripts(
         file = "r1_data_answers_bingchat.jsonl" if bing else "r1.jsonl"
         theirs = upstream(splitter, "gpt4", answer["answer_string"], attribution, file)
         found = split_claims(answer["answer_string"], attribution, bing=bing)
-        assert found.answer == theirs["answer_string"]
-        assert ours(found.claims) == plain(theirs["claims"])
+        assert found.answer == theirs["answer_string"] and ours(found.claims) == plain(theirs["claims"])
         n += len(found.claims)
     compared(f"{n} claims of {len(answers)} answers, {'Bing' if bing else 'other systems'}")
 

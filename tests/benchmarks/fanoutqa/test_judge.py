@@ -49,8 +49,7 @@ def test_a_letter_is_a_verdict_and_b_c_e_are_worth_one(letter: str) -> None:
     for reply in (letter, letter.upper(), f"Because.\n\n{letter.upper()}\n ", f"({letter}", f"it is {letter}"):
         judgment = read_judgment(reply, "stop")
         assert judgment.verdict == VERDICTS[letter]
-        assert judgment.score == judgment.readable == int(letter in "bce")
-        assert judgment.reason is None
+        assert judgment.score == judgment.readable == int(letter in "bce") and judgment.reason is None
 
 
 @pytest.mark.parametrize(
@@ -106,8 +105,7 @@ def test_no_key_and_no_openai(server: OpenAIServer, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
     run = judge_answers(["q"], ["r"], ["good"], judge_for())
-    assert run.per_question == ()
-    assert "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
+    assert run.per_question == () and "FANOUTQA_OPENAI_API_KEY" in run.as_dict()["absent"]["gpt"]
     assert judge_answers(["q"], ["r"], [UNANSWERED], judge_for()).as_dict()["gpt"] == 0.0
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(MissingExtra, match=r"qabench\[judge\]"):
@@ -161,8 +159,7 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
         **given, questions=["q", "p", "o"], ids=["i", "j", "k"], bleurt=length_ratio, per_question=True
     )
     assert result["acc"] == {"loose": 1 / 3, "strict": 1 / 3}
-    assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"}
-    assert result["bleurt"] == 2 / 3
+    assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"} and result["bleurt"] == 2 / 3
     assert (result["gpt"], result["judge"]["gpt_readable"], result["absent"]) == (1 / 3, 1 / 2, {})
     assert [row["question_id"] for row in result["raw"]] == ["i", "j", "k"]
     assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
@@ -175,8 +172,7 @@ def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest
     metric = qabench.load_metric("fanoutqa")
     given = {"predictions": ["good"], "references": ["good"], "lemmatizer": "simplemma"}
     result = metric.compute(**given)
-    assert not {"gpt", "bleurt"} & set(result)
-    assert set(result["absent"]) == {"gpt", "bleurt"}
+    assert not {"gpt", "bleurt"} & set(result) and set(result["absent"]) == {"gpt", "bleurt"}
     assert "left out" in metric.compute(**given, questions=["q"], judge=False)["absent"]["gpt"]
     monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE")
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")

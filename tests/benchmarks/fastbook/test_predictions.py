@@ -49,8 +49,7 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
     assert means(from_run) == means(evaluate(BENCHMARK, None, BENCHMARK.read(rows))) == by_metrics(rows, study, [10])
     assert means(from_run) == {"mrr@10": outcome.scores.mrr(10), "recall@10": outcome.scores.recall(10)}
     for score in from_run.scores().values():
-        assert score.n == 191
-        assert from_run.deviations(score) == []
+        assert score.n == 191 and from_run.deviations(score) == []
     first = from_run.records[0].detail["passages"][0]
     assert first["id"] == doc_id(1, outcome.hits[0].positions[0])
 

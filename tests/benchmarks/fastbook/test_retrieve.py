@@ -31,8 +31,7 @@ def test_chunks_have_all_words_within_their_size(parts: list[str], size: int, da
     for start, end in spans:
         inside = [i for i, place in enumerate(tokens) if start <= place < end]
         assert 1 <= len(inside) == len(chunking.TOKEN.findall(text[start:end])) <= size
-        assert inside[0] <= held + 1 <= inside[-1]
-        assert held + 1 - inside[0] <= most
+        assert inside[0] <= held + 1 <= inside[-1] and held + 1 - inside[0] <= most
         held = inside[-1]
     assert held == len(tokens) - 1
 

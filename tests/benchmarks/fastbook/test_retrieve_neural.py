@@ -57,8 +57,7 @@ def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
         asked = encoder.encode(query.text)
         cosine = chunks @ asked / np.linalg.norm(chunks, axis=1) / np.linalg.norm(asked)
         check(hits, cosine, 5)
-    assert found[2].positions[:2] == [2, 7]
-    assert found[2].scores[0] == pytest.approx(1, abs=1e-5)
+    assert found[2].positions[:2] == [2, 7] and found[2].scores[0] == pytest.approx(1, abs=1e-5)
     assert len(rank_dense(CORPUS, QUERIES, 99, model)[0].positions) == 12
 
 
