@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from processes import qabench
 from typer.testing import CliRunner
 
 from qabench import loading_scripts
@@ -17,18 +18,6 @@ from qabench.cli import app
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
-
-
-def qabench(*arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "COLUMNS": "200", **environment}
-    for name in [name for name, value in environment.items() if value == ""]:
-        del env[name]
-    done = subprocess.run(
-        [sys.executable, "-m", "qabench", *map(str, arguments)], capture_output=True, text=True, env=env, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def as_json(*arguments: str, **options: Any) -> Any:

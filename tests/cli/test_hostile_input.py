@@ -54,15 +54,11 @@ def test_escape_sequences_and_markup_in_ids(tmp_path: Path) -> None:
     assert not set(done.output) & set("\x1b\x07\u202e")
 
 
-def test_keys_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-0123456789")
-    shown = printable("HTTP 400: the key sk-0123456789 of https://a.b/v1?api-key=other is wrong\x1b[0m")
-    assert shown == "HTTP 400: the key [redacted] of https://a.b/v1 is wrong\\x1b[0m"
-
-
 def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     key = "s3cret/with+signs=0123456789"
     monkeypatch.setenv("EXAMPLE_API_KEY", key)
+    shown = printable(f"HTTP 400: the key {key} of https://a.b/v1?api-key=other is wrong\x1b[0m")
+    assert shown == "HTTP 400: the key [redacted] of https://a.b/v1 is wrong\\x1b[0m"
     forms = [key, quote(key, safe="")]
     for user in ("", "u", "me", "ann"):
         pair = f"{user}:{key}".encode()

@@ -1,10 +1,8 @@
-"""The public names of ``qabench``, and the arguments of ``load_dataset``."""
+"""The public names of ``qabench``, and the arguments of ``load_dataset``; test_user_types.py has the types."""
 
 import json
 import rlcompleter
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import pytest
 from datasets import ReadInstruction, Split
 
 import qabench
-from qabench import loading
 from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.loading_scripts import FOLDER
 
@@ -25,55 +22,6 @@ def test_public_names_complete() -> None:
     completer = rlcompleter.Completer({"qabench": qabench})
     assert completer.complete("qabench.load_d", 0) == "qabench.load_dataset("
     assert all(getattr(qabench, name) for name in qabench.__all__)
-
-
-STUB = """
-class Dataset: ...
-class DatasetDict: ...
-class IterableDataset: ...
-class IterableDatasetDict: ...
-class NamedSplit: ...
-class ReadInstruction: ...
-class DownloadMode: ...
-class VerificationMode: ...
-"""
-MYPY_INI = """
-[mypy]
-strict = true
-[mypy-qabench.*,evaluate.*,datasets.*]
-ignore_missing_imports = true
-follow_imports = silent
-"""
-CALLS = """
-from typing import assert_type
-from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit, ReadInstruction
-from loading import load_dataset
-
-def check(split: str | None, streaming: bool, parts: list[str]) -> None:
-    assert_type(load_dataset("felm"), DatasetDict)
-    assert_type(load_dataset("felm", "sample", split="test", num_proc=2), Dataset)
-    assert_type(load_dataset("felm", split=NamedSplit()), Dataset)
-    assert_type(load_dataset("felm", split=parts), list[Dataset])
-    assert_type(load_dataset("felm", split=["test[:2]", ReadInstruction()]), list[Dataset])
-    assert_type(load_dataset("felm", split=split), Dataset | DatasetDict)
-    assert_type(load_dataset("felm", streaming=True), IterableDatasetDict)
-    assert_type(load_dataset("felm", split="test", streaming=True), IterableDataset)
-    load_dataset("felm", split=split, streaming=streaming)
-    load_dataset("felm", spliit="test")  # type: ignore[call-overload]
-    load_dataset("felm", split=1)  # type: ignore[call-overload]
-"""
-
-
-def test_return_types_follow_from_split_and_streaming(tmp_path: Path) -> None:
-    pytest.importorskip("mypy", reason="checks types")
-    # datasets has no types for mypy; the module is checked alone, because the whole package takes minutes.
-    shutil.copyfile(loading.__file__, tmp_path / "loading.py")
-    (tmp_path / "datasets.pyi").write_text(STUB)
-    (tmp_path / "calls.py").write_text(CALLS)
-    (tmp_path / "mypy.ini").write_text(MYPY_INI)
-    command = [sys.executable, "-m", "mypy", "calls.py"]
-    checked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,23 @@ import qabench
 pytest.importorskip("mypy", reason="needs the extra dev")
 CODE = """
 from typing import assert_type
+from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict, NamedSplit, ReadInstruction
+from evaluate import EvaluationModule
+from qabench import load_dataset, load_metric
 
-import datasets
-import evaluate
-
-import qabench
-
-assert_type(qabench.load_dataset("fanoutqa", "dev"), datasets.DatasetDict)
-assert_type(qabench.load_dataset("fanoutqa", "dev", split="validation"), datasets.Dataset)
-assert_type(qabench.load_dataset("fanoutqa", split="validation", streaming=True), datasets.IterableDataset)
-assert_type(qabench.load_dataset("fanoutqa", split=["a", "b"]), list[datasets.Dataset])
-assert_type(qabench.load_metric("fanout_acc"), evaluate.EvaluationModule)
-qabench.load_dataset("fanoutqa", splits="dev")
+def check(split: str | None, streaming: bool, parts: list[str], read: ReadInstruction) -> None:
+    assert_type(load_dataset("felm"), DatasetDict)
+    assert_type(load_dataset("felm", "sample", split="test", num_proc=2), Dataset)
+    assert_type(load_dataset("felm", split=NamedSplit("test")), Dataset)
+    assert_type(load_dataset("felm", split=parts), list[Dataset])
+    assert_type(load_dataset("felm", split=["test[:2]", read]), list[Dataset])
+    assert_type(load_dataset("felm", split=split), Dataset | DatasetDict)
+    assert_type(load_dataset("felm", streaming=True), IterableDatasetDict)
+    assert_type(load_dataset("felm", split="test", streaming=True), IterableDataset)
+    load_dataset("felm", split=split, streaming=streaming)
+    assert_type(load_metric("fanout_acc"), EvaluationModule)
+    load_dataset("felm", split=1)  # wrong
+    load_dataset("felm", splits="test")  # wrong
 """
 SETTINGS = """
 [mypy]
@@ -46,4 +51,5 @@ def test_what_mypy_sees(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mypy", "user.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     errors = {line.partition(": error:")[0] for line in done.stdout.splitlines() if ": error:" in line}
-    assert errors == {f"user.py:{len(CODE.splitlines())}"}, done.stdout + done.stderr  # only the wrong argument
+    wrong = {f"user.py:{n}" for n, line in enumerate(CODE.splitlines(), start=1) if line.endswith("# wrong")}
+    assert errors == wrong and len(wrong) == 2, done.stdout + done.stderr

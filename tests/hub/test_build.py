@@ -12,6 +12,7 @@ from typing import Any
 
 import datasets
 import pytest
+from processes import qabench as command
 
 import qabench
 import qabench.hub.build as build_module
@@ -38,16 +39,6 @@ def at_hand(name: str) -> list[str]:
     table = source_table(name)
     configs = dataset_table(name).configs.values()
     return [config.name for config in configs if all(find_local(table[file]) for file in config.files)]
-
-
-def command(*arguments: object, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``qabench build`` in a separate process."""
-    env = {**os.environ, "COLUMNS": "200", **environment}
-    program = [sys.executable, "-m", "qabench", "build", *map(str, arguments)]
-    done = subprocess.run(program, capture_output=True, text=True, env=env, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def assert_equal_rows(folder: Path, name: str, config: str, cache: Path) -> int:
@@ -150,10 +141,10 @@ def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:
 
 
 def test_the_book_is_not_for_upload(mirror: Path, tmp_path: Path) -> None:
-    done = command(tmp_path, "fastbook", "--config", "corpus")
+    done = command("build", tmp_path, "fastbook", "--config", "corpus")
     assert f"warning: do not upload {tmp_path / 'fastbook'}: " in done.stderr
     assert "**Do not upload this copy.** The benchmark" in (tmp_path / "fastbook/README.md").read_text("utf-8")
-    command(tmp_path, "fastbook", "--config", "sample_corpus")  # only this project's data
+    command("build", tmp_path, "fastbook", "--config", "sample_corpus")  # only this project's data
     assert build_module.read_manifest(tmp_path / "fastbook")["redistributable"] is True
 
 
@@ -225,13 +216,13 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(tmp_path: Path, monke
 def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
     """No mirror, no cache, and no Arrow files of an earlier run."""
     nothing = {name: str(tmp_path / name) for name in ("QABENCH_MIRROR", "QABENCH_CACHE", "HF_HOME")}
-    done = command(tmp_path / "out", "--json", code=1, **nothing)
+    done = command("build", tmp_path / "out", "--json", code=1, **nothing)
     for built in json.loads(done.stdout)["repositories"]:
         name = built["benchmark"]
         assert list(built["rows"]) == shipped(name) and built["redistributable"]
         assert list(built["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
         assert all("qabench fetch" in reason for reason in built["missing"].values())
-    done = command(tmp_path / "out", "felm", "--skip-missing", **nothing)
+    done = command("build", tmp_path / "out", "felm", "--skip-missing", **nothing)
     assert "felm: no data for all, wk, science" in done.stderr
     assert "or use --skip-missing" in done.stdout
 
@@ -263,4 +254,4 @@ def test_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="exactly one benchmark; got 4"):
         build(tmp_path, configs=["sample"])
     (tmp_path / "file").write_text("")
-    assert "cannot write" in command(tmp_path / "file/out", "felm", "--config", "sample", code=1).stderr
+    assert "cannot write" in command("build", tmp_path / "file/out", "felm", "--config", "sample", code=1).stderr

@@ -150,7 +150,8 @@ def test_epochs_have_the_pass_scores_of_inspects_own_reducers(tmp_path: Path) ->
 def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_path: Path) -> None:
     from inspect_ai import eval as inspect_eval
 
-    shutil.copy(logs[0], tmp_path)
+    (tmp_path / "seed-0").mkdir()
+    shutil.copy(logs[0], tmp_path / "seed-0")
     (tmp_path / "answers.jsonl").write_text('{"id": "1", "answer": "x"}\n')
     (tmp_path / "logs.json").write_text('{"a.eval": {"version": 2, "eval": {}}}')  # beside the logs of a suite
     pyarrow.parquet.write_table(pyarrow.table({"text": ["passage"]}), tmp_path / "passages.parquet")
@@ -160,7 +161,14 @@ def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_
     read = read_evaluations([tmp_path])
     assert {each.benchmark for each in read.evaluations} == {"", "felm"}
     assert read.notes[0] == f"{tmp_path}: 2 files are left out, not a log (answers.jsonl, passages.parquet)"
-    assert [each.benchmark for each in read_evaluations([tmp_path], "felm").evaluations] == ["felm"]
+    felm = read_evaluations([tmp_path], "felm")
+    assert [each.benchmark for each in felm.evaluations] == ["felm"]
+    assert (
+        felm.notes[0].startswith(f"{tmp_path}: 3 files are left out, not a log of felm (")
+        and logs[0].name in felm.notes[0]
+    )
+    with pytest.raises(InputError, match="has no log of expertqa"):
+        read_evaluations([tmp_path], "expertqa")
 
 
 def test_unmatched_and_contradicting_questions(logs: list[Path], tmp_path: Path) -> None:

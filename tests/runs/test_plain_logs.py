@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog, EvalSample, list_eval_logs
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ContentReasoning, ContentText
 from inspect_ai.tool import ToolCall
-from scripted_model import run
+from scripted_model import edited, run
 
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.runs import log as runs_log
@@ -49,13 +49,9 @@ def with_a_long_reply_limit(content: EvalLog) -> None:
     content.plan.config.max_tokens, content.eval.config.message_limit = 7, 3
 
 
-@pytest.mark.parametrize("change", [None, with_tools_and_parts, with_an_attachment, with_a_long_reply_limit])
+@pytest.mark.parametrize("change", [id, with_tools_and_parts, with_an_attachment, with_a_long_reply_limit])
 def test_the_result_is_that_of_inspect(log: Path, tmp_path: Path, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = read_eval_log(str(log))
-    if change:
-        change(content)
-    path = tmp_path / log.name
-    write_eval_log(content, str(path))
+    path = edited(log, tmp_path, change)
     assert isinstance(read_plain_header(path), Fields)
     ours = asdict(read_run(path))
 

@@ -1,13 +1,14 @@
 """A log's answers are scored again when it is read: edited scores are not used, and those of models are marked."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog, read_eval_log
 from openai_server import OpenAIServer
-from scripted_model import run
+from scripted_model import edited, run
 from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.tasks import expertqa
@@ -45,16 +46,16 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: Path(run(task(), reply, folder, epochs=2).location) for name, (task, *_) in TASKS.items()}
 
 
-def edited(log: Path, folder: Path, name: str, value: float) -> Path:
-    """Return a copy of a log in which every stored score of this name has another value."""
-    content = read_eval_log(str(log))
-    for sample in content.samples or []:
-        for score in (sample.scores or {}).values():
-            if isinstance(score.value, dict) and name in score.value:
-                score.value[name] = value
-    path = folder / log.name
-    write_eval_log(content, str(path))
-    return path
+def with_scores(name: str, value: float) -> Callable[[EvalLog], None]:
+    """Return a change of a log in which every stored score of this name gets another value."""
+
+    def edit(content: EvalLog) -> None:
+        for sample in content.samples or []:
+            for score in (sample.scores or {}).values():
+                if isinstance(score.value, dict) and name in score.value:
+                    score.value[name] = value
+
+    return edit
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -73,7 +74,7 @@ def test_an_unedited_log_has_the_scores_of_its_answers(name: str, logs: dict[str
 @pytest.mark.parametrize("name", TASKS)
 def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
     _, column, value = TASKS[name]
-    path = edited(logs[name], tmp_path, column, value)
+    path = edited(logs[name], tmp_path, with_scores(column, value))
     honest, forged = read_run(logs[name]), read_run(path)
     assert {key: score.interval for key, score in forged.scores().items()} == {
         key: score.interval for key, score in honest.scores().items()
@@ -89,11 +90,11 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_an_edited_number_of_questions_is_not_used(name: str, logs: dict[str, Path], tmp_path: Path) -> None:
-    content = read_eval_log(str(logs[name]))
-    content.samples, metadata = (content.samples or [])[:2], content.eval.metadata or {}
-    content.eval.metadata = metadata | {"available": 1}
-    write_eval_log(content, str(tmp_path / "log.eval"))
-    honest, forged = read_run(logs[name]), read_run(tmp_path / "log.eval")
+    def edit(content: EvalLog) -> None:
+        content.samples, metadata = (content.samples or [])[:2], content.eval.metadata or {}
+        content.eval.metadata = metadata | {"available": 1}
+
+    honest, forged = read_run(logs[name]), read_run(edited(logs[name], tmp_path, edit))
     score = next(iter(forged.scores().values()))
     total = len({record.id for record in honest.records})
     assert any(f"of {total} questions were asked" in sentence for sentence in forged.deviations(score))
@@ -109,7 +110,7 @@ def test_verdicts_of_a_judge_come_from_the_cache_or_are_marked(tmp_path: Path, m
         log = Path(run(task, lambda messages: "Mars", tmp_path).location)
         calls = len(server.calls)
         honest = read_run(log).scores()["gpt"].interval.mean
-        path = edited(log, tmp_path / "forged", "gpt", 0.5)
+        path = edited(log, tmp_path / "forged", with_scores("gpt", 0.5))
         cached = read_run(path)
         assert cached.scores()["gpt"].interval.mean == honest != 0.5 and not cached.recorded and cached.problems
         monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "another"))

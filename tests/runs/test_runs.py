@@ -18,11 +18,11 @@ import datasets
 import pytest
 from filelock import FileLock
 from inspect_ai import eval as inspect_eval
-from inspect_ai.log import read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelUsage
 from openai_server import Fault, OpenAIServer
 from question_rows import question_rows
-from scripted_model import run, scripted, text
+from scripted_model import edited, run, scripted, text
 from typer.testing import CliRunner
 
 from qabench import evaluate_predictions
@@ -394,20 +394,6 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
 
 
-def test_a_folder_of_logs_gives_those_of_the_benchmark(log: Path, tmp_path: Path) -> None:
-    (tmp_path / "seed-0").mkdir()
-    shutil.copy(log, tmp_path / "seed-0")
-    task_args = {"config": "sample", "prompt": "qabench"}
-    inspect_eval("qabench/felm", model="mockllm/model", task_args=task_args, log_dir=str(tmp_path), display="none")
-    (other,) = tmp_path.glob("*.eval")
-    read = read_evaluations([tmp_path], "fanoutqa")
-    assert [each.benchmark for each in read.evaluations] == ["fanoutqa"]
-    assert read.notes[0] == f"{tmp_path}: 1 file is left out, not a log of fanoutqa ({other.name})"
-    assert {each.benchmark for each in read_evaluations([tmp_path]).evaluations} == {"fanoutqa", "felm"}
-    with pytest.raises(InputError, match="has no log of expertqa"):
-        read_evaluations([tmp_path], "expertqa")
-
-
 def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_API_KEY", "none")
     with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
@@ -438,15 +424,17 @@ def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) ->
 
 def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:
     log = Path(run(felm("sample", prompt="qabench"), lambda messages: "ALL_CORRECT", tmp_path).location)
-    content = read_eval_log(str(log))
-    content.status, content.samples, content.eval.model_base_url = "started", [], "http://127.0.0.1:9/v1"
-    content.eval.task_id = "another"
-    write_eval_log(content, str(tmp_path / "running.eval"), format="eval")
+
+    def stop(content: EvalLog) -> None:
+        content.status, content.samples, content.eval.model_base_url = "started", [], "http://127.0.0.1:9/v1"
+        content.eval.task_id = "another"
+
+    running = edited(log, tmp_path, stop)
     read = read_evaluations([tmp_path])
     assert [evaluation.path for evaluation in read.evaluations] == [str(log)]
-    assert read.notes == [f"{tmp_path / 'running.eval'} is left out: the run has no answers yet"]
-    (note,) = read_evaluations([tmp_path / "running.eval"]).notes
-    command = ["qabench", "run", "--resume", str(tmp_path / "running.eval"), "--model", "scripted/model"]
+    assert read.notes == [f"{running} is left out: the run has no answers yet"]
+    (note,) = read_evaluations([running]).notes
+    command = ["qabench", "run", "--resume", str(running), "--model", "scripted/model"]
     command += ["--base-url", "http://127.0.0.1:9/v1"]
     assert f"`{shlex.join(command)}` asks for the others" in note
 

@@ -10,10 +10,9 @@ from typing import Any
 import inspect_ai.log
 import pytest
 from inspect_ai import eval as inspect_eval
-from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import SolverSpec, generate, system_message
-from scripted_model import SCRIPTS
+from scripted_model import SCRIPTS, edited
 
 import qabench
 from qabench.errors import InputError
@@ -75,8 +74,12 @@ def test_a_field_that_nobody_decided_is_a_deviation(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("kind", ["file", "list"])
+@pytest.mark.parametrize("kind", ["file", "list", "the setting's own"])
 def test_another_solver_is_an_agent(task: str, kind: str, tmp_path: Path) -> None:
+    if kind == "the setting's own":
+        evaluation = read_run(log_of(tmp_path, task))
+        assert evaluation.setting != "agent" and not any("solver" in sentence for sentence in said(evaluation))
+        return
     file = tmp_path / "mine.py"
     file.write_text(AGENT, encoding="utf-8")
     solver: Any = SolverSpec(f"{file}@agent") if kind == "file" else [system_message("Be brief."), generate()]
@@ -86,12 +89,6 @@ def test_another_solver_is_an_agent(task: str, kind: str, tmp_path: Path) -> Non
     assert all(parse(line)[1]["solver"].startswith(f"{name}-") for line in evaluation.signatures.values())
     if evaluation.scores():
         assert any(sentence.startswith(f"solver: {name}-") for sentence in said(evaluation))
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_the_settings_own_solver_is_not_an_agent(task: str, tmp_path: Path) -> None:
-    evaluation = read_run(log_of(tmp_path, task))
-    assert evaluation.setting != "agent" and not any("solver" in sentence for sentence in said(evaluation))
 
 
 OPTIONS: dict[str, Any] = {
@@ -130,14 +127,6 @@ def test_a_part_has_another_signature_than_the_whole(plain: Path, tmp_path: Path
     asked = [parse(each.signatures["rouge"])[1]["asked"] for each in (two, whole, file, function)]
     assert asked[0] == asked[3] != asked[1] == asked[2] and asked[1].startswith("12-")
     assert parse(two.signatures["run"])[1]["asked"] != parse(whole.signatures["run"])[1]["asked"]
-
-
-def edited(log: Path, folder: Path, edit: Any) -> Path:
-    content = read_eval_log(str(log))
-    edit(content)
-    path = folder / "edited.eval"
-    write_eval_log(content, str(path))
-    return path
 
 
 def test_a_log_cannot_switch_scoring_off(plain: Path, tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from inspect_ai import eval as inspect_eval
 from inspect_ai import eval_retry
-from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog, read_eval_log
 from inspect_ai.model import CachePolicy
+from scripted_model import edited
 from search_server import SearchServer
 
 from qabench.benchmarks import benchmark, benchmark_names
@@ -40,13 +41,6 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "fanoutqa": run_of("qabench/fanoutqa_closed_book", folder, lemmatizer="simplemma"),
         "expertqa": run_of("qabench/expertqa", folder),
     }
-
-
-def edited(log: Path, folder: Path, edit: Callable[[EvalLog], None]) -> Path:
-    content = read_eval_log(str(log))
-    edit(content)
-    write_eval_log(content, str(folder / "edited.eval"), format="eval")
-    return folder / "edited.eval"
 
 
 def with_arguments(log: Path, folder: Path, **arguments: Any) -> Path:

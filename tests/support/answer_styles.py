@@ -105,15 +105,8 @@ def degenerate(question: dict[str, Any], rng: random.Random) -> str:
     return rng.choice(("", " ", "\n\n", "...", "?!", "None", "null", f"{word} " * 40, word + ".", f"({word})"))
 
 
-STYLES: tuple[Callable[[dict[str, Any], random.Random], str], ...] = (
-    exact,
-    prose,
-    dropped,
-    inflected,
-    numbers,
-    damaged,
-    degenerate,
-)
+Style = Callable[[dict[str, Any], random.Random], str]
+STYLES: tuple[Style, ...] = (exact, prose, dropped, inflected, numbers, damaged, degenerate)
 
 
 def answers(questions: Sequence[dict[str, Any]], style: Callable[..., str], seed: int = 0) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai import eval as evaluate
-from inspect_ai.log import EvalLog, EvalSample, read_eval_log
+from inspect_ai.log import EvalLog, EvalSample, read_eval_log, write_eval_log
 from inspect_ai.model import ChatMessage, GenerateConfig, Model, ModelAPI, ModelOutput, ModelUsage, get_model, modelapi
 from inspect_ai.tool import ToolChoice, ToolInfo
 
@@ -87,6 +87,14 @@ def run(task: Any, script: Script | Mapping[str, Reply] | Iterable[Reply], folde
     """The log of a task run with this script's model, read from the file."""
     logs = evaluate(task, model=scripted(script), log_dir=str(folder), display="none", log_realtime=False, **options)
     return read_eval_log(logs[0].location)
+
+
+def edited(log: Path, folder: Path, edit: Callable[[EvalLog], object]) -> Path:
+    """A copy of a log with a change, in this folder."""
+    content = read_eval_log(str(log))
+    edit(content)
+    write_eval_log(content, str(folder / "edited.eval"), format="eval")
+    return folder / "edited.eval"
 
 
 def in_order(log: EvalLog) -> list[EvalSample]:

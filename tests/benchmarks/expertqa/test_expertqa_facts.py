@@ -212,23 +212,6 @@ def test_atomic_prompts_are_the_script_s(mirror: Path, compared: Callable[[str],
     compared(f"{len(sentences)} prompts for atomic facts")
 
 
-@pytest.mark.parametrize(
-    ("claim", "wanted"),
-    [
-        ("One is. Two is.", "One is."),
-        ("Oh. That is it.", "Oh. That is it."),
-        ("That is it. so it is. And this.", "That is it. so it is."),
-        ("By J. R. R. Tolkien, a book. And one more.", "By J. R. R."),
-    ],
-)
-def test_the_first_sentence(claim: str, wanted: str) -> None:
-    assert first_sentence(claim, punctuation_splitter) == wanted
-
-
-def test_replies_of_an_assistant_state_no_facts() -> None:
-    assert states_facts("Water is wet.") and not any(map(states_facts, ("", "Sure, it is.", "Please ask.", "Here are")))
-
-
 def test_atomic_claims_are_the_script_s(mirror: Path, spacy_model: str, compared: Callable[[str], None]) -> None:
     """Sentences, post-processing and selection of all claims, with made-up replies."""
     spacy = pytest.importorskip("spacy", reason="needs the extra spacy")

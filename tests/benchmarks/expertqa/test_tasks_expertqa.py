@@ -7,7 +7,7 @@ from typing import Any
 import datasets
 import pytest
 from inspect_ai.log import EvalLog
-from inspect_ai.solver import SolverSpec
+from inspect_ai.solver import generate
 from scripted_model import in_order, run
 
 from qabench.benchmarks.expertqa.passages import load_passages
@@ -114,21 +114,9 @@ def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> N
     assert "made.up" not in json.dumps(detail)
 
 
-AGENT = """
-from inspect_ai.solver import solver
-@solver
-def agent():
-    async def solve(state, generate):
-        return await generate(state)
-    return solve
-"""
-
-
 def test_answers_of_a_custom_solver_are_scored(tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(AGENT)
     task = expertqa("sample", prompt="qabench")
-    log = run(task, lambda messages: ANSWER, tmp_path / "agent", solver=SolverSpec(f"{file}@agent"))
+    log = run(task, lambda messages: ANSWER, tmp_path / "agent", solver=[generate()])
     agent, closed = read_run(log.location), read_run(done(tmp_path, lambda prompt: ANSWER).location)
     assert agent.setting == "agent" and not agent.recorded
     for ours, theirs in zip(agent.records, closed.records, strict=True):
