@@ -14,8 +14,8 @@ from qabench.benchmarks.felm.scores import Confusion, felm_scores
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Metric, Record
 from qabench.evaluation.comparison import compare
-from qabench.evaluation.evaluation import item_score, scores_of, without_superseded
-from qabench.evaluation.tables import undefined_note
+from qabench.evaluation.evaluation import without_superseded
+from qabench.evaluation.records import item_score, scores_of, undefined_note
 from qabench.stats import adjust, bootstrap, bootstrap_mean, paired_randomization
 
 COUNTS = ("tp", "tn", "fp", "fn")

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.evaluation.tables import labels
+from qabench.evaluation.evaluation import labels
 from qabench.runs import plan, running
 from qabench.runs.log import read_run
 from qabench.runs.plan import make_model, probe

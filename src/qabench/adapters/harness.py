@@ -10,8 +10,8 @@ from typing import Any
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json, Row
 from qabench.evaluation import EMPTY, MISSING, Record
-from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import CUTOFF, Metric
+from qabench.evaluation.records import values_of
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
 
 COUNTS = ("unparsed", "unanswered")

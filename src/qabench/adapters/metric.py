@@ -22,7 +22,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Record
-from qabench.evaluation.evaluation import values_of
+from qabench.evaluation.records import values_of
 from qabench.evaluation.scoring import Item
 from qabench.evaluation.signature import deviations, digest, signature
 from qabench.loading_scripts import citation

@@ -16,7 +16,6 @@ from qabench.data.rows import Json, Row, Splits, read_json_lines
 from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import PREDICTIONS
 from qabench.evaluation.metric import (
     CUTOFF,
     Metric,
@@ -27,6 +26,7 @@ from qabench.evaluation.metric import (
     split_names,
     stems,
 )
+from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
 from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
 from qabench.io.tables import Displayed, Table
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Joined, Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.evaluation import ExtraSection
+    from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
 
 

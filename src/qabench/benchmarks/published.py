@@ -15,7 +15,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import PREDICTIONS
+from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import LEADERBOARD, dataset_table, source_table
 

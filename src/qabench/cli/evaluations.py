@@ -18,19 +18,9 @@ from qabench.cli.output import (
 from qabench.data.rows import Json
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
+from qabench.evaluation.evaluation import labels, systems_table
+from qabench.evaluation.records import undefined_note
 from qabench.evaluation.signature import short_signature
-from qabench.evaluation.tables import (
-    cached_note,
-    deviations_by_sentence,
-    group_table,
-    labels,
-    problems,
-    score_table,
-    systems_table,
-    undefined_note,
-    undefined_sentences,
-    unscored,
-)
 from qabench.io.files import write_json
 from qabench.runs.sources import read_evaluations
 
@@ -113,12 +103,12 @@ def print_evaluations(
         if len(group) > 1:
             tables.append(systems_table(group, names, all_scores, wide=format == "csv"))
         elif group[0].scores():
-            tables.append(score_table(group[0], all_scores))
+            tables.append(group[0].score_table(all_scores))
         for grouping in by:
             heading = f"By {benchmark(group[0].benchmark).groupings.get(grouping, grouping)}"
             for name, evaluation in zip(names, group, strict=True):
                 with_name = f"{heading}: {name}" if len(group) > 1 else heading
-                tables.append(group_table(evaluation, grouping, with_name, all_scores))
+                tables.append(evaluation.group_table(grouping, with_name, all_scores))
     print_tables(tables, format)
 
 
@@ -154,17 +144,17 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
     scores = evaluation.scores()
-    sentences = problems(evaluation, LISTED_PROBLEMS)
+    sentences = evaluation.problem_sentences(LISTED_PROBLEMS)
     undefined = undefined_note({name: score.interval for name, score in scores.items()})
     notes = [
         (sentence, "yellow")
-        for sentence in filter(None, [*sentences, cached_note(evaluation), undefined])
+        for sentence in filter(None, [*sentences, evaluation.cached_note(), undefined])
     ]
     notes += [(note, "") for note in evaluation.notes]
-    notes += [(sentence, "yellow") for sentence in undefined_sentences(evaluation)]
-    if reason := unscored(evaluation, scores):
+    notes += [(sentence, "yellow") for sentence in evaluation.undefined_sentences()]
+    if reason := evaluation.why_unscored():
         return [(f"no scores: {reason}", "bold red"), *notes]
-    for sentence, names in deviations_by_sentence(evaluation).items():
+    for sentence, names in evaluation.deviations_by_sentence().items():
         notes.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
     if rank := _rank(evaluation):
         notes.append((rank, ""))

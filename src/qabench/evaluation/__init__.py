@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from qabench.evaluation.metric import Metric
 
 if TYPE_CHECKING:
-    from qabench.evaluation.evaluation import (
+    from qabench.evaluation.evaluation import Evaluation
+    from qabench.evaluation.records import (
         ANSWERED,
         CUT_OFF,
         EMPTY,
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
         MISSING,
         REFUSED,
         STATUSES,
-        Evaluation,
         ExtraSection,
         Message,
         Record,
@@ -47,5 +47,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(importlib.import_module("qabench.evaluation.evaluation"), name)
+        module = "evaluation" if name == "Evaluation" else "records"
+        return getattr(importlib.import_module(f"qabench.evaluation.{module}"), name)
     raise AttributeError(f"module 'qabench.evaluation' has no attribute {name!r}")

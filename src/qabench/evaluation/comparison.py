@@ -13,9 +13,17 @@ from typing import Any
 import numpy as np
 
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation.evaluation import Evaluation, Score, reduced, rows_by_question, scores_of
+from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.tables import plot_intervals, undefined_note, value_cells
+from qabench.evaluation.records import (
+    Score,
+    plot_intervals,
+    reduced,
+    rows_by_question,
+    scores_of,
+    undefined_note,
+    value_cells,
+)
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
     CONFIDENCE,

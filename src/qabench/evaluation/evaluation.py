@@ -1,300 +1,42 @@
-"""The result of one system on one config of a benchmark: its records, and the scores computed from them.
-
-A record is one answer to one question. Logs of runs and files of predictions are both read into
-records.
-"""
+"""The result of one system on one config of a benchmark: its records, and how they are shown."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import isfinite, nan
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
 from qabench.data.rows import Json
-from qabench.errors import InputError
-from qabench.evaluation.metric import Metric, Names, present
-from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
-from qabench.evaluation.tables import (
-    as_dict,
-    deviations_by_sentence,
-    plot_scores,
-    score_table,
+from qabench.errors import InputError, unknown_name
+from qabench.evaluation.metric import Metric, Names, present, select_scores
+from qabench.evaluation.records import (
+    ANSWERED,
+    CUT_OFF,
+    FAILED,
+    MISSING,
+    PREDICTIONS,
+    STATUSES,
+    Record,
+    Score,
+    columns_of,
+    distinct,
+    plot_intervals,
+    scores_of,
     undefined_note,
-    undefined_sentences,
-    unscored,
+    value_cells,
 )
+from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
-    from qabench.stats import Array, Function, Interval
+    from qabench.stats import Interval
 
-PREDICTIONS = "predictions"
-"""The task and the setting of an evaluation of a file."""
-STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
-ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a conversation: role is "system", "user", "assistant" or "tool"."""
-
-    role: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One question, the system's answer, and its scores.
-
-    Attributes:
-        id: the benchmark's id of the question.
-        epoch: counts repetitions of the question, from 1.
-        question: its text, for display.
-        reference: the reference answer, for display, or "" if there is none.
-        messages: the whole conversation, including the model's last reply.
-        answer: the text that was scored. None for failed and refused calls and for missing answers.
-        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
-            turns. "missing" means that a file of predictions has no answer to the question.
-        problem: why there is no answer, or a problem with the answer or the input.
-        scores: the numbers that metrics are computed from (``Metric.columns``), by name. Empty if
-            unscored.
-        groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
-        detail: details of the scoring for the report, in a format defined by the benchmark.
-        input_tokens: None if unknown.
-        output_tokens: None if unknown.
-        seconds: None if unknown.
-        cost: in US dollars. None if unknown.
-        replies: replies of models in this record. None if unknown.
-        cached: how many of them came from the cache.
-    """
-
-    id: str
-    epoch: int
-    question: str
-    reference: str
-    messages: Sequence[Message]
-    answer: str | None
-    status: str
-    problem: str | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
-    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    seconds: float | None = None
-    cost: float | None = None
-    replies: int | None = None
-    cached: int = 0
-
-
-GROUPS, CURVE = "groups", "curve"
-
-
-@dataclass(frozen=True, slots=True)
-class SectionRow:
-    """One value of a section.
-
-    Attributes:
-        system: the label of the evaluation.
-        score: the title of the score, such as "Recall of errors" or "MRR@k".
-        at: the group's name, or the position on the x axis of a curve, such as the cutoff k.
-        interval: the value with its 95% interval.
-        n: the number of ``ExtraSection.unit`` that the value is computed from.
-    """
-
-    system: str
-    score: str
-    at: str | int
-    interval: Interval
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExtraSection:
-    """A table and a chart of a report beyond scores, groups and comparisons.
-
-    ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
-
-    Attributes:
-        title: such as "Type of error". The axis of a curve is labeled with ``axis``.
-        unit: what n counts, in the plural, such as "errors".
-        rows: values of all systems.
-        kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
-        note: a note for readers, in one or more sentences, or "" for none.
-        axis: the label of a curve's x axis, such as "k".
-        replaces: the grouping that the report omits because this section shows it better, or "" for
-            none.
-    """
-
-    title: str
-    unit: str
-    rows: Sequence[SectionRow]
-    kind: str = GROUPS
-    note: str = ""
-    axis: str = ""
-    replaces: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """The value of a metric with its 95% interval over questions. ``float(score)`` is the value.
-
-    Attributes:
-        metric: what was computed.
-        interval: the value and its bounds.
-        n: the number of ``metric.unit`` that the score is a mean over.
-        left_out: the number of records that are not in the mean.
-    """
-
-    metric: Metric
-    interval: Interval
-    n: int
-    left_out: int
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __format__(self, form: str) -> str:
-        return format(self.value, form) if form else str(self)
-
-    @property
-    def value(self) -> float:
-        """Return the value."""
-        return self.interval.mean
-
-    @property
-    def low(self) -> float | None:
-        """Return the lower bound of the interval, or None if the items do not allow one."""
-        return self.interval.low
-
-    @property
-    def high(self) -> float | None:
-        """Return the upper bound of the interval, or None if the items do not allow one."""
-        return self.interval.high
-
-    @property
-    def size(self) -> str:
-        """``n`` with its unit: "1 question", "4,426 segments"."""
-        unit = self.metric.unit
-        return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
-
-
-def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
-    """Return the scores of records by metric name.
-
-    Args:
-        metrics: the benchmark's metrics. Those whose columns are in no record are left out.
-        records: epochs of one question are resampled together.
-
-    Returns:
-        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these
-        records, such as the recall of errors without any errors, is left out.
-    """
-    computed = _computed(metrics, records)
-    if not computed:
-        return {}
-    from qabench.stats import bootstrap_all  # imports NumPy
-
-    intervals = bootstrap_all([each.sample for each in computed])
-    return {
-        each.metric.name: Score(
-            each.metric, replace(interval, mean=each.value), each.n, len(records) - each.records
-        )
-        for each, interval in zip(computed, intervals, strict=True)
-    }
-
-
-def sample_of(metric: Metric, records: Sequence[Record]) -> tuple[Array, Function]:
-    """Return the statistics of the questions and the function of their sums from which an interval is computed."""
-    return _computed([metric], records)[0].sample
-
-
-def values_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
-    """Return the values of ``scores_of`` without intervals, which take most of its time."""
-    return {each.metric.name: each.value for each in _computed(metrics, records)}
-
-
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    """The value of a metric, n, the number of records in it, and the sample from which its interval is drawn."""
-
-    metric: Metric
-    value: float
-    n: int
-    records: int
-    sample: tuple[Array, Function]
-
-
-def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Computed]:
-    columns = list(dict.fromkeys(name for record in records for name in record.scores))
-    if not (computable := present(metrics, columns)):
-        return []
-    import numpy as np
-
-    from qabench.stats import mean, scores, table, units
-
-    ids = [record.id for record in records]
-    values = {
-        name: np.array([record.scores.get(name, nan) for record in records], dtype=np.float64)
-        for name in columns
-    }
-    computed = []
-    for metric in computable:
-        rows = np.column_stack([values[name] for name in metric.needs])
-        usable = np.flatnonzero(np.isfinite(rows).all(axis=1))
-        if not len(usable):
-            continue
-        rows = rows[usable]
-        questions = [ids[place] for place in usable.tolist()]
-        if metric.reducer:
-            by_question = rows_by_question(metric, records)
-            questions = list(by_question)
-            rows = np.concatenate([reduced(metric, each) for each in by_question.values()])
-        first = rows[:, 0]
-        statistics = units(rows if metric.function else table(first), questions)
-        value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
-        if isfinite(value):
-            n = sum(int(metric.size(*row)) for row in rows.tolist()) if metric.size else len(rows)
-            value = metric.mean(first.tolist()) if metric.mean else value
-            sample = (statistics, metric.resampled or metric.function or mean)
-            if metric.unit == "questions" and n > len(statistics):
-                metric = replace(metric, unit="answers")
-            computed.append(_Computed(metric, value, n, len(usable), sample))
-    return computed
-
-
-def rows_by_question(metric: Metric, records: Sequence[Record]) -> dict[str, list[list[float]]]:
-    """Return the values of the metric's columns by question, a row for each of its records that has them all."""
-    questions: dict[str, list[list[float]]] = {}
-    for record in records:
-        if (row := columns_of(metric, record)) is not None:
-            questions.setdefault(record.id, []).append(row)
-    return questions
-
-
-def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Return the rows of a question as its reducer leaves them: one row with the question's score."""
-    return [[metric.reducer([row[0] for row in rows])]] if metric.reducer else list(map(list, rows))
-
-
-def columns_of(metric: Metric, record: Record) -> list[float] | None:
-    """Return the values of the metric's columns in a record, or None if one is missing or not finite."""
-    values = [record.scores.get(name, nan) for name in metric.needs]
-    return values if all(map(isfinite, values)) else None
-
-
-def item_score(metric: Metric, record: Record) -> float | None:
-    """Return the record's score by a metric, or None."""
-    values = columns_of(metric, record)
-    if values is None:
-        return None
-    try:
-        value = metric.item(*values) if metric.item else values[0]
-    except ZeroDivisionError:  # such as a share of no claims
-        return None
-    return value if isfinite(value) else None
+MAX_LENGTH = 80  # of a label
+UNDEFINED = "undefined"
+# fields of ``Evaluation.as_dict``
+IN_JSON = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -355,7 +97,7 @@ class Evaluation(Displayed):
     metrics: Sequence[Metric] = ()
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     failures_official: bool = False
-    _computed: Json = field(default_factory=dict, init=False, compare=False)
+    _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
 
     def __getitem__(self, name: str) -> Score:
         """Return a score, such as ``evaluation["acc.loose"]``.
@@ -363,13 +105,12 @@ class Evaluation(Displayed):
         Raises InputError if there is none of this name.
         """
         scores = self.scores()
-        if name not in scores:
-            undefined = self.undefined()
-            if name in undefined:
-                raise InputError(f"{name} is undefined: {undefined[name]}")
-            reason = unscored(self, scores) or f"the scores are {', '.join(scores)}"
-            raise InputError(f"no score {name!r}: {reason}")
-        return scores[name]
+        if name in scores:
+            return scores[name]
+        if reason := self.undefined().get(name):
+            raise InputError(f"{name} is undefined: {reason}")
+        reason = self.why_unscored() or f"the scores are {', '.join(scores)}"
+        raise InputError(f"no score {name!r}: {reason}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores())
@@ -382,44 +123,54 @@ class Evaluation(Displayed):
         """
         return any(record.status in (ANSWERED, CUT_OFF) for record in self.records)
 
+    @property
+    def questions(self) -> str:
+        """Return the benchmark and the config, such as "fanoutqa dev"."""
+        return f"{self.benchmark} {self.config}".strip()
+
+    @property
+    def title(self) -> str:
+        """Return model, benchmark, config and setting, such as "gpt-4o on fanoutqa dev (closed-book)"."""
+        setting = "" if self.setting in ("", PREDICTIONS) else f" ({self.setting})"
+        return f"{self.model} on {self.questions}{setting}"
+
+    def _once(self, key: str, compute: Callable[[], Json]) -> Json:
+        if key not in self._computed:
+            self._computed[key] = compute() if self.answered else {}
+        return dict(self._computed[key])
+
     def scores(self) -> dict[str, Score]:
         """Return the scores by metric name, with intervals and n, or {} if nothing was answered.
 
         Computed once.
         """
-        if "scores" not in self._computed:
-            self._computed["scores"] = (
-                scores_of(self.metrics, self.records) if self.answered else {}
-            )
-        return dict(self._computed["scores"])
+        return self._once("scores", lambda: scores_of(self.metrics, self.records))
 
     def undefined(self) -> dict[str, str]:
         """Return why scores are undefined, by metric name, such as the recall of errors without any errors."""
-        if "undefined" not in self._computed:
-            columns = list(dict.fromkeys(name for record in self.records for name in record.scores))
-            computable = present(self.metrics, columns) if self.answered else []
-            scores = self.scores()
-            self._computed["undefined"] = {
-                metric.name: metric.undefined
-                for metric in computable
-                if metric.name not in scores
-                and any(columns_of(metric, record) for record in self.records)
-            }
-        return dict(self._computed["undefined"])
+        return self._once("undefined", self._undefined)
+
+    def _undefined(self) -> dict[str, str]:
+        columns = list(dict.fromkeys(name for record in self.records for name in record.scores))
+        scores = self.scores()
+        return {
+            metric.name: metric.undefined
+            for metric in present(self.metrics, columns)
+            if metric.name not in scores
+            and any(columns_of(metric, record) for record in self.records)
+        }
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
         """Return the scores of each group of a grouping.
 
         See ``by_group``. Computed once.
         """
-        key = f"scores by {grouping}"
-        if key not in self._computed:
-            metrics = self.metrics if self.answered else ()
-            self._computed[key] = {
-                group: scores_of(metrics, records)
-                for group, records in self.by_group(grouping).items()
-            }
-        return dict(self._computed[key])
+
+        def compute() -> dict[str, dict[str, Score]]:
+            groups = self.by_group(grouping)
+            return {name: scores_of(self.metrics, records) for name, records in groups.items()}
+
+        return self._once(f"scores by {grouping}", compute)
 
     def deviations(self, score: Score) -> list[str]:
         """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
@@ -464,9 +215,69 @@ class Evaluation(Displayed):
             f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"
         ]
 
+    def deviations_by_sentence(self) -> dict[str, list[str]]:
+        """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
+
+        The scores are named by their groups. If a sentence applies to a part of a group, its scores
+        are named.
+        """
+        scores = self.scores()
+        names_by_sentence: dict[str, list[str]] = {}
+        for name, score in scores.items():
+            for sentence in self.deviations(score):
+                names_by_sentence.setdefault(sentence, []).append(name)
+        sizes = Counter(score.metric.group for score in scores.values())
+        for sentence, names in names_by_sentence.items():
+            groups = {name: scores[name].metric.group for name in names}
+            counts = Counter(groups.values())
+            shown = (g if counts[g] == sizes[g] else name for name, g in groups.items())
+            names_by_sentence[sentence] = list(dict.fromkeys(shown))
+        return names_by_sentence
+
     def as_dict(self, by: Sequence[str] = ()) -> Json:
-        """Return the evaluation as JSON data (see ``qabench.evaluation.tables.as_dict``)."""
-        return as_dict(self, by)
+        """Return the evaluation as JSON data.
+
+        Args:
+            by: groupings to add, such as "category".
+
+        Returns:
+            benchmark, config, setting, model, created, status, path, expected, available. By metric
+            name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``,
+            ``unit``, ``left_out`` and ``deviations`` (sentences; [] for an official score).
+            ``counts`` (records by status, missing ones and all records), ``problems`` (sentences),
+            ``signatures`` by group. ``replies`` (all, and those from the cache) of a run whose
+            replies are cached. ``notes`` (sentences) and ``unscored`` (why there are no scores)
+            only if there are any, as ``undefined`` (why a score is undefined, by metric name). With
+            ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
+        """
+        scores = self.scores()
+        document: Json = {name: getattr(self, name) for name in (*IN_JSON, "available")} | _numbers(
+            scores
+        )
+        document |= {
+            "unit": {name: score.metric.unit for name, score in scores.items()},
+            "deviations": {name: self.deviations(score) for name, score in scores.items()},
+            "counts": self.counts() | {"records": len(self.records)},
+            "problems": self.problem_sentences(),
+            "signatures": dict(self.signatures),
+        }
+        optional = {
+            "undefined": self.undefined(),
+            "replies": self.replies(),
+            "notes": list(self.notes),
+            "unscored": self.why_unscored(),
+        }
+        document |= {name: value for name, value in optional.items() if value}
+        if by:
+            document["by"] = {grouping: self._numbers_by_group(grouping) for grouping in by}
+        return document
+
+    def _numbers_by_group(self, grouping: str) -> Json:
+        scores = self.scores_by_group(grouping)
+        return {
+            group: {"records": len(records)} | _numbers(scores.get(group, {}))
+            for group, records in self.by_group(grouping).items()
+        }
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame: per record id, epoch, texts, status, scores, groups by grouping, and costs."""
@@ -500,17 +311,102 @@ class Evaluation(Displayed):
             InputError: a score or grouping that the evaluation does not have.
             MissingExtra: matplotlib is not installed.
         """
-        return plot_scores(self, scores, by, axes)
+        own = self.scores()
+        metrics = select_scores([score.metric for score in own.values()], scores, self.title)
+        if by is None:
+            rows = {metric.title: own[metric.name].interval for metric in metrics}
+            return plot_intervals(rows, self.title, axes)
+        if by not in self.groupings():
+            raise unknown_name("unknown grouping", by, self.groupings())
+        first = metrics[0]
+        in_groups = {
+            group: score
+            for group, of_group in self.scores_by_group(by).items()
+            if (score := of_group.get(first.name))
+        }
+        rows = {f"{group} ({score.n})": score.interval for group, score in in_groups.items()}
+        return plot_intervals(rows, f"{first.title} by {by}: {self.title}", axes)
 
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
-        table = score_table(self)
-        for sentence, names in deviations_by_sentence(self).items():
+        table = self.score_table()
+        for sentence, names in self.deviations_by_sentence().items():
             table.notes.append(f"not official ({', '.join(names)}): {sentence}")
         undefined = undefined_note({name: score.interval for name, score in self.scores().items()})
-        table.notes.extend(filter(None, [undefined]))
-        table.notes.extend(undefined_sentences(self))
+        table.notes.extend(filter(None, [undefined, *self.undefined_sentences()]))
         return [table]
+
+    def score_table(self, all_scores: bool = True) -> Table:
+        """Return one row per score.
+
+        Without ``all_scores`` only the main scores.
+
+        The notes count records.
+        """
+        scores = self.scores()
+        shown = _shown(scores, all_scores)
+        columns = ["score", "value", "95% interval", "n"]
+        rows: list[list[Any]] = [
+            [name, *value_cells(score.interval), score.size] for name, score in shown.items()
+        ]
+        if self.benchmark:
+            columns.append("official")
+            for row, score in zip(rows, shown.values(), strict=True):
+                row.append("no" if self.deviations(score) else "yes")
+        main = {metric.name for metric in self.metrics if metric.main or all_scores}
+        empty = [None] * (len(columns) - 2)
+        rows += [[name, UNDEFINED, *empty] for name in self.undefined() if name in main]
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts().items() if count)
+        notes = [counts] if counts else []
+        if hidden := len(scores) - len(shown):
+            notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-scores")
+        if reason := self.why_unscored():
+            notes = [f"no scores: {reason}"]
+        return Table(self.title, columns, rows, notes)
+
+    def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
+        """Return the scores of each group of a grouping, such as "category"."""
+        groups = self.scores_by_group(grouping)
+        named = {name: score for scores in groups.values() for name, score in scores.items()}
+        names = _shown(named, all_scores)
+        rows: list[list[Any]] = []
+        for group, records in self.by_group(grouping).items():
+            scores = groups.get(group, {})
+            values = (f"{scores[name].value:.4f}" if name in scores else None for name in names)
+            rows.append([group, len(records), *values])
+        return Table(heading, [grouping, "records", *names], rows)
+
+    def problem_sentences(self, most: int | None = None) -> list[str]:
+        """Return the problems of an evaluation, one sentence per kind, with the first ids.
+
+        After ``most``, their number.
+        """
+        kinds: dict[str, list[str]] = {}
+        missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in self.problems)
+        for record in self.records:
+            if record.problem and not (missing_named and record.problem == NO_PREDICTION):
+                kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
+        sentences = list(self.problems)
+        for kind, ids in sorted(kinds.items(), key=lambda item: -len(item[1])):
+            sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
+        if most is not None and (more := len(sentences) - most) > 0:
+            sentences[most:] = [f"and {more} more problem{'s' if more > 1 else ''}"]
+        return sentences
+
+    def undefined_sentences(self) -> list[str]:
+        """Return why scores are undefined, one sentence per reason."""
+        names: dict[str, list[str]] = {}
+        for name, reason in self.undefined().items():
+            names.setdefault(reason, []).append(name)
+        return [f"undefined ({', '.join(each)}): {reason}" for reason, each in names.items()]
+
+    def why_unscored(self) -> str | None:
+        """Return why an evaluation has no scores, or None if it has scores."""
+        if self.scores():
+            return None
+        if not self.unscored and not self.answered:
+            return f"none of the {self.expected} questions was answered"
+        return self.unscored or "no answer has a score"
 
     def counts(self) -> dict[str, int]:
         """Count the records by status.
@@ -523,11 +419,16 @@ class Evaluation(Displayed):
 
     def replies(self) -> dict[str, int]:
         """Return {"all": replies of models, "cached": how many of them came from the cache}, or {} if unknown."""
-        counted = [record for record in self.records if record.replies is not None]
-        if not counted:
-            return {}
-        replies = sum(record.replies or 0 for record in counted)
-        return {"all": replies, "cached": sum(record.cached for record in counted)}
+        replies = [record.replies for record in self.records if record.replies is not None]
+        cached = sum(record.cached for record in self.records)
+        return {"all": sum(replies), "cached": cached} if replies else {}
+
+    def cached_note(self) -> str | None:
+        """Return how many replies came from the cache, in one sentence, or None if none did."""
+        replies = self.replies()
+        if not replies.get("cached"):
+            return None
+        return f"{replies['cached']:,} of {replies['all']:,} replies from the cache"
 
     def by_id(self) -> dict[str, list[Record]]:
         """Return the records by question id.
@@ -576,3 +477,84 @@ def _progress(evaluation: Evaluation) -> tuple[int, str]:
     return sum(
         record.status not in (FAILED, MISSING) for record in evaluation.records
     ), evaluation.created
+
+
+def _numbers(scores: Mapping[str, Score]) -> Json:
+    return {
+        "scores": {name: score.value for name, score in scores.items()},
+        "intervals": {name: asdict(score.interval) for name, score in scores.items()},
+        "n": {name: score.n for name, score in scores.items()},
+        "left_out": {name: score.left_out for name, score in scores.items()},
+    }
+
+
+def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
+    main = {name: score for name, score in scores.items() if score.metric.main}
+    return scores if all_scores or not main else main
+
+
+def systems_table(
+    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool, wide: bool
+) -> Table:
+    """Return one row per evaluation of a config.
+
+    If ``wide``, the bounds of intervals have columns of their own.
+    """
+    every = {name: score for each in evaluations for name, score in each.scores().items()}
+    names = list(_shown(every, all_scores))
+    bounds = ("", " low", " high") if wide else ("",)
+    rows: list[list[Any]] = []
+    for label, evaluation in zip(labels, evaluations, strict=True):
+        scores, undefined = evaluation.scores(), evaluation.undefined()
+        row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
+        for name in names:
+            if name not in scores:
+                row += [
+                    UNDEFINED if name in undefined and not wide else None,
+                    *[None] * len(bounds[1:]),
+                ]
+            elif wide:
+                row += [scores[name].value, scores[name].low, scores[name].high]
+            else:
+                row.append(_with_half_width(scores[name].interval))
+        rows.append(row)
+    heading = f"{evaluations[0].questions}: scores ± half the width of their 95% intervals"
+    return Table(
+        heading, ["system", "n", *(name + bound for name in names for bound in bounds)], rows
+    )
+
+
+def _with_half_width(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        return f"{interval.mean:.4f}"
+    return f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}"
+
+
+def labels(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Return one label per evaluation: the model's name, with what differs between equal names, or else a number.
+
+    The setting, server, seed and options are tried in this order. The provider is left out of a
+    model's name unless two providers have a model of that name. A model that was loaded from a
+    folder (``-M model_path=DIR``) has the folder's name.
+    """
+    models = [str(each.arguments.get("model_path", each.model)) for each in evaluations]
+    names = [model.rpartition("/")[2] or model or "no name" for model in models]
+    if len(set(names)) < len(set(models)):
+        names = models
+    settings = [each.setting for each in evaluations]
+    if len(set(settings)) > 1:  # shown even if the models already distinguish the systems
+        names = [f"{name} · {setting}" for name, setting in zip(names, settings, strict=True)]
+    names = _told_apart(names, [each.server.partition("://")[2] for each in evaluations])
+    options = {name for each in evaluations for name in each.arguments}
+    for option in ("seed", *sorted(options - {"seed", "model_path"})):
+        values = [each.arguments.get(option) for each in evaluations]
+        simple = [f"{option} {v}" if isinstance(v, str | int | float) else "" for v in values]
+        names = _told_apart(names, simple)
+    return distinct([name[:MAX_LENGTH] for name in names])
+
+
+def _told_apart(names: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Add the values to names that occur several times with different values."""
+    pairs = list(zip(names, values, strict=True))
+    counts = Counter(name for name, _ in set(pairs))
+    return [f"{name} · {value}" if counts[name] > 1 and value else name for name, value in pairs]

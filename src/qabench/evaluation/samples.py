@@ -8,15 +8,10 @@ from itertools import takewhile
 
 from qabench.data.predictions import some
 from qabench.errors import InputError
-from qabench.evaluation.evaluation import (
-    PREDICTIONS,
-    Evaluation,
-    Record,
-    rows_by_question,
-    without_superseded,
-)
+from qabench.evaluation.evaluation import Evaluation, without_superseded
 from qabench.evaluation.matching import matched
 from qabench.evaluation.metric import Metric, Pass, present
+from qabench.evaluation.records import PREDICTIONS, Record, rows_by_question
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
 EVERY_K = 8  # up to so many samples, there is a score for every k

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from qabench.data.rows import Row
-from qabench.evaluation.evaluation import ANSWERED
+from qabench.evaluation.records import ANSWERED
 from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]

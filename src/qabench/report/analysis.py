@@ -32,16 +32,10 @@ from qabench.evaluation import (
     SectionRow,
 )
 from qabench.evaluation.comparison import Comparison, Pair, compare
-from qabench.evaluation.evaluation import (
-    CURVE,
-    Score,
-    item_score,
-    scores_of,
-    without_superseded,
-)
+from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
 from qabench.evaluation.metric import Pass, present
-from qabench.evaluation.tables import distinct, labels
+from qabench.evaluation.records import CURVE, Score, distinct, item_score, scores_of
 from qabench.stats import Interval
 
 Row = dict[str, Any]

@@ -11,15 +11,8 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.evaluation import Score, columns_of, item_score
+from qabench.evaluation.records import Score, columns_of, item_score, undefined_note
 from qabench.evaluation.signature import Field, parse, signature_name
-from qabench.evaluation.tables import (
-    cached_note,
-    problems,
-    undefined_note,
-    undefined_sentences,
-    unscored,
-)
 from qabench.report.analysis import (
     Analysis,
     Breakdown,
@@ -149,9 +142,7 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
             label = next(label for label, scores in analysis.scores.items() if name in scores)
             sentences[name] = single(label, analysis.scores[label][name])
     if not sentences:
-        reasons = {
-            unscored(run, analysis.scores[label]) or "" for label, run in section.runs.items()
-        }
+        reasons = {run.why_unscored() or "" for label, run in section.runs.items()}
         sentences[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
     return sentences
 
@@ -210,7 +201,7 @@ def run_rows(section: Section) -> list[Row]:
             "records": len(run.records),
             "epochs": max((record.epoch for record in run.records), default=1),
             "counts": [(name, n) for name in STATUSES if (n := run.counts()[name]) > 0],
-            "cached": cached_note(run),
+            "cached": run.cached_note(),
             **evaluation_facts(run),
         }
         for place, (label, run) in enumerate(section.runs.items())
@@ -238,7 +229,7 @@ def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """Return the distinct problems, with the runs that have them."""
     runs_by_problem: dict[str, list[str]] = {}
     for label, run in section.runs.items():
-        for problem in [*_run_problems(run), *problems(run, SHOWN_PROBLEMS)]:
+        for problem in [*_run_problems(run), *run.problem_sentences(SHOWN_PROBLEMS)]:
             runs_by_problem.setdefault(problem, []).append(label)
     return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
@@ -281,7 +272,7 @@ def _run_problems(run: Evaluation) -> list[str]:
             f"{missing:,} of {run.expected:,} answers are missing; continue with "
             f"`qabench run --resume {run.path} --model {run.model}`."
         )
-    sentences += undefined_sentences(run)
+    sentences += run.undefined_sentences()
     if run.unscored:
         sentences.append(f"Nothing is scored: {run.unscored}.")
     return sentences

@@ -12,10 +12,10 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
+from qabench.evaluation.evaluation import labels
 from qabench.evaluation.matching import common_scores, matched, unmatched
 from qabench.evaluation.metric import Metric, Names, present, select_scores, split_names
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.tables import labels
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
 

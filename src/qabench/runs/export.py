@@ -25,7 +25,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import PREDICTIONS, Score, item_score, sample_of
+from qabench.evaluation.records import PREDICTIONS, Score, item_score, sample_of
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.io.http_error import first_line

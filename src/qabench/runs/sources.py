@@ -15,8 +15,9 @@ from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
-from qabench.evaluation.evaluation import PREDICTIONS, without_superseded
+from qabench.evaluation.evaluation import without_superseded
 from qabench.evaluation.metric import Names, pass_of, select_scores, split_names, stems
+from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.samples import as_samples, with_passes
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field, with_fields

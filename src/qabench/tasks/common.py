@@ -23,8 +23,8 @@ from inspect_ai.solver import TaskState
 
 from qabench.data.rows import Json
 from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.evaluation import values_of
 from qabench.evaluation.metric import Metric as BenchmarkMetric
+from qabench.evaluation.records import values_of
 from qabench.io.workers import run_job
 from qabench.llm.client import too_long
 

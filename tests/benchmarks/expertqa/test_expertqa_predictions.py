@@ -15,7 +15,7 @@ from qabench.benchmarks.expertqa import BENCHMARK
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import Score
+from qabench.evaluation.records import Score
 from qabench.evaluation.scoring import Questions
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.data.predictions import Predictions
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.evaluation import ExtraSection
+    from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
 
 CONFIGS = ("questions", "sample")

@@ -15,7 +15,7 @@ from qabench.benchmarks.fastbook.answer_components import (
 )
 from qabench.data.rows import Json, Row
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
-from qabench.evaluation.evaluation import CURVE, ExtraSection, SectionRow
+from qabench.evaluation.records import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
 from qabench.stats import bootstrap_mean

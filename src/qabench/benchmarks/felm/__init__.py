@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.felm.scorer import FelmScorer
     from qabench.benchmarks.reproduction import Reproduction
     from qabench.evaluation import Evaluation, Record
-    from qabench.evaluation.evaluation import ExtraSection
+    from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
 
 _METHODS = {

@@ -17,7 +17,7 @@ from qabench.benchmarks.felm.scores import (
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
-from qabench.evaluation.evaluation import ExtraSection, SectionRow
+from qabench.evaluation.records import ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.stats import bootstrap_mean
 

@@ -1,0 +1,343 @@
+"""Records of answers, the scores computed from them, and how intervals are shown.
+
+A record is one answer to one question. Logs of runs and files of predictions are both read into
+records.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any
+
+from qabench.errors import MissingExtra
+from qabench.evaluation.metric import Metric, present
+
+if TYPE_CHECKING:
+    from qabench.stats import Array, Function, Interval
+
+PREDICTIONS = "predictions"
+"""The task and the setting of an evaluation of a file."""
+BLUE = "#0072B2"  # of the colors of Okabe and Ito
+INCHES_PER_ROW = 0.4
+STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
+ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation: role is "system", "user", "assistant" or "tool"."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One question, the system's answer, and its scores.
+
+    Attributes:
+        id: the benchmark's id of the question.
+        epoch: counts repetitions of the question, from 1.
+        question: its text, for display.
+        reference: the reference answer, for display, or "" if there is none.
+        messages: the whole conversation, including the model's last reply.
+        answer: the text that was scored. None for failed and refused calls and for missing answers.
+        status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
+            turns. "missing" means that a file of predictions has no answer to the question.
+        problem: why there is no answer, or a problem with the answer or the input.
+        scores: the numbers that metrics are computed from (``Metric.columns``), by name. Empty if
+            unscored.
+        groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
+        detail: details of the scoring for the report, in a format defined by the benchmark.
+        input_tokens: None if unknown.
+        output_tokens: None if unknown.
+        seconds: None if unknown.
+        cost: in US dollars. None if unknown.
+        replies: replies of models in this record. None if unknown.
+        cached: how many of them came from the cache.
+    """
+
+    id: str
+    epoch: int
+    question: str
+    reference: str
+    messages: Sequence[Message]
+    answer: str | None
+    status: str
+    problem: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    replies: int | None = None
+    cached: int = 0
+
+
+GROUPS, CURVE = "groups", "curve"
+
+
+@dataclass(frozen=True, slots=True)
+class SectionRow:
+    """One value of a section.
+
+    Attributes:
+        system: the label of the evaluation.
+        score: the title of the score, such as "Recall of errors" or "MRR@k".
+        at: the group's name, or the position on the x axis of a curve, such as the cutoff k.
+        interval: the value with its 95% interval.
+        n: the number of ``ExtraSection.unit`` that the value is computed from.
+    """
+
+    system: str
+    score: str
+    at: str | int
+    interval: Interval
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraSection:
+    """A table and a chart of a report beyond scores, groups and comparisons.
+
+    ``Benchmark.report_sections`` returns them. Sections without rows are omitted.
+
+    Attributes:
+        title: such as "Type of error". The axis of a curve is labeled with ``axis``.
+        unit: what n counts, in the plural, such as "errors".
+        rows: values of all systems.
+        kind: "groups" (dots with whiskers per group) or "curve" (lines with bands over ``at``).
+        note: a note for readers, in one or more sentences, or "" for none.
+        axis: the label of a curve's x axis, such as "k".
+        replaces: the grouping that the report omits because this section shows it better, or "" for
+            none.
+    """
+
+    title: str
+    unit: str
+    rows: Sequence[SectionRow]
+    kind: str = GROUPS
+    note: str = ""
+    axis: str = ""
+    replaces: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The value of a metric with its 95% interval over questions. ``float(score)`` is the value.
+
+    Attributes:
+        metric: what was computed.
+        interval: the value and its bounds.
+        n: the number of ``metric.unit`` that the score is a mean over.
+        left_out: the number of records that are not in the mean.
+    """
+
+    metric: Metric
+    interval: Interval
+    n: int
+    left_out: int
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __format__(self, form: str) -> str:
+        return format(self.value, form) if form else str(self)
+
+    @property
+    def value(self) -> float:
+        """Return the value."""
+        return self.interval.mean
+
+    @property
+    def low(self) -> float | None:
+        """Return the lower bound of the interval, or None if the items do not allow one."""
+        return self.interval.low
+
+    @property
+    def high(self) -> float | None:
+        """Return the upper bound of the interval, or None if the items do not allow one."""
+        return self.interval.high
+
+    @property
+    def size(self) -> str:
+        """``n`` with its unit: "1 question", "4,426 segments"."""
+        unit = self.metric.unit
+        return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
+
+
+def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
+    """Return the scores of records by metric name.
+
+    Args:
+        metrics: the benchmark's metrics. Those whose columns are in no record are left out.
+        records: epochs of one question are resampled together.
+
+    Returns:
+        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these
+        records, such as the recall of errors without any errors, is left out.
+    """
+    computed = _computed(metrics, records)
+    if not computed:
+        return {}
+    from qabench.stats import bootstrap_all  # imports NumPy
+
+    intervals = bootstrap_all([each.sample for each in computed])
+    return {
+        each.metric.name: Score(
+            each.metric, replace(interval, mean=each.value), each.n, len(records) - each.records
+        )
+        for each, interval in zip(computed, intervals, strict=True)
+    }
+
+
+def sample_of(metric: Metric, records: Sequence[Record]) -> tuple[Array, Function]:
+    """Return the statistics of the questions and the function of their sums from which an interval is computed."""
+    return _computed([metric], records)[0].sample
+
+
+def values_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
+    """Return the values of ``scores_of`` without intervals, which take most of its time."""
+    return {each.metric.name: each.value for each in _computed(metrics, records)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """The value of a metric, n, the number of records in it, and the sample from which its interval is drawn."""
+
+    metric: Metric
+    value: float
+    n: int
+    records: int
+    sample: tuple[Array, Function]
+
+
+def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Computed]:
+    columns = list(dict.fromkeys(name for record in records for name in record.scores))
+    if not (computable := present(metrics, columns)):
+        return []
+    import numpy as np
+
+    from qabench.stats import mean, scores, table, units
+
+    ids = [record.id for record in records]
+    values = {
+        name: np.array([record.scores.get(name, nan) for record in records], dtype=np.float64)
+        for name in columns
+    }
+    computed = []
+    for metric in computable:
+        rows = np.column_stack([values[name] for name in metric.needs])
+        usable = np.flatnonzero(np.isfinite(rows).all(axis=1))
+        if not len(usable):
+            continue
+        rows = rows[usable]
+        questions = [ids[place] for place in usable.tolist()]
+        if metric.reducer:
+            by_question = rows_by_question(metric, records)
+            questions = list(by_question)
+            rows = np.concatenate([reduced(metric, each) for each in by_question.values()])
+        first = rows[:, 0]
+        statistics = units(rows if metric.function else table(first), questions)
+        value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
+        if isfinite(value):
+            n = sum(int(metric.size(*row)) for row in rows.tolist()) if metric.size else len(rows)
+            value = metric.mean(first.tolist()) if metric.mean else value
+            sample = (statistics, metric.resampled or metric.function or mean)
+            if metric.unit == "questions" and n > len(statistics):
+                metric = replace(metric, unit="answers")
+            computed.append(_Computed(metric, value, n, len(usable), sample))
+    return computed
+
+
+def rows_by_question(metric: Metric, records: Sequence[Record]) -> dict[str, list[list[float]]]:
+    """Return the values of the metric's columns by question, a row for each of its records that has them all."""
+    questions: dict[str, list[list[float]]] = {}
+    for record in records:
+        if (row := columns_of(metric, record)) is not None:
+            questions.setdefault(record.id, []).append(row)
+    return questions
+
+
+def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the rows of a question as its reducer leaves them: one row with the question's score."""
+    return [[metric.reducer([row[0] for row in rows])]] if metric.reducer else list(map(list, rows))
+
+
+def columns_of(metric: Metric, record: Record) -> list[float] | None:
+    """Return the values of the metric's columns in a record, or None if one is missing or not finite."""
+    values = [record.scores.get(name, nan) for name in metric.needs]
+    return values if all(map(isfinite, values)) else None
+
+
+def item_score(metric: Metric, record: Record) -> float | None:
+    """Return the record's score by a metric, or None."""
+    values = columns_of(metric, record)
+    if values is None:
+        return None
+    try:
+        value = metric.item(*values) if metric.item else values[0]
+    except ZeroDivisionError:  # such as a share of no claims
+        return None
+    return value if isfinite(value) else None
+
+
+def value_cells(interval: Interval) -> list[str]:
+    """Return a value and its bounds as cells of a table."""
+    return [f"{interval.mean:.4f}", interval.bounds()]
+
+
+def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
+    """Return a sentence about the resamples in which scores are undefined, by name, or None if there are none."""
+    shares = ", ".join(
+        f"{name} {interval.undefined:.1%}"
+        for name, interval in intervals.items()
+        if interval.undefined
+    )
+    return f"undefined in some resamples, which are left out: {shares}" if shares else None
+
+
+def plot_intervals(rows: Mapping[str, Interval], heading: str, axes: Any) -> Any:
+    """Draw points with error bars, one row each, the first on top. A point without an interval is hollow."""
+    if axes is None:
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
+        _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
+    names = []
+    for place, (name, row) in enumerate(rows.items()):
+        bars, fill = None, "white"
+        if row.low is not None and row.high is not None:
+            bars, fill = [[max(0.0, row.mean - row.low)], [max(0.0, row.high - row.mean)]], BLUE
+        axes.errorbar(
+            row.mean, place, xerr=bars, fmt="o", color=BLUE, capsize=3, markerfacecolor=fill
+        )
+        names.append(name if bars else f"{name} (no interval)")
+    axes.set_yticks(range(len(rows)), labels=names)
+    axes.invert_yaxis()
+    axes.set_xlabel("value with 95% interval")
+    axes.set_title(heading, loc="left", fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
+    return axes
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return the names, each on one line.
+
+    Repeated names get a number.
+    """
+    unique: dict[str, None] = {}
+    for raw in names:
+        name = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", raw).strip()
+        number, candidate = 1, name
+        while candidate in unique:
+            number += 1
+            candidate = f"{name} ({number})"
+        unique[candidate] = None
+    return list(unique)
