@@ -13,6 +13,8 @@ from hub_server import MAIN, TOKEN, Commit, Hub, Repo
 from openai_server import OpenAIServer
 
 pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
+# What reads the questions as other commands do, whose tests have both kinds, has one.
+FILES = pytest.mark.parametrize("rivers", ["files"], indirect=True)
 REPLIES = {"Paris": "It is the Seine.", "Cairo": "THE NILE", "Vienna": "the Danube", "Manaus": "I do not know."}
 
 
@@ -114,6 +116,7 @@ def test_scores(rivers: Path) -> None:
     assert "answers" in qabench(rivers, "leaderboard", "rivers", "answers.jsonl")
 
 
+@FILES
 def test_runs(rivers: Path, log: Path) -> None:
     compared = qabench(rivers, "compare", "rivers", str(log), "answers.jsonl")
     assert "0.7500" in compared and "0.5000" in compared
@@ -121,6 +124,7 @@ def test_runs(rivers: Path, log: Path) -> None:
     assert "Which river flows through Manaus?" in (rivers / "page/index.html").read_text()
 
 
+@FILES
 def test_inspect_and_the_harness(rivers: Path, server: OpenAIServer) -> None:
     there = {"STUB_API_KEY": "k", "STUB_BASE_URL": server.base_url}
     options = ("--model", "openai-api/stub/m", "--log-dir", "inspect", "--display", "plain")
@@ -131,6 +135,7 @@ def test_inspect_and_the_harness(rivers: Path, server: OpenAIServer) -> None:
     assert "0.75" in shown
 
 
+@pytest.mark.parametrize("rivers", ["hub"], indirect=True)
 def test_publish(rivers: Path) -> None:
     with Hub(("me",)) as hub:
         there = {"HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
@@ -140,6 +145,7 @@ def test_publish(rivers: Path) -> None:
         assert [(each["repo_id"], each["state"]) for each in sent["repositories"]] == [("me/rivers", "published")]
 
 
+@FILES
 def test_an_installed_package(rivers: Path) -> None:
     pip = ("-m", "pip", "install", "--no-deps", "--no-build-isolation", "--target", "site", ".")
     run(rivers, *pip)

@@ -11,7 +11,7 @@ from qabench.evaluation import ANSWERED, Evaluation, Record
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest
 
-FASTBOOK = benchmark("fastbook")
+FASTBOOK, FANOUTQA = benchmark("fastbook").scoring(), benchmark("fanoutqa").scoring()
 
 
 def evaluation(value: float, **fields: object) -> Evaluation:
@@ -24,7 +24,7 @@ def evaluation(value: float, **fields: object) -> Evaluation:
     )
     record = Record("1-1", 1, "q", "r", (), None, ANSWERED, scores={"mrr@10": value})
     return Evaluation(
-        path="x", task="x", **FASTBOOK.scoring(), config="questions", setting="rag", model="m", created="2026",
+        path="x", task="x", **FASTBOOK, config="questions", setting="rag", model="m", created="2026",
         status="success", expected=1, available=1, records=[record], signatures={"retrieval": line},
     )  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_scores_of_one_judge_are_ranked(
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
     of = replace(
-        evaluation(0.6), **benchmark("fanoutqa").scoring(), config="test", setting="open-book", records=[record],
+        evaluation(0.6), **FANOUTQA, config="test", setting="open-book", records=[record],
         signatures={"judge": signature("fanout_judge", judge=judge)},
     )  # fmt: skip
     sentence = rank(of, "gpt")
@@ -99,9 +99,7 @@ def test_scores_of_one_judge_are_ranked(
 def test_scores_are_ranked_among_the_same_setting_and_questions(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
-    of = replace(
-        evaluation(0.6), config="test", setting="closed-book", records=[record], **benchmark("fanoutqa").scoring()
-    )
+    of = replace(evaluation(0.6), config="test", setting="closed-book", records=[record], **FANOUTQA)
     said = "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)"
     assert said in (rank(of, "acc.loose") or "")
     assert rank(replace(of, config="dev"), "acc.loose") is None

@@ -199,9 +199,7 @@ def test_readme_fits_on_three_screens() -> None:
 def test_speeds_are_those_of_the_results() -> None:
     results = (ROOT / "performance/RESULTS.md").read_text(encoding="utf-8").splitlines()
     _, _, speed = README.read_text(encoding="utf-8").partition("## Speed")
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")] for line in speed.splitlines() if line.startswith("|")
-    ]
+    rows = [[one.strip() for one in line.strip("|").split("|")] for line in speed.splitlines() if line.startswith("|")]
     compared = [row for row in rows if len(row) == 5 and row[3].endswith("x")]
     assert len(compared) > 2
     for what, official, ours, ratio, _ in compared:

@@ -19,9 +19,7 @@ from qabench.tasks.replies import WITHOUT_EFFECT
 
 SELECTS = "selects questions: fewer than all are a deviation of their own"
 DATA = "changes the questions, so the fields config and data"
-NO_CALLS = (
-    "an address, file or model of an engine, which is in the field corpus, ranker or model; tested with the engine"
-)
+NO_CALLS = "an address, file or model of an engine: the field corpus, ranker or model; tested with the engine"
 REASONS = {
     **dict.fromkeys(("ids", "category", "domains", "fields", "chapters"), SELECTS),
     **dict.fromkeys(("config", "questions", "split"), DATA),

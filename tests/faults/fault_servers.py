@@ -136,9 +136,8 @@ llm_client.FIRST_WAIT = 0.01
 
 def hostile_chat(chance: random.Random, folder: Path) -> str:
     with hostile(chance, CHAT) as (name, server):
-        client = Caller(Endpoint(f"{server.url}/v1", KEY), "m", retries=1, timeout=TIMEOUT).client(
-            ReplyCache(folder / "replies.sqlite")
-        )
+        cache = ReplyCache(folder / "replies.sqlite")
+        client = Caller(Endpoint(f"{server.url}/v1", KEY), "m", retries=1, timeout=TIMEOUT).client(cache)
         (outcome,) = run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))
         if outcome.reply is None:
             check_message(name, outcome.reason or "")

@@ -94,9 +94,7 @@ def _chunks(data: bytes) -> None:
 
 
 def _printable(data: bytes) -> None:
-    if any(
-        (ord(found) < 32 and found not in "\n\t") or 0xD800 <= ord(found) < 0xE000 for found in printable(_text(data))
-    ):
+    if any((ord(one) < 32 and one not in "\n\t") or 0xD800 <= ord(one) < 0xE000 for one in printable(_text(data))):
         raise AssertionError("a control character is printed")
 
 
@@ -130,9 +128,7 @@ TARGETS: dict[str, Target] = {
     "judge-reply": Target(_judgment, OWN, [b"They agree.\nC", b"(B", b"The same"]),
     "felm-reply": Target(_felm, OWN, [b"Answer: 1, 3", b"ALL_CORRECT", rb"ALL\_CORRECT", b"segment 2 and 4"]),
     "felm-claims": Target(lambda data: read_claims(_text(data), 5), OWN, [b"claim 1. The sky is blue. (segment 1)"]),
-    "predictions": Target(
-        lambda data: parse_predictions(data, "f"), OWN, [LINES, b"[" + LINES.split(b"\n")[0] + b"]"], 3
-    ),
+    "predictions": Target(lambda data: parse_predictions(data, "f"), OWN, [LINES, b"[%b]" % LINES.split(b"\n")[0]], 3),
     "trec-run": Target(lambda data: parse_run_with_texts(data, "f", TEXTS), OWN, [RUN], 5),
     "trec-corpus": Target(lambda data: parse_corpus(data, "f"), OWN, [b'{"docno": "1-0", "text": "a"}\n'], 5),
     "wiki-answer": Target(lambda data: _read_answer(_answer(data)), OWN, [WIKI], 5),

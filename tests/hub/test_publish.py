@@ -56,9 +56,7 @@ def send(what: Any = "all", org: str = "qabench", **options: Any) -> Published:
 
 
 def states(published: Published) -> dict[str, str]:
-    return {
-        outcome.repo_id.split("/")[1]: outcome.state for outcome in published.repositories if outcome.state != "skipped"
-    }
+    return {one.repo_id.split("/")[1]: one.state for one in published.repositories if one.state != "skipped"}
 
 
 def the(published: Published, name: str) -> staging.Repository:
@@ -112,9 +110,8 @@ def test_everything_once(hub: Hub) -> None:
         stored = {path: hub.contents[blob.etag] for path, blob in repo.tip.tree.items()}
         digests = {path: {"size": len(data), "sha256": sha256(data).hexdigest()} for path, data in stored.items()}
         assert {".gitattributes": digests[".gitattributes"]} | outcome.files == digests
-    assert content(hub, "space", "qabench/fanout_acc", "requirements.txt").startswith(
-        f"qabench[fast,spacy]=={TAG[1:]}\n"
-    )
+    requirements = content(hub, "space", "qabench/fanout_acc", "requirements.txt")
+    assert requirements.startswith(f"qabench[fast,spacy]=={TAG[1:]}\n")
     assert "\nfanout_acc|not run\n" in content(hub, "space", "qabench/fanout_acc", "README.md")
     assert hub.outside == []
     hub.requests.clear()

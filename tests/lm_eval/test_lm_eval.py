@@ -77,9 +77,7 @@ def run(model: LM | str, *tasks: str, metadata: dict[str, Any] | None = None, **
 
 
 def figures(results: dict[str, Any], task: str) -> dict[str, Any]:
-    return {
-        name.removesuffix(",none"): value for name, value in results["results"][task].items() if name.endswith(",none")
-    }
+    return {name.removesuffix(",none"): v for name, v in results["results"][task].items() if name.endswith(",none")}
 
 
 def answering(answers: Predictions) -> Scripted:

@@ -117,9 +117,7 @@ def written(rows: list[Any], path: Path) -> bytes:
         return "".join(json.dumps(row) + "\n" for row in rows).encode()
     if path.suffix == ".ipynb":
         return json.dumps(rows[0]).encode()
-    return json.dumps(
-        {"questions": rows} if path.name == "questions.json" and "fastbook" in str(path) else rows
-    ).encode()
+    return json.dumps({"questions": rows} if path.match("fastbook/*/questions.json") else rows).encode()
 
 
 def spots(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -114,9 +114,7 @@ def test_folders_that_are_not_indexes_are_refused(tmp_path: Path) -> None:
 def test_indexes_of_other_versions(tmp_path: Path) -> None:
     zipfile.ZipFile(INDEXES).extractall(tmp_path)
     how = answering("retrieve-read", "qabench", options=Options(retriever=f"lucene:{tmp_path}/lucene8"))
-    (moon, sun) = how.to_read(
-        {"question": "Which moons orbit the earth?"}
-    ).passages  # stemmed; ids are JSON, as in Sphere's
+    (moon, sun) = how.to_read({"question": "Which moons orbit the earth?"}).passages  # stemmed; ids are JSON
     assert (moon.text, moon.source) == ('The moon orbits the earth; a "moon".', "https://e.org/moon")
     assert sun.source == "https://e.org/sun"
     assert how.fields()["ranker"] == "lucene-bm25" and how.fields()["passages"] == 2

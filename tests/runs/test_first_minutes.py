@@ -39,12 +39,10 @@ OPTIONS: dict[str, Any] = {"cache": False, "max_connections": 1, "task_args": {"
 def test_the_first_call_obeys_the_timeout_and_says_so(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "BEFORE_NOTE", 0.1)
     said: list[str] = []
-    hold = threading.Event()
+    hold, once = threading.Event(), GenerateConfig(timeout=1, max_retries=0)
     server.fault = lambda number, body: Fault(hold=hold)
     with pytest.raises(QabenchError, match="does not answer: no reply in time"):
-        probe(
-            "openai-api/qabench/m", server.base_url, None, GenerateConfig(timeout=1, max_retries=0), None, said.append
-        )
+        probe("openai-api/qabench/m", server.base_url, None, once, None, said.append)
     hold.set()
     assert said == ["waiting for the model's first answer, up to 1 s (--timeout)"]
 

@@ -155,9 +155,7 @@ def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_
     (tmp_path / "answers.jsonl").write_text('{"id": "1", "answer": "x"}\n')
     (tmp_path / "logs.json").write_text('{"a.eval": {"version": 2, "eval": {}}}')  # beside the logs of a suite
     pyarrow.parquet.write_table(pyarrow.table({"text": ["passage"]}), tmp_path / "passages.parquet")
-    inspect_eval(
-        "qabench/felm", model="mockllm/model", task_args={"config": "sample"}, log_dir=str(tmp_path), display="none"
-    )
+    inspect_eval("qabench/felm", "mockllm/model", task_args={"config": "sample"}, log_dir=str(tmp_path), display="none")
     read = read_evaluations([tmp_path])
     assert {each.benchmark for each in read.evaluations} == {"", "felm"}
     assert read.notes[0] == f"{tmp_path}: 2 files are left out, not a log (answers.jsonl, passages.parquet)"

@@ -40,6 +40,7 @@ from qabench.runs.sources import read_evaluations
 
 QUESTIONS = 12
 PROBE = 1  # the call before the first question
+NO_LUCK = Fault(400, body={"error": {"message": "no such luck"}})
 
 
 @pytest.fixture
@@ -106,9 +107,7 @@ def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> N
     assert len(rows) == QUESTIONS - 2  # neither the failed one nor the refused one
     assert "naïve: 東京 🦜" in [row["answer"] for row in rows]
     scored = evaluate_predictions("fanoutqa", "sample", file, lemmatizer="simplemma")
-    assert [score.interval for score in scored.scores().values()] == [
-        score.interval for score in done.scores().values()
-    ]
+    assert [s.interval for s in scored.scores().values()] == [s.interval for s in done.scores().values()]
     assert (scored.model, scored.config, scored.counts()["missing"]) == ("answers", "sample", 2)
     assert [record.groups for record in scored.records] == [record.groups for record in done.records]
 
@@ -161,9 +160,7 @@ def test_the_same_call_is_paid_once(server: OpenAIServer, tmp_path: Path, monkey
 
 
 def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, options: list[str], tmp_path: Path) -> None:
-    server.fault = lambda number, body: (
-        Fault(400, body={"error": {"message": "no such luck"}}) if PROBE <= number < 4 + PROBE else None
-    )
+    server.fault = lambda number, body: NO_LUCK if PROBE <= number < 4 + PROBE else None
     ran = qabench("run", "fanoutqa", *options, "--json", "--max-connections", 2)
     assert ran.returncode == 0, ran.stderr
     assert "UserWarning" not in ran.stderr  # one line, as for all commands

@@ -42,9 +42,7 @@ def log_of(folder: Path, task: str = "fanoutqa_closed_book", limit: int | None =
     SCRIPTS["model"] = lambda messages: "Mars. Answer: 1"
     arguments = {"config": "sample"} | TASKS[task] | options.pop("task_args", {})
     where = {"log_dir": str(folder), "display": "none"}
-    (log,) = inspect_eval(
-        f"qabench/{task}", model="scripted/model", task_args=arguments, limit=limit, **where, **options
-    )
+    (log,) = inspect_eval(f"qabench/{task}", "scripted/model", task_args=arguments, limit=limit, **where, **options)
     assert log.status == "success", log.error
     return Path(log.location)
 

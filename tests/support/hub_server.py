@@ -35,9 +35,7 @@ TOKEN = "hf_of_the_tester"
 MAIN = "refs/heads/main"
 DATE = "2026-01-31T00:00:00.000Z"
 # The file in new repositories that says which files go to large file storage, abbreviated.
-GIT_ATTRIBUTES = "".join(
-    f"*.{name} filter=lfs diff=lfs merge=lfs -text\n" for name in ("parquet", "arrow", "npy", "zip")
-)
+GIT_ATTRIBUTES = "".join(f"*.{end} filter=lfs diff=lfs merge=lfs -text\n" for end in ("parquet", "arrow", "npy", "zip"))
 
 
 @dataclass(frozen=True)

@@ -104,9 +104,7 @@ def test_claims_without_score(server: OpenAIServer) -> None:
 
     server.fault = fault
     texts = ("refused", "failed", "cut", "prose", "mute")
-    given = item(
-        *map(claim, texts), claim("no fact"), claim("[1]"), claim("fine", evidence=[]), claim(atomic_claims=[])
-    )
+    given = item(*map(claim, texts), claim("no fact"), claim("[1]"), claim("ok", evidence=[]), claim(atomic_claims=[]))
     before = json.dumps(given)
     (done,), unscored = scored(server, given)
     assert json.dumps(given) == before

@@ -123,9 +123,7 @@ def test_claims_of_another_system() -> None:
     assert not [name for name in ours if "agreement" in name]
     said = found.deviations(scores(found)["autoais_macro"])
     assert any("claims counted: all with evidence" in sentence for sentence in said)
-    assert any(
-        "labels: stated:google/t5_xxl_true_nli_mixture@abc:float32, which is not" in sentence for sentence in said
-    )
+    assert any("labels: stated:google/t5_xxl_true_nli_mixture@abc:float32, which is not" in text for text in said)
     (record, *_) = found.records
     assert record.detail["claims"][1] == {"text": "It was [1].", "evidence": ["[1] A book"], "label": "Y"}
     assert [one.status for one in found.records[:3]] == ["answered", "answered", "missing"]

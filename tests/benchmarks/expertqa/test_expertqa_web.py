@@ -267,8 +267,7 @@ def test_missing_options_name_the_fix() -> None:
 def test_a_custom_prompt_ranks_by_the_question_alone() -> None:
     asked: list[tuple[str, str, int]] = []
     recorder: Any = SimpleNamespace(find=lambda *query: asked.append(query) or SearchResult(()))
+    row = {"question": "Why?", "field": "Law"}
     for method in ("retrieve-read-web", "post-hoc-web"):
-        Answering(method, Prompt("qabench", "{question}"), "qabench", recorder, 3).to_read(
-            {"question": "Why?", "field": "Law"}
-        )
+        Answering(method, Prompt("qabench", "{question}"), "qabench", recorder, 3).to_read(row)
     assert asked == [("Why?", "Why?", 3)]

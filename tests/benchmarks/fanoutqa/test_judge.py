@@ -155,9 +155,7 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
         assert candidates == ["good", "", "?"]
         return [len(c) / len(r) for r, c in zip(references, candidates, strict=True)]
 
-    result = metric.compute(
-        **given, questions=["q", "p", "o"], ids=["i", "j", "k"], bleurt=length_ratio, per_question=True
-    )
+    result = metric.compute(**given, questions=list("qpo"), ids=list("ijk"), bleurt=length_ratio, per_question=True)
     assert result["acc"] == {"loose": 1 / 3, "strict": 1 / 3}
     assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"} and result["bleurt"] == 2 / 3
     assert (result["gpt"], result["judge"]["gpt_readable"], result["absent"]) == (1 / 3, 1 / 2, {})

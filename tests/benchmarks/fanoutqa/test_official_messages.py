@@ -101,9 +101,7 @@ def load(
         "bench.runner": runner or module("bench.runner", Runner=_Anything, GenerationResult=dict, TOKEN_RESERVE=520),
         "fanout": module("fanout"),
         "fanout.retrieval": module("fanout.retrieval", Corpus=corpus),
-        "fanout.wiki": module(
-            "fanout.wiki", DatedPage=lambda _, title, redirect, preload: wiki.page(title), wikipedia=wiki
-        ),
+        "fanout.wiki": module("fanout.wiki", DatedPage=lambda _, title, **more: wiki.page(title), wikipedia=wiki),
         "kani": module(
             "kani", ChatMessage=message, ChatRole=SimpleNamespace(ASSISTANT="assistant"), Kani=chat,
             ai_function=lambda: lambda function: function,
@@ -388,9 +386,8 @@ def test_a_whole_run_in_text(mirror: Path, our_wiki: Wiki, tmp_path: Path) -> No
     assert sample.error is None
     strings = prompts.open_book("official")
     assert seen[0] == [strings.text.filled(question=sample.metadata["question"])]
-    assert seen[1][1] == "<search>paris</search>" and seen[1][2].startswith(
-        "<document>\n<title>Paris</title>\n<fragment>"
-    )
+    assert seen[1][1] == "<search>paris</search>"
+    assert seen[1][2].startswith("<document>\n<title>Paris</title>\n<fragment>")
     assert seen[2][-1].startswith("No page with that title exists.")
     assert seen[2][-1].endswith("\n".join(f"<search>Missing page {i}</search>" for i in range(3)))
     # A search counts only at the start of a reply.

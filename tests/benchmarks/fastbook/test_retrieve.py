@@ -87,9 +87,7 @@ def test_the_sources_chunker_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_other_programs_read_run_and_qrels(tmp_path: Path) -> None:
     study = load_study("sample", chunk_size=40)
-    hits = [
-        Hits(ranking.positions, [2.0] * len(ranking.positions)) for ranking in run(study, parse_method("bm25"), 5).hits
-    ]
+    hits = [Hits(r.positions, [2.0] * len(r.positions)) for r in run(study, parse_method("bm25"), 5).hits]
     text = run_text(study.questions, hits, "mytag")
     for _, lines in itertools.groupby(text.splitlines(), key=lambda line: line.split()[0]):
         _, _, _, ranks, scores, tags = zip(*(line.split() for line in lines), strict=True)

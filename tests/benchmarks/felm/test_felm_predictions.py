@@ -67,9 +67,7 @@ def test_verdicts_and_equal_replies_score_the_same() -> None:
 def test_one_official_format(reply_format: str, evaluator: str | None, sampled: bool, deviation: str | None) -> None:
     options = {"reply_format": reply_format, "evaluator": evaluator}
     replies: list[Any] = [["Answer: 1"] if sampled else "Answer: 1"] * len(ROWS)
-    evaluation = scored(
-        [{"id": row["index"], "reply": reply} for row, reply in zip(ROWS, replies, strict=True)], **options
-    )
+    evaluation = scored([{"id": row["index"], "reply": one} for row, one in zip(ROWS, replies, strict=True)], **options)
     metric = load_metric("felm_factuality")
     result = metric.compute(predictions=replies, references=[row["labels"] for row in ROWS], **options)
     for deviations in (evaluation.deviations(evaluation.scores()["f1"]), result["deviations"]):
