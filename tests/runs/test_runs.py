@@ -1,6 +1,7 @@
 """Runs of models: commands, logs, resuming after a kill, exports, and loading them with datasets."""
 
 import csv
+import io
 import json
 import os
 import shlex
@@ -11,8 +12,10 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import datasets
 import pytest
@@ -28,7 +31,7 @@ from typer.testing import CliRunner
 from qabench import evaluate_predictions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.benchmarks.felm.tasks import felm
-from qabench.cli import app
+from qabench.cli import app, main
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.llm.cache import stored_replies
@@ -79,6 +82,16 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def done(log: Path) -> Evaluation:
     return read_run(log)
+
+
+def here(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, which has imported Inspect: that takes a process of its own some seconds."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    words = ["qabench", *map(str, arguments)]
+    with mock.patch("sys.argv", words), redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+        main()
+    texts = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+    return subprocess.CompletedProcess(words, int(end.value.code or 0), *texts)
 
 
 def qabench(*arguments: object, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -134,7 +147,7 @@ def test_a_run_asks_by_id_and_category(options: list[str]) -> None:
         (["--id", rows[3]["id"]], 1),
         (["--category", category], sum(category in row["categories"] for row in rows)),
     ):
-        ran = qabench("run", "fanoutqa", *options, "--json", *option)
+        ran = here("run", "fanoutqa", *options, "--json", *option)
         assert json.loads(ran.stdout)["counts"]["answered"] == selected
 
 
@@ -167,15 +180,15 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, optio
     first = json.loads(ran.stdout)
     assert first["counts"]["failed"] == 4
     assert first["problems"][0].startswith("4 x failed: ") and "no such luck" in first["problems"][0]
-    refused = qabench("run", "--resume", first["path"])
+    refused = here("run", "--resume", first["path"])
     command = ["--resume", first["path"], "--model", "m", "--base-url", server.base_url]
     assert refused.returncode == 2 and refused.stderr.endswith(f"again: qabench run {shlex.join(command)}\n")
-    again = qabench("run", *command, "--json")
+    again = here("run", *command, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["counts"]["answered"] == QUESTIONS
     assert len(server.calls) == QUESTIONS + 4 + 2 * PROBE  # answered questions were not asked again
     assert json.loads(again.stdout)["path"] != first["path"]
-    scored = qabench("score", "fanoutqa", tmp_path, "--json")
+    scored = here("score", "fanoutqa", tmp_path, "--json")
     assert json.loads(scored.stdout)["path"] == json.loads(again.stdout)["path"]
     assert f"{first['path']} is left out" in scored.stderr
 
@@ -226,7 +239,10 @@ def test_the_export_command_writes_records_for_datasets(log: Path, done: Evaluat
         (["run"], "give a benchmark and --model"),
         (["run", "fanoutqa", "--model", "m", "-T", "foo=1"], "has no option 'foo'; allowed: config"),
         (["run", "felm", "--model", "m", "--retriever", "lucene:x"], "FELM, raw, has no option 'retriever'"),
-        (["run", "expertqa", "--model", "none/x", "--retriever", "lucene:none"], "none is not a Lucene index"),
+        (
+            ["run", "expertqa", "--config", "sample", "--model", "none/x", "--retriever", "lucene:none"],
+            "none is not a Lucene index",
+        ),
         (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
         (["export", "x.eval"], "the log x.eval does not exist"),
@@ -299,7 +315,7 @@ def test_a_sample_with_two_answers_is_refused(tmp_path: Path, log: Path, done: E
 
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     arguments = ["--base-url", "http://127.0.0.1:9/v1", "--config", "sample", "--log-dir", tmp_path]
-    ran = qabench("run", "felm", "--model", "m", *arguments)
+    ran = here("run", "felm", "--model", "m", "-T", "prompt=qabench", *arguments)
     assert ran.returncode == 1 and ran.stdout == ""
     assert ran.stderr.count("\n") == 2 and "at http://127.0.0.1:9/v1: connection refused" in ran.stderr
     assert not list(tmp_path.glob("*.eval"))
@@ -308,7 +324,7 @@ def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("first", "hint"), [(0, "set QABENCH_API_KEY"), (3, "qabench run --resume")])
 def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], first: int, hint: str) -> None:
     server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number >= first else None
-    ran = qabench("run", "fanoutqa", *options, "--max-connections", "1")
+    ran = here("run", "fanoutqa", *options, "--max-connections", "1")
     assert ran.returncode == 1 and ran.stdout == ""
     assert "HTTP 401: revoked" in ran.stderr and hint in ran.stderr
     assert len(server.calls) == 1 if not first else len(server.calls) < QUESTIONS
@@ -346,7 +362,7 @@ def test_an_interrupt(server: OpenAIServer, options: list[str], tmp_path: Path, 
 
 def test_a_run_without_answers_prints_no_scores(server: OpenAIServer, options: list[str]) -> None:
     server.fault = lambda number, body: Fault(400, body={"error": {"message": "no"}}) if number else None
-    ran = qabench("run", "fanoutqa", *options)
+    ran = here("run", "fanoutqa", *options)
     assert ran.returncode == 1 and "acc.loose" not in ran.stdout
     assert "none of the 12 questions was answered" in ran.stdout and "12 x failed" in ran.stdout
 
@@ -363,7 +379,7 @@ def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:
 
 
 def test_the_options_of_a_setting_are_listed() -> None:
-    ran = qabench("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
+    ran = here("run", "felm", "--list-options", "--setting", "raw", "--format", "csv")
     abouts = {name: about for name, _, about in csv.reader(ran.stdout.splitlines())}
     assert "option" in abouts and "claims" in abouts and "method" not in abouts
     assert all(about and "`" not in about and "see " not in about for about in abouts.values())
@@ -376,7 +392,7 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
         "benchmarks:\n  - {benchmark: fanoutqa, config: sample, options: {lemmatizer: simplemma}}\n",
         encoding="utf-8",
     )
-    ran = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
+    ran = here("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
     assert ran.returncode == 0, ran.stderr
     assert "Asked: 8 of 8 questions" in ran.stderr and "of 4 questions" not in ran.stderr
     assert ran.stderr.count("log: ") == 4 and len(json.loads(ran.stdout)["evaluations"]) == 4
@@ -385,7 +401,7 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
         (model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)
     )
     assert (tmp_path / "logs" / "report" / "index.html").exists()
-    again = qabench("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--format", "csv")
+    again = here("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--format", "csv")
     assert "nothing was asked" in again.stderr and len(server.calls) == len(asked) + 2 * 2 * PROBE
     rows = [line.partition(",")[0] for line in again.stdout.splitlines()]
     assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
