@@ -27,7 +27,7 @@ from huggingface_hub import metadata_load
 from qabench.errors import SourceError
 from qabench.hub.build import build
 from qabench.loading_scripts import dataset_table
-from qabench.tasks.facts import CLASSES, MODEL_ARGS, SIGNED, SYSTEM, UNSIGNED
+from qabench.tasks.facts import SIGNED, SYSTEM, TABLES, UNSIGNED
 
 ROOT = Path(__file__).parents[1]
 CARDS = sorted([*ROOT.glob("loading_scripts/*/README.md"), *ROOT.glob("metrics/*/README.md")])
@@ -111,9 +111,9 @@ def with_metadata(path: Path) -> str:
 def facts() -> str:
     """The tables of what each field of Inspect's log and each argument of a provider means for signatures."""
     lines = []
-    tables = [(f"{title} (`{name}`)", table) for name, (title, table) in CLASSES.items()]
-    for title, table in [*tables, ("Arguments of providers (`-M`)", MODEL_ARGS)]:
-        lines += [f"### {title}", "", "| field | in signatures | why |", "|---|---|---|"]
+    for name, (title, table) in TABLES.items():
+        heading = title if name == "MODEL_ARGS" else f"{title} (`{name}`)"
+        lines += [f"### {heading}", "", "| field | in signatures | why |", "|---|---|---|"]
         fields: dict[tuple[str, str], list[str]] = {}
         for name, treatment in table.items():
             fields.setdefault(treatment, []).append(f"`{name}`")

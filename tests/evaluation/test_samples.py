@@ -13,8 +13,8 @@ from qabench import evaluate_predictions, load_dataset
 from qabench.answers import loads, text_of
 from qabench.cli import app
 from qabench.errors import InputError
+from qabench.evaluation.matching import as_samples, with_passes
 from qabench.evaluation.metric import Pass
-from qabench.evaluation.samples import as_samples, with_passes
 
 SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
 

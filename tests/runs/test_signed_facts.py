@@ -57,10 +57,10 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log_of(tmp_path_factory.mktemp("plain"))
 
 
-@pytest.mark.parametrize("name", facts.CLASSES)
+@pytest.mark.parametrize("name", sorted(facts.TABLES.keys() - {"MODEL_ARGS"}))
 def test_every_field_of_inspect_is_decided(name: str) -> None:
     kind = GenerateConfig if name == "GenerateConfig" else getattr(inspect_ai.log, name)
-    title, table = facts.CLASSES[name]
+    title, table = facts.TABLES[name]
     assert set(kind.model_fields) <= set(table), f"decide in qabench.tasks.facts how these are signed: {title}"
     assert all(len(reason) > 10 for _, reason in table.values())
 

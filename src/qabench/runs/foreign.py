@@ -1,35 +1,44 @@
 """Logs of any task of other harnesses, as evaluations without official scores.
 
 A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the
-log. The metrics of the evaluation follow from these numbers. The readers are in ``foreign_inspect``
-and ``foreign_files``.
+log. The metrics of the evaluation follow from these numbers. The readers of samples of
+lm-evaluation-harness, details of lighteval, and instance-level files of Every Eval Ever are here,
+the reader of Inspect's logs in ``foreign_inspect``.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from qabench.data.predictions import some
-from qabench.errors import InputError
-from qabench.evaluation import Evaluation, Record
+from qabench.data.rows import Json, Row, read_json, read_json_lines
+from qabench.errors import DataError, InputError, unreadable
+from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
+from qabench.evaluation.matching import DOC_HASH, with_passes
 from qabench.evaluation.metric import Metric
-from qabench.evaluation.samples import with_passes
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {
     "c": 1.0,
+    "yes": 1.0,
+    "true": 1.0,
     "p": 0.5,
     "i": 0.0,
     "n": 0.0,
-    "yes": 1.0,
-    "true": 1.0,
     "no": 0.0,
     "false": 0.0,
 }
+DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
+# The first of these fields of a document is shown as the question.
+QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +79,11 @@ def number_of(value: Any) -> float | None:
         >>> number_of("P"), number_of(True), number_of("0.25"), number_of([1, 2])
         (0.5, 1.0, 0.25, None)
     """
-    if isinstance(value, str):
-        if value.strip().lower() in VERDICTS:
-            return VERDICTS[value.strip().lower()]
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if not isinstance(value, int | float):
+    text = str(value).strip().lower() if isinstance(value, str | int | float) else ""
+    try:
+        number = VERDICTS[text] if text in VERDICTS else float(text)
+    except ValueError:
         return None
-    number = float(value)
     return number if isfinite(number) else None
 
 
@@ -145,30 +149,291 @@ def _metrics(records: Sequence[Record], lower: frozenset[str]) -> list[Metric]:
     for record in records:
         for name, value in record.scores.items():
             values.setdefault(name, []).append(value)
-    return [
-        Metric(
-            name,
-            name,
-            "As recorded in the log.",
-            group=name,
-            graded=all(0 <= value <= 1 for value in numbers),
-            higher_is_better=name not in lower,
-        )
-        for name, numbers in values.items()
-    ]
+    metrics = []
+    for name, numbers in values.items():
+        graded = all(0 <= value <= 1 for value in numbers)
+        about, higher = "As recorded in the log.", name not in lower
+        metrics.append(Metric(name, name, about, name, graded=graded, higher_is_better=higher))
+    return metrics
 
 
 def _with_groupings(records: Sequence[Record]) -> list[Record]:
     """Return the records with the groups of fields that have several values, and fewer than there are questions."""
-    values: dict[str, set[str]] = {}
-    for record in records:
-        for name, groups in record.groups.items():
-            values.setdefault(name, set()).update(groups)
+    distinct = {(name, *groups) for record in records for name, groups in record.groups.items()}
+    counts = Counter(name for name, *_ in distinct)
     most = min(MOST_GROUPS, len({record.id for record in records}) - 1)
-    names = {name for name, groups in values.items() if 1 < len(groups) <= most}
     return [
-        replace(
-            record, groups={name: groups for name, groups in record.groups.items() if name in names}
-        )
+        replace(record, groups={n: g for n, g in record.groups.items() if 1 < counts[n] <= most})
         for record in records
     ]
+
+
+def first_row(path: Path) -> Row:
+    """Return the first row of a file of JSON Lines, or {} if it has none."""
+    try:
+        return next((row.fields for row in read_json_lines(path)), {})
+    except (DataError, OSError):
+        return {}
+
+
+def is_lm_eval(row: Row) -> bool:
+    """Tell whether a row is a sample of lm-evaluation-harness."""
+    return {"doc_id", "doc", "filtered_resps"} <= row.keys()
+
+
+def is_shared(row: Row) -> bool:
+    """Tell whether a row is of an instance-level file of Every Eval Ever."""
+    return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
+
+
+def read_lm_eval(path: Path) -> Log:
+    """Return a file ``samples_TASK_DATE.jsonl``. Scores of several filters are named SCORE,FILTER, as in the harness.
+
+    The model and the direction of scores are in the file ``results_DATE.json`` next to it, if there
+    is one.
+    """
+    rows = _rows(path)
+    task = re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
+    results = lm_eval_results(path)
+    filters = {row.get("filter") for row in rows}
+    ends = [f",{name}" for name in filters] if len(filters) > 1 else [""]
+    directions = results.get("higher_is_better", {}).get(task, {})
+    lower = [name for name, higher in directions.items() if higher is False]
+    samples = _samples(rows, lambda row: str(row["doc_id"]), lambda row: row.get("filter"))
+    return Log(
+        path=str(path),
+        task=task,
+        model=str(results.get("model_name") or path.parent.name or path.stem),
+        created=_date(path),
+        records=[_lm_eval_record(sample, several=len(filters) > 1) for sample in samples],
+        lower=frozenset(name + end for name in lower for end in ends),
+    )
+
+
+def _samples(
+    rows: Sequence[Row], sample_of: Callable[[Row], Any], part_of: Callable[[Row], Any]
+) -> list[list[Row]]:
+    """Return the rows of each sample. A second row of the same part is of a repetition of the sample."""
+    counts: Counter[Any] = Counter()
+    samples: dict[Any, list[Row]] = {}
+    for row in rows:
+        sample, part = sample_of(row), part_of(row)
+        samples.setdefault((sample, counts[sample, part]), []).append(row)
+        counts[sample, part] += 1
+    return list(samples.values())
+
+
+def lm_eval_results(path: Path) -> Json:
+    """Return the harness's file of results next to a file of samples, by its date, or {} without one."""
+    date = re.search(DATE + "$", path.stem)
+    file = path.with_name(f"results{date[0] if date else ''}.json")
+    if not file.is_file():
+        return {}
+    content = read_json(file)
+    return content if isinstance(content, dict) else {}
+
+
+def harness_facts(path: Path) -> dict[str, str]:
+    """Return what changes the prompts or the questions of a file of samples, by its results, or {} for the defaults."""
+    results = lm_eval_results(path)
+    if not results:
+        return {
+            "harness_options": "not recorded, because the file has no results_*.json next to it"
+        }
+    config = _object(results.get("config"))
+    facts = {
+        "limit": config.get("limit"),
+        "few_shot": max(_object(results.get("n-shot")).values(), default=0),
+        "chat_template": results.get("chat_template_sha"),
+        "system_instruction": results.get("system_instruction_sha"),
+    }
+    return {name: str(value)[:12] for name, value in facts.items() if value}
+
+
+def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
+    row, doc = rows[0], _object(rows[0]["doc"])
+    scores: dict[str, float] = {}
+    for each in rows:
+        end = f",{each.get('filter')}" if several else ""
+        scores |= numbers_of({name + end: each.get(name) for name in each.get("metrics", ())})
+    questions = [doc[name] for name in QUESTIONS if isinstance(doc.get(name), str)]
+    return _record(
+        id=str(row["doc_id"]),
+        question=questions[0] if questions else json.dumps(doc, ensure_ascii=False),
+        reference=str(row.get("target", "")),
+        answer=_first_text(row.get("filtered_resps")),
+        scores=scores,
+        groups={name: value for name, value in doc.items() if name not in QUESTIONS},
+        detail={DOC_HASH: row[DOC_HASH]} if DOC_HASH in row else {},
+    )
+
+
+def lighteval_rows(path: Path) -> list[Row]:
+    """Return the rows of lighteval's details."""
+    import pyarrow.parquet
+
+    try:
+        rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
+        raise InputError(f"cannot read {path}: {error}") from None
+    if rows and not {"doc", "metric", "model_response"} <= rows[0].keys():
+        raise InputError(
+            f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, metric, ..."
+        )
+    return rows
+
+
+def _lighteval_reply(row: Row) -> str | None:
+    response = row["model_response"]
+    return _first_text(response.get("text_post_processed") or response.get("text"))
+
+
+def lighteval_answers(path: Path) -> list[dict[str, str | None]]:
+    """Return the answers in lighteval's details of a task of this package, as predictions."""
+    rows = lighteval_rows(path)
+    ids = [_object(row["doc"].get("specific")).get("id") for row in rows]
+    if not rows or None in ids:
+        raise InputError(
+            f"{path} has no details of a task of qabench: of `lighteval ... --custom-tasks "
+            '"$(qabench path lighteval)" --save-details`'
+        )
+    return [
+        {"id": str(id), "answer": _lighteval_reply(row)} for id, row in zip(ids, rows, strict=True)
+    ]
+
+
+def lighteval_facts(path: Path) -> dict[str, str]:
+    """Return what changes the prompts or the questions of details, by lighteval's results."""
+    folder = next((parent for parent in path.parents if parent.name == "details"), None)
+    date = path.parent.name
+    model = path.parent.parent.relative_to(folder) if folder else Path()
+    results = path if folder is None else folder.parent / "results" / model / f"results_{date}.json"
+    docs = [row["doc"] for row in lighteval_rows(path)]
+    facts: dict[str, Any] = {
+        "few_shot": max((len(doc.get("fewshot_samples") or ()) for doc in docs), default=0),
+        "system_message": "in the user message"
+        if any(doc.get("instruction") for doc in docs)
+        else None,
+    }
+    if folder is None or not results.is_file():
+        facts["harness_options"] = "not recorded, because lighteval's results are not next to it"
+    else:
+        general = _object(_object(read_json(results)).get("config_general"))
+        model_config = _object(general.get("model_config"))
+        generation = _object(model_config.get("generation_parameters"))
+        temperature = generation.get("temperature")
+        facts |= {
+            "limit": general.get("max_samples"),
+            "chat_template": model_config.get("override_chat_template"),
+            "system_instruction": model_config.get("system_prompt"),
+            "temperature": None if temperature == 0 else temperature or "not sent",
+        }
+    return {name: str(value) for name, value in facts.items() if value}
+
+
+def read_lighteval(path: Path) -> Log:
+    """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
+    records = []
+    for number, row in enumerate(lighteval_rows(path)):
+        doc, gold = row["doc"], row["doc"].get("gold_index")
+        choices = dict(enumerate(doc.get("choices") or ()))
+        targets = [choices[i] for i in (gold if isinstance(gold, list) else [gold]) if i in choices]
+        records.append(
+            _record(
+                id=str(doc.get("id") or number),
+                question=doc.get("original_query") or doc.get("query") or "",
+                reference="\n".join(map(str, targets)),
+                answer=_lighteval_reply(row),
+                scores=numbers_of(row["metric"]),
+                groups=doc.get("specific") or {},
+            )
+        )
+    task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
+    return Log(str(path), task, path.parent.parent.name or path.stem, _date(path), records)
+
+
+def read_shared(path: Path) -> list[Log]:
+    """Return the logs of an instance-level file of Every Eval Ever, one per evaluation and model."""
+    by_log: dict[tuple[str, str], list[Row]] = {}
+    for row in _rows(path):
+        key = (str(row.get("evaluation_name", "")), str(row.get("model_id", "")))
+        by_log.setdefault(key, []).append(row)
+    return [
+        Log(
+            path=str(path),
+            task=task or path.stem,
+            model=model or path.stem,
+            created=_date(path),
+            records=list(map(_shared, _samples(rows, _sample_and_epoch, _result))),
+        )
+        for (task, model), rows in by_log.items()
+    ]
+
+
+def _sample_and_epoch(row: Row) -> tuple[str, int]:
+    text = str(_object(row.get("metadata")).get("epoch", "1"))
+    return str(row["sample_id"]), int(text) if text.isdigit() else 1
+
+
+def _result(row: Row) -> str:
+    return str(row.get("evaluation_result_id") or row.get("evaluation_name") or "score")
+
+
+def _shared(rows: Sequence[Row]) -> Record:
+    row = rows[0]
+    id, epoch = _sample_and_epoch(row)
+    content, output = _object(row.get("input")), _object(row.get("output"))
+    attributed = [
+        _object(each).get("extracted_value") for each in row.get("answer_attribution") or ()
+    ]
+    metadata = _object(row.get("metadata"))
+    return _record(
+        id=id,
+        epoch=epoch,
+        question=str(content.get("raw", "")),
+        reference="\n".join(map(str, content.get("reference") or ())),
+        answer=_first_text(attributed or output.get("raw")),
+        scores=numbers_of(
+            {_result(each): _object(each["evaluation"]).get("score") for each in rows}
+        ),
+        groups={name: text for name, text in metadata.items() if name != "epoch"},
+        problem=row.get("error"),
+    )
+
+
+def _record(
+    *, question: str, answer: str | None, scores: Mapping[str, float], groups: Row, **fields: Any
+) -> Record:
+    status = ANSWERED if answer or scores else EMPTY  # the scores of log-likelihoods have no answer
+    if fields.get("problem") and not answer:
+        status = FAILED
+    return Record(
+        **{"epoch": 1, **fields},
+        question=question,
+        messages=[Message("assistant", answer)] if answer else [],
+        answer=answer,
+        status=status,
+        scores=scores,
+        groups=groups_of(groups),
+    )
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        return [row.fields for row in read_json_lines(path)]
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _object(value: Any) -> Row:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _first_text(value: Any) -> str | None:
+    while isinstance(value, list | tuple) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def _date(path: Path) -> str:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")

@@ -29,7 +29,7 @@ from qabench.evaluation import (
     Message,
     Record,
 )
-from qabench.evaluation.samples import with_passes
+from qabench.evaluation.matching import with_passes
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable

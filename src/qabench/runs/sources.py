@@ -16,14 +16,15 @@ from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
+from qabench.evaluation.matching import as_samples, with_passes
 from qabench.evaluation.metric import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.records import PREDICTIONS
-from qabench.evaluation.samples import as_samples, with_passes
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field, with_fields
 from qabench.lm_eval import generations
-from qabench.runs.foreign import Log, evaluation_of
-from qabench.runs.foreign_files import (
+from qabench.runs.foreign import (
+    Log,
+    evaluation_of,
     first_row,
     harness_facts,
     is_lm_eval,
