@@ -89,15 +89,6 @@ def test_the_developer_is_stated_or_left_out(
     assert "/home" not in text and "http://host/v1" in text
 
 
-def test_the_method_of_the_interval_fits_the_score(run: Evaluation, tmp_path: Path) -> None:
-    results = json.loads(write_shared(run, tmp_path).read_text())["evaluation_results"]
-    methods = {
-        result["evaluation_result_id"]: result["score_details"]["uncertainty"]["confidence_interval"]["method"]
-        for result in results
-    }
-    assert methods["acc.strict"] == "Clopper-Pearson" and "effective number" in methods["rouge1.fscore"]
-
-
 @pytest.mark.skipif(not VALIDATOR, reason="every_eval_ever is not installed, and EVERY_EVAL_EVER does not name it")
 def test_the_validator_accepts_it(run: Evaluation, tmp_path: Path) -> None:
     write_shared(run, tmp_path)

@@ -18,7 +18,7 @@ from qabench.answers import loads, text_of
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import ANSWERED, FAILED, MISSING
-from qabench.runs.function_digest import name_with_digest
+from qabench.runs.functions import name_with_digest
 from qabench.runs.log import read_run
 
 SOLVERS = """
@@ -168,7 +168,7 @@ def test_a_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
         "TEXT = 'one'\ndef helper(): return TEXT\ndef make(*parts):\n"
         "    return lambda question, row, cut=None: helper() + str(parts)\n"
     )
-    program = "import agents; from qabench.runs.function_digest import name_with_digest as n\n"
+    program = "import agents; from qabench.runs.functions import name_with_digest as n\n"
     program += "print(n(agents.make({'b', 'a', 'c'}, ['x'], {'k': 1.5}, agents.helper, object())))"
     printed = set()
     for seed in "12":

@@ -196,11 +196,6 @@ def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str,
     }
 
 
-def sample_of(metric: Metric, records: Sequence[Record]) -> tuple[Array, Function]:
-    """Return the statistics of the questions and the function of their sums from which an interval is computed."""
-    return _computed([metric], records)[0].sample
-
-
 def values_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
     """Return the values of ``scores_of`` without intervals, which take most of its time."""
     return {each.metric.name: each.value for each in _computed(metrics, records)}

@@ -17,7 +17,6 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, replace
-from math import isclose, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation
-from qabench.evaluation.records import PREDICTIONS, Score, item_score, sample_of
+from qabench.evaluation.records import PREDICTIONS, Score, item_score
 from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.io.http_error import first_line
 from qabench.io.tables import without_folders
-from qabench.stats import RESAMPLES, ROUNDING
-from qabench.stats import scores as scores_of_sums
+from qabench.stats import RESAMPLES, Interval
 
 SCHEMA = "0.3.0"
 # in the names of metrics that are not between 0 and 1
@@ -39,6 +37,11 @@ UNBOUNDED = ("bleurt", "kappa", "correlation")
 TRACKERS = ("trackio", "wandb", "mlflow")
 PROJECT = "qabench"
 DEVELOPERS = ("anthropic", "google", "mistral", "openai")  # providers whose models are their own
+# of all intervals (see ``qabench.stats.score_bounds``)
+METHOD = (
+    "0/1 scores: Clopper-Pearson. Other fractions: Clopper-Pearson at the effective number of questions (Korn and "
+    "Graubard). Others: Student's t with the variance of the jackknife"
+)
 GENERATION = ("temperature", "top_p", "top_k", "max_tokens")
 
 
@@ -219,7 +222,7 @@ def _result(run: Evaluation, score: Score) -> Json:
             },
             "uncertainty": {
                 "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
-                **_confidence_interval(run, score),
+                **_confidence_interval(interval),
                 "num_samples": score.n,
                 "num_bootstrap_samples": RESAMPLES,
             },
@@ -234,32 +237,11 @@ def _result(run: Evaluation, score: Score) -> Json:
     }
 
 
-def _confidence_interval(run: Evaluation, score: Score) -> Json:
-    interval = score.interval
+def _confidence_interval(interval: Interval) -> Json:
     if interval.low is None:
         return {}
-    bounds = {
-        "lower": interval.low,
-        "upper": interval.high,
-        "confidence_level": interval.confidence,
-    }
-    return {"confidence_interval": bounds | {"method": _method(run, score)}}
-
-
-def _method(run: Evaluation, score: Score) -> str:
-    """Return the method of the interval, see ``qabench.stats.score_bounds``."""
-    rows, function = sample_of(score.metric, run.records)
-    own = [value for value in scores_of_sums(function, rows) if isfinite(value)]
-    if not all(0 <= value <= 1 for value in own):
-        return "Student's t with the variance of the jackknife"
-    exact = all(value in (0, 1) for value in own) and isclose(
-        sum(own) / len(own), score.value, abs_tol=ROUNDING
-    )
-    return (
-        "Clopper-Pearson"
-        if exact
-        else "Clopper-Pearson at the effective number of questions (Korn and Graubard)"
-    )
+    bounds = {"lower": interval.low, "upper": interval.high, "method": METHOD}
+    return {"confidence_interval": bounds | {"confidence_level": interval.confidence}}
 
 
 def _name(run: Evaluation) -> str:

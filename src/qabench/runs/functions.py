@@ -1,4 +1,9 @@
-"""``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark."""
+"""``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark.
+
+The digest of a function covers all that its answers depend on, as far as Python can tell: the text
+of its file or notebook cell, its code, defaults and closure, and the constants and functions that
+it uses from its module. It does not cover what other modules, files and servers do.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,14 @@ import asyncio
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
@@ -19,12 +26,11 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.signature import asked_field, with_fields
+from qabench.evaluation.signature import asked_field, short_digest, with_fields
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import write_line
 from qabench.llm.client import run_sync
 from qabench.runs.facts import with_solver
-from qabench.runs.function_digest import name_with_digest
 from qabench.runs.log import read_run
 from qabench.runs.sources import evaluate_predictions
 
@@ -32,6 +38,8 @@ Reply = str | dict[str, Any]
 Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
 ERROR = "error"  # the field of the file with the exception of a question
 FUNCTION = "function"  # the field with the name and the digest of the function that answered
+CONSTANTS = (type(None), bool, int, float, complex, str, bytes, PurePath)
+_digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 def run(
@@ -92,13 +100,19 @@ def run(
         from qabench.runs.running import Watch, start
 
         log_dir = Path(options.pop("log_dir", "logs"))
-        options["task_args"] = {
-            **options.get("task_args", {}),
-            **({"config": config} if config else {}),
-        }
-        options |= {"log_dir": log_dir, "watch": Watch(log_dir, on_progress=show), "limit": limit}
+        task_args = dict(options.pop("task_args", {}))
+        if config:
+            task_args["config"] = config
         log = start(
-            name, options.pop("setting", None), str(model), max_connections=concurrency, **options
+            name,
+            options.pop("setting", None),
+            str(model),
+            task_args=task_args,
+            log_dir=log_dir,
+            watch=Watch(log_dir, on_progress=show),
+            limit=limit,
+            max_connections=concurrency,
+            **options,
         )
         return read_run(log)
     scorer = benchmark(name)
@@ -109,33 +123,36 @@ def run(
     before = _answered_before(path, questions, None if keep_answers else function) if path else {}
     predictions = {id: before[id] for id in asked if id in before}
     prediction_of = partial(_prediction, scorer, function)
-    interrupted = False
+    status = "success"
     try:
         run_sync(_ask(answer, prediction_of, asked, predictions, path, concurrency, show))
     except KeyboardInterrupt:
-        interrupted = True
-        write_line(f"qabench: {_how_to_continue(len(predictions), len(asked), path)}", sys.stderr)
-    errors = {id: fields[ERROR] for id, fields in predictions.items() if ERROR in fields}
-    if len(errors) == len(predictions):
-        raise QabenchError(
-            f"no question was answered: {next(iter(errors.values()), 'there is no answer yet')}"
-        )
+        status = "cancelled"
+        again = "set output=FILE to be able to continue"
+        if path:
+            again = f"repeat the call to ask the others; {path} has the answers"
+        done = f"interrupted after {len(predictions)} of {len(asked)} questions"
+        write_line(f"qabench: {done}; {again}", sys.stderr)
+    replies = [predictions[id] for id in asked if id in predictions]
+    errors = {fields["id"]: fields[ERROR] for fields in replies if ERROR in fields}
     # A failed question has no prediction: null can be an answer.
-    answers = [predictions[id] for id in asked if id in predictions and id not in errors]
+    answers = [fields for fields in replies if ERROR not in fields]
+    if not answers:
+        why = next(iter(errors.values()), "there is no answer yet")
+        raise QabenchError(f"no question was answered: {why}")
     evaluation = evaluate_predictions(name, config, answers, **options)
-    functions = {
-        fields.get(FUNCTION, "unknown") for id, fields in predictions.items() if id not in errors
-    }
-    solver = "+".join(sorted(functions))
-    records = [
-        replace(record, status=FAILED, problem=errors[record.id]) if record.id in errors else record
-        for record in evaluation.records
-        if record.id in predictions
-    ]
+    solver = "+".join(sorted({fields.get(FUNCTION, "unknown") for fields in answers}))
+    records = []
+    for record in evaluation.records:
+        if record.id in errors:
+            record = replace(record, status=FAILED, problem=errors[record.id])
+        if record.id in predictions:
+            records.append(record)
+    field = asked_field(asked)
     signatures = {
-        name: with_fields(line, asked=asked_field(asked))
-        for name, line in evaluation.signatures.items()
+        group: with_fields(line, asked=field) for group, line in evaluation.signatures.items()
     }
+    problems = [text for text in evaluation.problems if not text.startswith(WITHOUT_PREDICTION)]
     evaluation = replace(
         evaluation,
         signatures=signatures,
@@ -143,11 +160,9 @@ def run(
         model=solver,
         records=records,
         expected=len(asked),
-        status="cancelled" if interrupted else evaluation.status,
+        status=status,
         available=len(questions),
-        problems=[
-            problem for problem in evaluation.problems if not problem.startswith(WITHOUT_PREDICTION)
-        ],
+        problems=problems,
     )
     return with_solver(evaluation, solver)
 
@@ -162,11 +177,8 @@ async def _ask(
     progress: Progress,
 ) -> None:
     """Add the missing predictions, and write each to the file when it is there."""
-    limit, loop, stopped = (
-        asyncio.Semaphore(concurrency),
-        asyncio.get_running_loop(),
-        asyncio.Event(),
-    )
+    limit, loop = asyncio.Semaphore(concurrency), asyncio.get_running_loop()
+    stopped = asyncio.Event()
 
     async def ask(id: str, question: str, row: Row) -> None:
         async with limit:
@@ -206,13 +218,6 @@ async def _ask(
         )
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _how_to_continue(done: int, questions: int, path: Path | None) -> str:
-    again = f"repeat the call to ask the others; {path} has the answers"
-    if path is None:
-        again = "set output=FILE to be able to continue"
-    return f"interrupted after {done} of {questions} questions; {again}"
 
 
 def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json:
@@ -261,3 +266,124 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
         )
     write_text(path, "".join(json.dumps(fields) + "\n" for fields in predictions.values()))
     return predictions
+
+
+def name_with_digest(function: Callable[..., Any]) -> str:
+    """Return the name of a function, and a digest of it.
+
+    Two functions with the same source have different digests if their defaults or closures differ.
+    In one process, a function keeps the digest of its first run, even if it changes lists and
+    objects that it refers to.
+    """
+    name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
+    constant = short_digest(_Described(constants_only=True).text(function))
+    owner = function.__self__ if isinstance(function, MethodType) else function
+    try:
+        digests = _digests.setdefault(owner, {})
+    except TypeError:  # an object without weak references
+        digests = {}
+    if constant not in digests:
+        digests[constant] = short_digest(_Described(constants_only=False).text(function))
+    return f"{name}-{digests[constant]}"
+
+
+class _Described:
+    """A text of a value, equal for equal values in all processes.
+
+    Objects are described by their class, because their content could differ between processes. With
+    ``constants_only``, so are lists, sets and dicts.
+    """
+
+    def __init__(self, constants_only: bool) -> None:
+        self.constants_only = constants_only
+        self.numbers: dict[int, int] = {}  # of the values that were met, by their id
+        self.met: list[Any] = []  # keeps them alive: ids of deleted objects are used again
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, CONSTANTS):
+            return f"{type(value).__name__} {value!r}"
+        if isinstance(value, tuple | frozenset):
+            return self.of_parts(value)
+        if isinstance(value, CodeType):
+            return self.of_parts(
+                (value.co_code, value.co_names, value.co_varnames, value.co_consts)
+            )
+        if id(value) in self.numbers:
+            return f"#{self.numbers[id(value)]}"
+        self.numbers[id(value)] = len(self.met)
+        self.met.append(value)
+        if isinstance(value, list | set | Mapping):
+            items = tuple(value.items()) if isinstance(value, Mapping) else value
+            return type(value).__name__ if self.constants_only else self.of_parts(items)
+        parts = _parts_of_callable(value)
+        return _class_name(value) if parts is None else self.of_parts(parts)
+
+    def of_parts(self, parts: Iterable[Any]) -> str:
+        texts = [self.text(part) for part in parts]
+        if isinstance(parts, set | frozenset):
+            texts.sort()
+        return f"({', '.join(texts)})"
+
+
+def _parts_of_callable(value: Any) -> tuple[Any, ...] | None:
+    """Return the values that a function depends on, or None for another object."""
+    if isinstance(value, FunctionType):
+        keywords = tuple((value.__kwdefaults__ or {}).items())
+        cells = tuple(_content(cell) for cell in value.__closure__ or ())
+        return (
+            value.__code__,
+            value.__defaults__,
+            keywords,
+            cells,
+            _used_globals(value),
+            _source(value),
+        )
+    if isinstance(value, MethodType):
+        return (
+            value.__func__,
+            _class_name(value.__self__),
+            getattr(value.__self__, "__dict__", None),
+        )
+    if isinstance(value, partial):
+        return value.func, value.args, tuple(value.keywords.items())
+    if hasattr(value, "__wrapped__"):  # such as functools.cache
+        return (value.__wrapped__,)
+    if callable(value) and isinstance(type(value).__call__, FunctionType):
+        return type(value).__call__, _class_name(value), getattr(value, "__dict__", None)
+    return None
+
+
+def _class_name(value: Any) -> str:
+    named = value if isinstance(value, type | BuiltinFunctionType) else type(value)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not assigned yet
+        return None
+
+
+def _used_globals(function: FunctionType) -> tuple[tuple[str, Any], ...]:
+    """Return the constants and functions of its own module that a function uses by name."""
+    used = [
+        (name, function.__globals__[name])
+        for name in function.__code__.co_names
+        if name in function.__globals__
+    ]
+    return tuple(
+        (name, value)
+        for name, value in used
+        if isinstance(value, CONSTANTS)
+        or (isinstance(value, FunctionType) and value.__module__ == function.__module__)
+    )
+
+
+def _source(function: FunctionType) -> str:
+    """Return the text of a function's file, or of its notebook's cell, or "" for a function of a prompt."""
+    try:
+        lines, _ = inspect.findsource(function)
+    except (TypeError, OSError):
+        return ""
+    return "".join(lines)

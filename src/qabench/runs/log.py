@@ -333,11 +333,17 @@ def record_of(sample: Any) -> Record:
     metadata: Mapping[str, Any] = sample.metadata
     status, problem = _status(sample)
     scores = list((sample.scores or {}).values())
-    answers = [score.answer for score in scores] or [sample.output.completion]
-    answer = None if status in (FAILED, REFUSED) else answers[0]
-    if answer is None and status in (ANSWERED, CUT_OFF):
+    answer = scores[0].answer if scores else sample.output.completion
+    if status in (FAILED, REFUSED):
+        answer = None
+    elif answer is None and status in (ANSWERED, CUT_OFF):
         status, problem = EMPTY, "the conversation ended without an answer"
-    details = [about.get("detail", {}) for about in _metadata(sample)]
+    detail: Json = {}
+    for about in _metadata(sample):
+        detail |= about.get("detail", {})
+    values: Json = {}
+    for score in scores:
+        values |= score.value if isinstance(score.value, dict) else {}
     usages = list(sample.model_usage.values())
     # Providers count cached tokens separately.
     prompts = [
@@ -357,12 +363,11 @@ def record_of(sample: Any) -> Record:
         problem="; ".join([*filter(None, [problem]), *metadata.get("problems", ())]) or None,
         scores={  # without those that are undefined for the sample, which are NaN in the log
             name: float(number)
-            for score in scores
-            for name, number in (score.value if isinstance(score.value, dict) else {}).items()
+            for name, number in values.items()
             if isinstance(number, int | float) and isfinite(number)
         },
         groups=metadata.get("groups", {}),
-        detail={name: value for detail in details for name, value in detail.items()},
+        detail=detail,
         input_tokens=sum(prompts) if usages else None,
         output_tokens=sum(usage.output_tokens for usage in usages) if usages else None,
         seconds=sample.working_time,
@@ -402,11 +407,9 @@ def _metadata(sample: Any) -> list[Json]:
 def _messages(messages: Sequence[Any]) -> list[Message]:
     shown = []
     for message in messages:
-        calls = [
-            f"{call.function}({call.arguments})"
-            for call in getattr(message, "tool_calls", None) or ()
-        ]
-        shown.append(Message(message.role, "\n".join(filter(None, [message.text, *calls]))))
+        calls = getattr(message, "tool_calls", None) or ()
+        texts = [message.text, *(f"{call.function}({call.arguments})" for call in calls)]
+        shown.append(Message(message.role, "\n".join(filter(None, texts))))
     return shown
 
 
@@ -421,43 +424,40 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     """
     scorer = benchmark(run.benchmark)
     columns = {name for record in run.records for name in record.scores}
-    scored = {metric.group for metric in scorer.metrics if columns.intersection(metric.needs)}
-    named = {metric.group for metric in scorer.metrics}.intersection(run.signatures)
-    groups = sorted(scored | named)
-    if not run.answered or not groups:
+    needs: dict[str, set[str]] = {}
+    for metric in scorer.metrics:
+        if metric.group in run.signatures or columns.intersection(metric.needs):
+            needs.setdefault(metric.group, set()).update(metric.needs)
+    if not run.answered or not needs:
         return run
     of_run = scorer.rescoring_options(run)
     options = of_run | {name: value for name, value in options.items() if name in of_run}
     config = run.config if questions is None else None
+    computed: dict[tuple[int, str], Record] = {}
     try:
-        epochs = {
-            epoch: evaluate(scorer, config, predictions, questions=questions, **options)
-            for epoch, predictions in _predictions(run, scorer).items()
-        }
+        for epoch, predictions in _predictions(run, scorer).items():
+            today = evaluate(scorer, config, predictions, questions=questions, **options)
+            computed |= {(epoch, record.id): record for record in today.records}
     except (QabenchError, ImportError) as error:
-        return replace(run, recorded=dict.fromkeys(groups, f"not computed again: {error}"))
-    today = next(iter(epochs.values()))
-    by_key = {
-        (epoch, record.id): record
-        for epoch, evaluation in epochs.items()
-        for record in evaluation.records
+        return replace(run, recorded=dict.fromkeys(needs, f"not computed again: {error}"))
+    pairs = [(record, computed.get((record.epoch, record.id))) for record in run.records]
+    absent = {
+        group
+        for group, names in needs.items()
+        if not _is_by_same_model(scorer, run, today, group)
+        or any(new and names & old.scores.keys() - new.scores.keys() for old, new in pairs)
     }
-    absent = {group for group in groups if not _is_computed(scorer, run, today, by_key, group)}
-    recorded_columns = {
-        name for metric in scorer.metrics if metric.group in absent for name in metric.needs
-    }
+    recorded = {name for group in absent for name in needs[group]}
     records, differing = [], []
-    for record in run.records:
-        computed = by_key.get((record.epoch, record.id), replace(record, scores={}, detail={}))
-        scores = {name: value for name, value in record.scores.items() if name in recorded_columns}
-        scores |= {
-            name: value for name, value in computed.scores.items() if name not in recorded_columns
-        }
-        detail, both = dict(record.detail), record.scores.keys() & scores.keys()
-        if not all(isclose(record.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
-            differing.append(record.id)
-            detail |= {name: value for name, value in computed.detail.items() if value}
-        records.append(replace(record, scores=scores, detail=detail))
+    for old, new in pairs:
+        scores = {name: value for name, value in old.scores.items() if name in recorded}
+        fresh = new.scores if new else {}
+        scores |= {name: value for name, value in fresh.items() if name not in recorded}
+        detail, both = dict(old.detail), old.scores.keys() & scores.keys()
+        if not all(isclose(old.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
+            differing.append(old.id)
+            detail |= {name: value for name, value in (new or old).detail.items() if value}
+        records.append(replace(old, scores=scores, detail=detail))
     problems = list(run.problems)
     if differing:
         problems.append(
@@ -468,9 +468,14 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
         group: line if group in absent else _signed(line, today.signatures.get(group, ""))
         for group, line in run.signatures.items()
     }
-    recorded = dict.fromkeys(absent, "") | _labeled(scorer, today, run)
-    fields: dict[str, Any] = {"signatures": lines, "problems": problems, "recorded": recorded}
-    return replace(run, records=records, available=today.available, **fields)
+    return replace(
+        run,
+        records=records,
+        available=today.available,
+        signatures=lines,
+        problems=problems,
+        recorded=dict.fromkeys(absent, "") | _labeled(scorer, today, run),
+    )
 
 
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
@@ -482,25 +487,12 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
 
 
-def _is_computed(
-    scorer: Benchmark,
-    run: Evaluation,
-    today: Evaluation,
-    by_key: Mapping[tuple[int, str], Record],
-    group: str,
-) -> bool:
-    """Return whether today's code has all of the group's scores that the log has, by the same model."""
+def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
+    """Return whether today's code has the group's scores, by the same model as the log."""
     if group not in today.signatures:
         return False
-    columns = {name for metric in scorer.metrics if metric.group == group for name in metric.needs}
-    lacking = any(
-        (columns & record.scores.keys())
-        - by_key.get((record.epoch, record.id), record).scores.keys()
-        for record in run.records
-    )
-    ours, theirs = _fields(today.signatures[group]), _fields(run.signatures[group])
-    same_model = all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
-    return not lacking and same_model
+    ours, theirs = _fields(today.signatures[group]), _fields(run.signatures.get(group, ""))
+    return all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
 
 
 def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
@@ -527,7 +519,6 @@ def _signed(recorded: str, today: str) -> str:
         return recorded
     name, fields = parse(today)
     computed = {key: value for key, value in fields.items() if value != UNSTATED and key != ASKED}
-    return signature(
-        name,
-        **{key: value for key, value in (_fields(recorded) | computed).items() if key != VERSION},
-    )
+    merged = _fields(recorded) | computed
+    del merged[VERSION]
+    return signature(name, **merged)
