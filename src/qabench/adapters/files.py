@@ -8,6 +8,7 @@ from typing import Any
 
 from qabench.benchmarks.base import Benchmark
 from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, some
+from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
 from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
@@ -88,8 +89,7 @@ def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, An
         for option in benchmark.options
         if not option.for_reading and not option.for_loading and not option.secret
     ]
-    arguments = {option.name: options.get(option.name, option.default) for option in recorded}
-    return {name: value for name, value in arguments.items() if value is not None}
+    return without_none({each.name: options.get(each.name, each.default) for each in recorded})
 
 
 def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.metric import Metric
@@ -315,10 +316,11 @@ def _tested_pairs(
     Pairs with the same common questions share draws.
     """
     labels, sign = list(tables), 1 if metric.higher_is_better else -1
-    pairs_by_questions: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for first, second in combinations(labels, 2):
-        if common := tuple(id for id in tables[first] if id in tables[second]):
-            pairs_by_questions.setdefault(common, []).append((first, second))
+    pairs_by_questions = grouped(
+        (tuple(id for id in tables[first] if id in tables[second]), (first, second))
+        for first, second in combinations(labels, 2)
+    )
+    pairs_by_questions.pop((), None)
     tested: list[Pair] = []
     for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric, Names, present, select_scores
 from qabench.evaluation.records import (
@@ -20,6 +20,7 @@ from qabench.evaluation.records import (
     STATUSES,
     Record,
     Score,
+    column_names,
     columns_of,
     distinct,
     plot_intervals,
@@ -151,7 +152,7 @@ class Evaluation(Displayed):
         return self._once("undefined", self._undefined)
 
     def _undefined(self) -> dict[str, str]:
-        columns = list(dict.fromkeys(name for record in self.records for name in record.scores))
+        columns = column_names(self.records)
         scores = self.scores()
         return {
             metric.name: metric.undefined
@@ -222,10 +223,11 @@ class Evaluation(Displayed):
         are named.
         """
         scores = self.scores()
-        names_by_sentence: dict[str, list[str]] = {}
-        for name, score in scores.items():
-            for sentence in self.deviations(score):
-                names_by_sentence.setdefault(sentence, []).append(name)
+        names_by_sentence = grouped(
+            (sentence, name)
+            for name, score in scores.items()
+            for sentence in self.deviations(score)
+        )
         sizes = Counter(score.metric.group for score in scores.values())
         for sentence, names in names_by_sentence.items():
             groups = {name: scores[name].metric.group for name in names}
@@ -381,11 +383,13 @@ class Evaluation(Displayed):
 
         After ``most``, their number.
         """
-        kinds: dict[str, list[str]] = {}
         missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in self.problems)
-        for record in self.records:
-            if record.problem and not (missing_named and record.problem == NO_PREDICTION):
-                kinds.setdefault(f"{record.status}: {record.problem}", []).append(record.id)
+        named = (None, "", NO_PREDICTION) if missing_named else (None, "")
+        kinds = grouped(
+            (f"{record.status}: {record.problem}", record.id)
+            for record in self.records
+            if record.problem not in named
+        )
         sentences = list(self.problems)
         for kind, ids in sorted(kinds.items(), key=lambda item: -len(item[1])):
             sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
@@ -395,9 +399,7 @@ class Evaluation(Displayed):
 
     def undefined_sentences(self) -> list[str]:
         """Return why scores are undefined, one sentence per reason."""
-        names: dict[str, list[str]] = {}
-        for name, reason in self.undefined().items():
-            names.setdefault(reason, []).append(name)
+        names = grouped((reason, name) for name, reason in self.undefined().items())
         return [f"undefined ({', '.join(each)}): {reason}" for reason, each in names.items()]
 
     def why_unscored(self) -> str | None:
@@ -435,10 +437,7 @@ class Evaluation(Displayed):
 
         The repetitions of a question by epoch.
         """
-        questions: dict[str, list[Record]] = {}
-        for record in self.records:
-            questions.setdefault(record.id, []).append(record)
-        return questions
+        return grouped((record.id, record) for record in self.records)
 
     def groupings(self) -> list[str]:
         """Return the groupings that have at least one group, such as "category"."""
@@ -453,10 +452,9 @@ class Evaluation(Displayed):
 
         A record may be in several.
         """
-        groups: dict[str, list[Record]] = {}
-        for record in self.records:
-            for group in record.groups.get(grouping, ()):
-                groups.setdefault(group, []).append(record)
+        groups = grouped(
+            (name, record) for record in self.records for name in record.groups.get(grouping, ())
+        )
         return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
 
 

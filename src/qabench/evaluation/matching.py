@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.predictions import some
+from qabench.data.rows import grouped
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation, without_superseded
 from qabench.evaluation.metric import Metric, Names, Pass, present, select_scores
-from qabench.evaluation.records import PREDICTIONS, Record, rows_by_question
+from qabench.evaluation.records import PREDICTIONS, Record, column_names, rows_by_question
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
 DOC_HASH = "doc_hash"  # in ``Record.detail``: a digest of the whole question
@@ -114,7 +115,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     """
     if not ks and all(record.epoch == 1 for record in evaluation.records):
         return evaluation
-    columns = list(dict.fromkeys(name for record in evaluation.records for name in record.scores))
+    columns = column_names(evaluation.records)
     metrics: list[Metric] = []
     notes = list(evaluation.notes)
     for metric in (each for each in evaluation.metrics if not each.reducer):
@@ -172,12 +173,10 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         )
     if not first.benchmark:
         evaluations = matched(evaluations)
-    records: dict[str, list[Record]] = {}
+    moved: list[tuple[str, Record]] = []
     start = 0
     for each in evaluations:
-        for record in each.records:
-            moved = replace(record, epoch=record.epoch + start)
-            records.setdefault(record.id, []).append(moved)
+        moved += [(one.id, replace(one, epoch=one.epoch + start)) for one in each.records]
         start += max((record.epoch for record in each.records), default=0)
     model = first.model
     if first.setting == PREDICTIONS:  # such as "gpt" of "gpt-1" and "gpt-2"
@@ -188,7 +187,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
             (each.status for each in evaluations if each.status != "success"), "success"
         ),
         "expected": sum(each.expected for each in evaluations),
-        "records": [record for of_question in records.values() for record in of_question],
+        "records": [record for samples in grouped(moved).values() for record in samples],
         "unscored": next((each.unscored for each in evaluations if each.unscored), None),
         "problems": [f"{each.path}: {text}" for each in evaluations for text in each.problems],
         "notes": list(dict.fromkeys(note for each in evaluations for note in each.notes)),

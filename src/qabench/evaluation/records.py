@@ -7,11 +7,12 @@ records.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+from qabench.data.rows import grouped
 from qabench.errors import MissingExtra
 from qabench.evaluation.metric import Metric, present
 
@@ -213,7 +214,7 @@ class _Computed:
 
 
 def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Computed]:
-    columns = list(dict.fromkeys(name for record in records for name in record.scores))
+    columns = column_names(records)
     if not (computable := present(metrics, columns)):
         return []
     import numpy as np
@@ -250,13 +251,15 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
     return computed
 
 
+def column_names(records: Iterable[Record]) -> list[str]:
+    """Return the names of the scores of all records, in order of appearance."""
+    return list(dict.fromkeys(name for record in records for name in record.scores))
+
+
 def rows_by_question(metric: Metric, records: Sequence[Record]) -> dict[str, list[list[float]]]:
     """Return the values of the metric's columns by question, a row for each of its records that has them all."""
-    questions: dict[str, list[list[float]]] = {}
-    for record in records:
-        if (row := columns_of(metric, record)) is not None:
-            questions.setdefault(record.id, []).append(row)
-    return questions
+    rows = ((record.id, columns_of(metric, record)) for record in records)
+    return grouped((id, row) for id, row in rows if row is not None)
 
 
 def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]]:

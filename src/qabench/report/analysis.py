@@ -18,7 +18,7 @@ from qabench.benchmarks.published import (
     ranked,
     ranks,
 )
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, SourceError
 from qabench.evaluation import (
     EMPTY,
@@ -35,7 +35,7 @@ from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
 from qabench.evaluation.metric import Pass, present
-from qabench.evaluation.records import CURVE, Score, distinct, item_score, scores_of
+from qabench.evaluation.records import CURVE, Score, column_names, distinct, item_score, scores_of
 from qabench.stats import Interval
 
 Row = dict[str, Any]
@@ -112,24 +112,18 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
             "nothing to report: at least one log of a run or one file of predictions is required"
         )
     current, superseded = without_superseded(runs)
-    runs_by_config: dict[tuple[str, str], list[Evaluation]] = {}
-    for run in current:
-        if not run.records:
-            raise InputError(
-                f"{run.path} has no records yet (status: {run.status}); there is nothing to report"
-            )
-        runs_by_config.setdefault((run.benchmark, run.config), []).append(run)
-    for (name, _), members in runs_by_config.items():
-        if not name:
-            members[:] = matched(members)
+    if empty := [run for run in current if not run.records]:
+        raise InputError(
+            f"{empty[0].path} has no records yet (status: {empty[0].status}); there is nothing to report"
+        )
+    runs_by_config = grouped(((run.benchmark, run.config), run) for run in current)
     keys = distinct(
         [re.sub(r"[^a-z0-9]+", "-", f"{b or 'task'}-{c}".lower()) for b, c in runs_by_config]
     )
     sections = []
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
-        columns = dict.fromkeys(
-            column for run in members for record in run.records for column in record.scores
-        )
+        members = members if name else matched(members)
+        columns = column_names(record for run in members for record in run.records)
         declared = {metric.name: metric for run in members for metric in run.metrics}
         sections.append(
             Section(
@@ -137,7 +131,7 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
                 benchmark(name),
                 config,
                 runs=dict(zip(labels(members), members, strict=True)),
-                metrics=present(list(declared.values()) or benchmark(name).metrics, list(columns)),
+                metrics=present(list(declared.values()) or benchmark(name).metrics, columns),
                 headline=benchmark(name).headline_metric(members),
                 superseded=[
                     run.path for run in superseded if (run.benchmark, run.config) == (name, config)
@@ -275,17 +269,17 @@ def extra_dict(extra: ExtraSection) -> Row:
 
 def _pass_curves(scores: Mapping[str, Mapping[str, Score]]) -> list[ExtraSection]:
     """Return a chart over k of each score with pass@k and pass^k."""
-    rows: dict[str, list[SectionRow]] = {}
+    pairs: list[tuple[str, SectionRow]] = []
     for label, by_name in scores.items():
         for score in by_name.values():
             if isinstance(curve := score.metric.reducer, Pass):
                 title, _, name = score.metric.title.rpartition(", ")
                 row = SectionRow(label, f"{name[:5]}k", curve.k, score.interval, score.n)
-                rows.setdefault(title, []).append(row)
+                pairs.append((title, row))
     note = "pass@k: at least one of k answers is right. pass^k: all k are."
     return [
         ExtraSection(f"{title} of several answers", "questions", of_title, CURVE, note, axis="k")
-        for title, of_title in rows.items()
+        for title, of_title in grouped(pairs).items()
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from math import inf, isfinite
 from typing import Any
 
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
@@ -210,27 +210,29 @@ def run_rows(section: Section) -> list[Row]:
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
     """Return the distinct deviations, with the metrics and the runs that they apply to."""
-    runs_by_sentence: dict[str, dict[str, list[str]]] = {}
-    for label, by_metric in analysis.deviations.items():
-        for name, sentences in by_metric.items():
-            for sentence in sentences:
-                runs_by_sentence.setdefault(sentence, {}).setdefault(label, []).append(name)
+    places = grouped(
+        (sentence, (label, name))
+        for label, by_metric in analysis.deviations.items()
+        for name, sentences in by_metric.items()
+        for sentence in sentences
+    )
     rows = []
     scored = set(scored_metrics(section, analysis))
-    for sentence, runs in runs_by_sentence.items():
-        names = dict.fromkeys(name for metrics in runs.values() for name in metrics)
+    for sentence, pairs in places.items():
+        labels, names = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
         titles = [section.metric(name).title for name in names]
         titles = titles if len(titles) == 1 or set(names) < scored else ["all metrics"]
-        rows.append({"sentence": sentence, "metrics": titles, "runs": _some(list(runs), section)})
+        rows.append({"sentence": sentence, "metrics": titles, "runs": _some(labels, section)})
     return rows
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     """Return the distinct problems, with the runs that have them."""
-    runs_by_problem: dict[str, list[str]] = {}
-    for label, run in section.runs.items():
-        for problem in [*_run_problems(run), *run.problem_sentences(SHOWN_PROBLEMS)]:
-            runs_by_problem.setdefault(problem, []).append(label)
+    runs_by_problem = grouped(
+        (problem, label)
+        for label, run in section.runs.items()
+        for problem in [*_run_problems(run), *run.problem_sentences(SHOWN_PROBLEMS)]
+    )
     return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
 

@@ -15,6 +15,7 @@ from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.evaluation import labels
 from qabench.evaluation.matching import common_scores, matched, unmatched
 from qabench.evaluation.metric import Metric, Names, present, select_scores, split_names
+from qabench.evaluation.records import column_names
 from qabench.evaluation.scoring import Progress
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
@@ -112,7 +113,7 @@ def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) 
         return [headline] if headline else []
     declared = {metric.name: metric for each in evaluations for metric in each.metrics}
     selected = select_scores(list(declared.values()), names, scorer.title)
-    columns = {name for each in evaluations for record in each.records for name in record.scores}
+    columns = column_names(record for each in evaluations for record in each.records)
     return present(selected, sorted(columns))
 
 

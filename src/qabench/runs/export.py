@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
-from qabench.data.rows import Json
+from qabench.data.rows import Json, without_none
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.records import PREDICTIONS, Score, item_score
@@ -189,7 +189,7 @@ def _result(run: Evaluation, score: Score) -> Json:
     bounded = not any(word in metric.name for word in UNBOUNDED)
     counts = {f"questions {status}": str(n) for status, n in run.counts().items() if n}
     replies = {f"replies {name}": str(n) for name, n in run.replies().items()}
-    arguments = {name: value for name, value in run.arguments.items() if value is not None}
+    arguments = without_none(run.arguments)
     return {
         "evaluation_result_id": metric.name,
         "evaluation_name": _name(run),

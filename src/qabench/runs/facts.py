@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from qabench.benchmarks import Setting, benchmark
+from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
@@ -32,7 +32,7 @@ from qabench.tasks.facts import (
     Facts,
 )
 
-NO_MODEL = "none/none"  # Inspect's name
+NO_MODEL = "none/none"  # Inspect's name where a solver answers
 MODEL_ARG = "model_arg_"  # before the names of a provider's arguments
 LONGEST = 80  # characters of an argument's text in a signature
 SOLVER = Field((), "solver: {value} instead of the authors' prompts and protocol", absent=True)
@@ -112,23 +112,27 @@ def _is_of_system(name: str) -> bool:
     return MODEL_ARGS.get(name.removeprefix(MODEL_ARG), (SIGNED,))[0] == SYSTEM
 
 
+def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
+    """Return the setting of a task: of several, the one that the task's arguments make. None for another task."""
+    task = task.rpartition("/")[2]
+    settings = [setting for setting in scorer.settings if setting.task == task]
+    made = [each for each in settings if each.arguments.items() <= arguments.items()]
+    return next(iter(made or settings), None)
+
+
 def _setting_of(log: Any, path: str) -> Setting:
     """Return the setting of a log's task. Raises InputError if the metadata has another one."""
     spec, scorer = log.eval, benchmark(log.metadata["benchmark"])
-    task = spec.task.rpartition("/")[2]
-    settings = [setting for setting in scorer.settings if setting.task == task]
-    if not settings:
+    setting = setting_of(scorer, spec.task, spec.task_args)
+    if setting is None:
         raise InputError(
             f"{path} is the log of {printable(spec.task)!r}, which is not a task of {scorer.title}"
         )
-    settings = [
-        setting for setting in settings if setting.arguments.items() <= spec.task_args.items()
-    ] or settings
     name = log.metadata["setting"]
     # Some settings are named with an option, such as "rag bm25".
-    if name != settings[0].name and not name.startswith(f"{settings[0].name} "):
-        raise _contradiction(path, "setting", name, settings[0].name)
-    return settings[0]
+    if name != setting.name and not name.startswith(f"{setting.name} "):
+        raise _contradiction(path, "setting", name, setting.name)
+    return setting
 
 
 def _check_metadata(log: Any, fields: Mapping[str, str], path: str) -> None:

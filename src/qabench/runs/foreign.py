@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.predictions import some
-from qabench.data.rows import Json, Row, read_json, read_json_lines
+from qabench.data.rows import Json, Row, grouped, read_json, read_json_lines
 from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.evaluation.matching import DOC_HASH, with_passes
@@ -145,10 +145,7 @@ def evaluation_of(log: Log) -> Evaluation:
 
 
 def _metrics(records: Sequence[Record], lower: frozenset[str]) -> list[Metric]:
-    values: dict[str, list[float]] = {}
-    for record in records:
-        for name, value in record.scores.items():
-            values.setdefault(name, []).append(value)
+    values = grouped(pair for record in records for pair in record.scores.items())
     metrics = []
     for name, numbers in values.items():
         graded = all(0 <= value <= 1 for value in numbers)
@@ -354,10 +351,10 @@ def read_lighteval(path: Path) -> Log:
 
 def read_shared(path: Path) -> list[Log]:
     """Return the logs of an instance-level file of Every Eval Ever, one per evaluation and model."""
-    by_log: dict[tuple[str, str], list[Row]] = {}
-    for row in _rows(path):
-        key = (str(row.get("evaluation_name", "")), str(row.get("model_id", "")))
-        by_log.setdefault(key, []).append(row)
+    by_log = grouped(
+        ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row)
+        for row in _rows(path)
+    )
     return [
         Log(
             path=str(path),

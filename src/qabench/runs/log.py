@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import (
     ANSWERED,
@@ -30,6 +30,7 @@ from qabench.evaluation import (
     Record,
 )
 from qabench.evaluation.matching import with_passes
+from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
@@ -215,9 +216,7 @@ def with_buffer(path: str | Path, status: str) -> Iterator[str]:
 def _with_samples_once(file: str, copy: Path) -> str:
     """Return a log in which each sample is once: the file itself, or a copy if Inspect wrote a sample again."""
     with zipfile.ZipFile(file) as archive:
-        by_name: dict[str, list[zipfile.ZipInfo]] = {}
-        for member in archive.infolist():
-            by_name.setdefault(member.filename, []).append(member)
+        by_name = grouped((member.filename, member) for member in archive.infolist())
         if len(by_name) == len(archive.infolist()):
             return file
         with zipfile.ZipFile(copy, "w") as once:
@@ -423,7 +422,7 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     the run's.
     """
     scorer = benchmark(run.benchmark)
-    columns = {name for record in run.records for name in record.scores}
+    columns = set(column_names(run.records))
     needs: dict[str, set[str]] = {}
     for metric in scorer.metrics:
         if metric.group in run.signatures or columns.intersection(metric.needs):
@@ -480,10 +479,10 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
 
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     """Return the predictions of each epoch that would get the scores of the answers."""
-    rows: dict[int, list[Prediction]] = {}
-    for number, record in enumerate(run.records, start=1):
-        fields = {"id": record.id} | scorer.rescored_prediction(record)
-        rows.setdefault(record.epoch, []).append(Prediction(number, record.id, fields))
+    rows = grouped(
+        (one.epoch, Prediction(number, one.id, {"id": one.id} | scorer.rescored_prediction(one)))
+        for number, one in enumerate(run.records, start=1)
+    )
     return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
 
 

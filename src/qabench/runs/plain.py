@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import Json
+from qabench.data.rows import Json, without_none
 from qabench.tasks.facts import EVAL_CONFIG, EVAL_PLAN, EVAL_PLAN_STEP, EVAL_SPEC, GENERATE_CONFIG
 
 VERSION = 2
@@ -26,93 +26,36 @@ STOPS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", "
 _OPTIONAL_TEXT = (str, type(None))
 _OPTIONAL_OBJECT = (dict, type(None))
 _NUMBER = (float, int, type(None))
-HEADER = frozenset(
-    (
-        *(
-            "version",
-            "status",
-            "eval",
-            "plan",
-            "results",
-            "stats",
-            "error",
-            "invalidated",
-            "tags",
-            "metadata",
-        ),
-        *("reductions", "config_updates"),
-    )
-)
+HEADER = {
+    *("version", "status", "eval", "plan", "results", "stats", "error", "invalidated", "tags"),
+    *("metadata", "reductions", "config_updates"),
+}
 """The fields of a header that are read or needless.
 
 Without ``log_updates``, which change the metadata.
 """
-SAMPLE = frozenset(
-    (
-        *(
-            "id",
-            "epoch",
-            "input",
-            "choices",
-            "target",
-            "description",
-            "sandbox",
-            "files",
-            "setup",
-            "messages",
-        ),
-        *(
-            "output",
-            "scores",
-            "metadata",
-            "store",
-            "events",
-            "timelines",
-            "model_usage",
-            "role_usage",
-        ),
-        *(
-            "model_fallbacks",
-            "started_at",
-            "completed_at",
-            "total_time",
-            "working_time",
-            "uuid",
-            "invalidation",
-        ),
-        *(
-            "error",
-            "error_retries",
-            "attachments",
-            "events_data",
-            "limit",
-            "message_limit",
-            "token_limit",
-        ),
-        *("token_limit_type", "token_limit_usage", "time_limit", "turn_count"),
-    )
-)
+SAMPLE = {
+    *("id", "epoch", "input", "choices", "target", "description", "sandbox", "files", "setup"),
+    *("messages", "output", "scores", "metadata", "store", "events", "timelines", "model_usage"),
+    *("role_usage", "model_fallbacks", "started_at", "completed_at", "total_time", "working_time"),
+    *("uuid", "invalidation", "error", "error_retries", "attachments", "events_data", "limit"),
+    *("message_limit", "token_limit", "token_limit_type", "token_limit_usage", "time_limit"),
+    "turn_count",
+}
 _SPEC_TYPES: Types = {
     **dict.fromkeys(("task", "task_id", "model", "created"), str),
-    **dict.fromkeys(
-        ("task_args", "task_args_passed", "model_args", "metadata", "dataset", "config"), dict
-    ),
+    **dict.fromkeys(("task_args", "task_args_passed", "model_args", "metadata"), dict),
+    **dict.fromkeys(("dataset", "config", "model_generate_config"), dict),
     **dict.fromkeys(("model_base_url", "solver"), _OPTIONAL_TEXT),
-    "model_generate_config": dict,
 }
-_GENERATION_TYPES: Types = {
-    name: (float, type(None))
-    for name in ("temperature", "top_p", "frequency_penalty", "presence_penalty")
-}
+_GENERATION_TYPES: Types = dict.fromkeys(
+    ("temperature", "top_p", "frequency_penalty", "presence_penalty"), (float, type(None))
+)
 _SAMPLE_TYPES: Types = {
-    **{
-        "id": (str, int),
-        "epoch": int,
-        "messages": list,
-        "output": dict,
-        "metadata": dict,
-        "model_usage": dict,
-    },
+    "id": (str, int),
+    "epoch": int,
+    "messages": list,
+    **dict.fromkeys(("output", "metadata", "model_usage"), dict),
     **dict.fromkeys(("scores", "error", "limit"), _OPTIONAL_OBJECT),
     "working_time": _NUMBER,
 }
@@ -133,14 +76,14 @@ class Fields:
     Absent ones are None.
     """
 
-    def __init__(self, values: Any, types: Types, names: frozenset[str] | None = None) -> None:
+    def __init__(self, values: Any, types: Types, names: Collection[str] = ()) -> None:
         """Raise Unfamiliar if a value has another type, or if a field is not in ``names``."""
         if not isinstance(values, dict):
             raise Unfamiliar(f"{values!r:.80} is not an object")
         for name, allowed in types.items():
             if not isinstance(values.get(name), allowed):
                 raise Unfamiliar(name)
-        if names is not None and (others := values.keys() - names):
+        if names and (others := values.keys() - names):
             raise Unfamiliar(str(sorted(others)))
         self.values = values
 
@@ -158,7 +101,7 @@ def values_of(part: Any) -> Json:
     ``part`` is also a class of Inspect.
     """
     if isinstance(part, Fields):
-        return {name: value for name, value in part.values.items() if value is not None}
+        return without_none(part.values)
     values: Json = part.model_dump(mode="json", exclude_none=True)
     return values
 
@@ -186,15 +129,13 @@ def read_plain_header(path: str | Path) -> Fields:
     header = Fields(values, {"version": int, "status": str, "eval": dict, "plan": dict}, HEADER)
     if header.version != VERSION or header.status not in FINISHED:
         raise Unfamiliar("the version or the status")
-    spec = Fields(header.eval, _SPEC_TYPES, frozenset(EVAL_SPEC))
+    spec = Fields(header.eval, _SPEC_TYPES, EVAL_SPEC)
     if not spec.created.endswith("+00:00"):
         raise Unfamiliar("the time zone")
-    spec.config = Fields(
-        spec.values["config"], {"epochs": (int, type(None))}, frozenset(EVAL_CONFIG)
-    )
+    spec.config = Fields(spec.values["config"], {"epochs": (int, type(None))}, EVAL_CONFIG)
     spec.dataset = Fields(spec.values["dataset"], {"sample_ids": (list, type(None))})
     spec.model_generate_config = _generation(spec.values["model_generate_config"])
-    plan = Fields(header.plan, {"steps": list, "config": dict}, frozenset(EVAL_PLAN))
+    plan = Fields(header.plan, {"steps": list, "config": dict}, EVAL_PLAN)
     plan.config = _generation(plan.values["config"])
     plan.steps = [_step(step) for step in plan.values["steps"]]
     plan.finish = _step(plan.values["finish"]) if plan.values.get("finish") else None
@@ -203,11 +144,11 @@ def read_plain_header(path: str | Path) -> Fields:
 
 
 def _generation(values: Any) -> Fields:
-    return Fields(values, _GENERATION_TYPES, frozenset(GENERATE_CONFIG))
+    return Fields(values, _GENERATION_TYPES, GENERATE_CONFIG)
 
 
 def _step(values: Any) -> Fields:
-    return Fields(values, {"solver": str, "params": dict}, frozenset(EVAL_PLAN_STEP))
+    return Fields(values, {"solver": str, "params": dict}, EVAL_PLAN_STEP)
 
 
 def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) -> Iterator[Fields]:
@@ -231,17 +172,17 @@ def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) 
 def _sample(values: Any) -> Fields:
     sample = Fields(values, _SAMPLE_TYPES, SAMPLE)
     score_types: Types = {"answer": _OPTIONAL_TEXT, "metadata": _OPTIONAL_OBJECT}
-    sample.scores = {
-        name: Fields(score, score_types) for name, score in (sample.scores or {}).items()
-    }
-    sample.messages = [_message(message) for message in sample.messages]
+    sample.scores = _objects(sample.scores or {}, score_types)
+    sample.model_usage = _objects(sample.model_usage, _USAGE_TYPES)
+    sample.messages = list(map(_message, sample.messages))
     sample.output = _output(sample.output)
-    sample.model_usage = {
-        name: Fields(usage, _USAGE_TYPES) for name, usage in sample.model_usage.items()
-    }
     sample.error = sample.error and Fields(sample.error, {"message": str, "traceback": str})
     sample.limit = sample.limit and Fields(sample.limit, {"type": str, "limit": (int, float)})
     return sample
+
+
+def _objects(values: Json, types: Types) -> dict[str, Fields]:
+    return {name: Fields(value, types) for name, value in values.items()}
 
 
 def _output(values: Any) -> Fields:

@@ -28,6 +28,7 @@ from rich.text import Text
 
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.predictions import some
+from qabench.data.rows import without_none
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
@@ -164,7 +165,7 @@ def plan_run(
                 score=False,
                 display="none",
                 log_level="error",
-                **{name: value for name, value in options.items() if value is not None},
+                **without_none(options),
             )
         except QabenchError:
             raise

@@ -27,6 +27,7 @@ from inspect_ai.solver import SolverSpec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qabench.benchmarks import benchmark
+from qabench.data.rows import without_none
 from qabench.errors import InputError, QabenchError, unknown_name, unreadable
 from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
@@ -275,9 +276,7 @@ def start(
         base_url = clean_url(base_url)
         model = at_address(model)
     arguments = {**chosen.arguments, **(task_args or {})}
-    options = {option: value for option, value in options.items() if value is not None} | {
-        "cache": cache
-    }
+    options = without_none(options) | {"cache": cache}
     if solver:
         options |= {
             "solver": SolverSpec(solver),
@@ -348,7 +347,7 @@ def resume(
     spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")
-    options = {option: value for option, value in options.items() if value is not None}
+    options = without_none(options)
     model_config = spec.model_generate_config.merge(_generation(options))
     watch = watch or Watch(folder)
     watch.patience = _patience(trusted.plan.config.merge(model_config))
@@ -548,10 +547,7 @@ class Suite(_Strict):
         **_: Any,
     ) -> Suite:
         """Return the suite with the options that are not None instead of the file's."""
-        options = {"limit": limit, "max_new_tokens": max_tokens, "cache": cache}
-        changes: dict[str, Any] = {
-            name: value for name, value in options.items() if value is not None
-        }
+        changes = without_none({"limit": limit, "max_new_tokens": max_tokens, "cache": cache})
         if base_url:
             changes |= {
                 "base_url": clean_url(base_url),
@@ -595,9 +591,7 @@ def run_suite(
     QabenchError and Interrupted as ``start``.
     """
     suite = suite.with_options(**options)
-    passed = {
-        name: value for name, value in options.items() if value is not None and name not in OF_SUITE
-    }
+    passed = {name: value for name, value in without_none(options).items() if name not in OF_SUITE}
     passed |= {"max_tokens": suite.max_new_tokens, "cache": suite.cache is not False}
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
     watch = watch or Watch(log_dir)

@@ -19,12 +19,13 @@ from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
 from inspect_ai.model import GenerateConfig
 
 from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
-from qabench.data.rows import Json
+from qabench.data.rows import Json, without_none
 from qabench.errors import InputError
 from qabench.io.limits import yaml_of
 from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
+from qabench.runs.facts import NO_MODEL, setting_of
 from qabench.runs.log import read_header, whole_log
 from qabench.runs.plan import TaskOption, at_address, check_task_options, task_options
 from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
@@ -50,7 +51,6 @@ CHANGING = (
     *("sample_id", "approval", "message_limit", "token_limit", "turn_limit"),
     *("time_limit", "working_limit", "cost_limit"),
 )
-NO_MODEL = "none/none"  # Inspect's name where a solver answers
 _TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -75,7 +75,7 @@ def checked_log(
     spec = log.eval
     passed = spec.task_args_passed
     scorer, setting = task_of(spec.task, passed, path)
-    repeated = {name: value for name, value in (task_args or {}).items() if value is not None}
+    repeated = without_none(task_args or {})
     check_task_options(scorer, setting, _without_setting(passed | repeated, setting))
     model = model or NO_MODEL
     if base_url and model != spec.model:
@@ -210,25 +210,13 @@ def resume_command(path: str | Path, on: str | None = None) -> str:
 def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Benchmark, Setting]:
     """Return the benchmark and setting of a task.
 
-    Of several settings, the one that the task's arguments make.
-
     Raises:
         InputError: it is not a task of qabench. The message names the log ``path``.
     """
-    task = name.removeprefix("qabench/")
-    candidates = [
-        (scorer, setting)
-        for scorer in map(benchmark, benchmark_names())
-        for setting in scorer.settings
-        if setting.task == task
-    ]
-    if not candidates:
-        raise InputError(
-            f"{path} is the log of {printable(name)!r}, which is not a task of qabench"
-        )
-    return next(
-        (pair for pair in candidates if pair[1].arguments.items() <= passed.items()), candidates[0]
-    )
+    for scorer in map(benchmark, benchmark_names()):
+        if setting := setting_of(scorer, name, passed):
+            return scorer, setting
+    raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
 
 
 def solver_with_digest(solver: str) -> str:
