@@ -97,24 +97,7 @@ def run(
             raise InputError(
                 "output is for the answers of a function; a model's are in its log: give log_dir"
             )
-        from qabench.runs.running import Watch, start
-
-        log_dir = Path(options.pop("log_dir", "logs"))
-        task_args = dict(options.pop("task_args", {}))
-        if config:
-            task_args["config"] = config
-        log = start(
-            name,
-            options.pop("setting", None),
-            str(model),
-            task_args=task_args,
-            log_dir=log_dir,
-            watch=Watch(log_dir, on_progress=show),
-            limit=limit,
-            max_connections=concurrency,
-            **options,
-        )
-        return read_run(log)
+        return _run_model(name, config, str(model), concurrency, show, limit=limit, **options)
     scorer = benchmark(name)
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
@@ -165,6 +148,25 @@ def run(
         problems=problems,
     )
     return with_solver(evaluation, solver)
+
+
+def _run_model(
+    name: str,
+    config: str | None,
+    model: str,
+    concurrency: int,
+    progress: Progress,
+    setting: str | None = None,
+    log_dir: str | Path = "logs",
+    task_args: Row | None = None,
+    **options: Any,
+) -> Evaluation:
+    from qabench.runs.running import Watch, start
+
+    options |= {"max_connections": concurrency, "log_dir": log_dir}
+    task_args = {**(task_args or {}), **({"config": config} if config else {})}
+    watch = Watch(Path(log_dir), on_progress=progress)
+    return read_run(start(name, setting, model, task_args=task_args, watch=watch, **options))
 
 
 async def _ask(
