@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, isclose, lgamma, log, log1p, sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,10 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 Statistics = Sequence[Sequence[float]] | Array
 """One row of numbers per item."""
+Values = Sequence[float] | Statistics
+"""One score per item, or one row of numbers."""
+Clusters = Sequence[Hashable] | None
+"""Each item's question, if one question gives several items."""
 Function = Callable[..., Array]
 """From summed statistics, one array per column, to scores: ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``."""
 
@@ -101,7 +106,7 @@ def bootstrap(
     statistics: Statistics,
     function: Function,
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -170,7 +175,7 @@ def bootstrap_all(
 def bootstrap_mean(
     values: Sequence[float],
     *,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
@@ -351,11 +356,11 @@ class Difference:
 
 
 def paired_bootstrap(
-    first: Sequence[float] | Statistics,
-    second: Sequence[float] | Statistics,
+    first: Values,
+    second: Values,
     *,
     function: Function | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Difference:
@@ -369,16 +374,15 @@ def paired_bootstrap(
     Both systems have one score per item, aligned. With ``function`` one row of statistics per item.
     ``bootstrap`` describes the other arguments and the errors.
     """
-    rows = _aligned(first, second, function, clusters)
-    return paired_tests(rows, [(0, 1)], function or mean, "bootstrap", resamples, seed)[0]
+    return _paired(first, second, function, clusters, "bootstrap", resamples, seed)
 
 
 def paired_randomization(
-    first: Sequence[float] | Statistics,
-    second: Sequence[float] | Statistics,
+    first: Values,
+    second: Values,
     *,
     function: Function | None = None,
-    clusters: Sequence[Hashable] | None = None,
+    clusters: Clusters = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Difference:
@@ -390,24 +394,21 @@ def paired_randomization(
     counting the observed sample: (extreme + 1) / (resamples + 1). ``paired_bootstrap`` describes
     the arguments and the errors.
     """
-    rows = _aligned(first, second, function, clusters)
-    return paired_tests(rows, [(0, 1)], function or mean, "randomization", resamples, seed)[0]
+    return _paired(first, second, function, clusters, "randomization", resamples, seed)
 
 
-def _aligned(
-    first: Sequence[float] | Statistics,
-    second: Sequence[float] | Statistics,
-    function: Function | None,
-    clusters: Sequence[Hashable] | None,
-) -> list[Array]:
+def _paired(
+    first: Values, second: Values, function: Function | None, clusters: Clusters, *how: Any
+) -> Difference:
     if len(first) != len(second):
         raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
     rows = [units(system if function else table(system), clusters) for system in (first, second)]
-    if rows[0].shape[1] != rows[1].shape[1]:
+    widths = [each.shape[1] for each in rows]
+    if widths[0] != widths[1]:
         raise InputError(
-            f"paired statistics must have the same number of columns: {rows[0].shape[1]} and {rows[1].shape[1]}"
+            f"paired statistics must have the same number of columns: {widths[0]} and {widths[1]}"
         )
-    return rows
+    return paired_tests(rows, [(0, 1)], function or mean, *how)[0]
 
 
 def paired_tests(
@@ -543,7 +544,7 @@ def mean(total: Array, count: Array) -> Array:
     return total / count
 
 
-def table(values: Sequence[float] | Statistics) -> Array:
+def table(values: Values) -> Array:
     """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
     if column.ndim != 1:
@@ -553,7 +554,7 @@ def table(values: Sequence[float] | Statistics) -> Array:
     return np.column_stack([column, np.ones(len(column))])
 
 
-def units(statistics: Sequence[float] | Statistics, clusters: Sequence[Hashable] | None) -> Array:
+def units(statistics: Values, clusters: Clusters) -> Array:
     """Return the units of resampling: the items' statistics, or their sums by cluster in first-seen order."""
     items = np.asarray(statistics, dtype=np.float64)
     if items.size == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
@@ -28,7 +28,14 @@ from qabench.evaluation.records import (
     undefined_note,
     value_cells,
 )
-from qabench.evaluation.signature import Declaration, asked_part, deviations, signature_name
+from qabench.evaluation.signature import (
+    Declaration,
+    Field,
+    asked_part,
+    deviations,
+    signature_name,
+    with_fields,
+)
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
@@ -215,6 +222,12 @@ class Evaluation(Displayed):
         return [
             f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"
         ]
+
+    def signed(self, declared: Mapping[str, Field], **fields: object) -> Evaluation:
+        """Return the evaluation with further fields in all signatures, and what is official of them."""
+        lines = {group: with_fields(line, **fields) for group, line in self.signatures.items()}
+        declarations = {name: {**own, **declared} for name, own in self.declarations.items()}
+        return replace(self, signatures=lines, declarations=declarations)
 
     def deviations_by_sentence(self) -> dict[str, list[str]]:
         """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.

@@ -12,7 +12,6 @@ from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.signature import (
     IRRELEVANT,
-    Declaration,
     Field,
     asked_field,
     digest,
@@ -166,13 +165,6 @@ def _solver_of(log: Any, setting: Setting) -> str:
 
 def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
     """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
-    signatures = {
-        name: with_fields(line, solver=solver) for name, line in evaluation.signatures.items()
-    }
-    declared: dict[str, Declaration] = {
-        name: {**fields, "solver": SOLVER} for name, fields in evaluation.declarations.items()
-    }
     model = solver if evaluation.model == NO_MODEL else evaluation.model
-    return replace(
-        evaluation, model=model, setting="agent", signatures=signatures, declarations=declared
-    )
+    signed = evaluation.signed({"solver": SOLVER}, solver=solver)
+    return replace(signed, model=model, setting="agent")

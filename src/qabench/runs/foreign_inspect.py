@@ -39,16 +39,17 @@ def read(path: Path) -> list[Log]:
             return []
         if path.suffix != ".json":
             check_archive(path)
-        records = _records(path, header)
+        ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
+        epochs = range(1, (header.eval.config.epochs or 1) + 1)
+        keys = [(id, epoch) for id in ids for epoch in epochs]
+        records = _records(path, header, keys)
     except QabenchError:
         raise
     except Exception as error:  # a file that is not a log can cause any exception in the reader
         raise damaged(path, error) from error
-    ids = header.eval.dataset.sample_ids or []
-    epochs = header.eval.config.epochs or 1
-    keys = {(str(id), epoch) for id in ids for epoch in range(1, epochs + 1)}
-    present = {(record.id, record.epoch) for record in records}
-    missing = [id for id, epoch in sorted(keys - present) if epoch == 1]
+    present = {record.id for record in records if record.epoch == 1}
+    missing = [id for id in map(str, ids) if id not in present]
+    problem = f"questions without a sample: {len(missing)} ({some(missing)})"
     log = Log(
         path=str(path),
         task=header.eval.task,
@@ -58,9 +59,7 @@ def read(path: Path) -> list[Log]:
         status=header.status,
         expected=max(len(keys), len(records)),
         arguments=header.eval.task_args | header.plan.config.model_dump(exclude_none=True),
-        problems=[f"questions without a sample: {len(missing)} ({some(missing)})"]
-        if missing
-        else [],
+        problems=[problem] if missing else [],
         origin=header.eval.task_id,
     )
     return [log]
@@ -71,40 +70,25 @@ def _starts_as_log(path: Path) -> bool:
         return START.match(file.read(FIRST_BYTES)) is not None
 
 
-def _records(path: Path, header: Any) -> list[Record]:
+def _records(path: Path, header: Any, keys: Sequence[tuple[int | str, int]]) -> list[Record]:
     if path.suffix == ".json":
-        return list(
-            map(
-                _record,
-                inspect_log().read_eval_log(str(path), resolve_attachments="core").samples or (),
-            )
-        )
-    ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
-    keys = [(id, epoch) for id in ids for epoch in range(1, (header.eval.config.epochs or 1) + 1)]
-
+        log = inspect_log().read_eval_log(str(path), resolve_attachments="core")
+        return list(map(_record, log.samples or ()))
     with with_buffer(path, header.status) as file:
         return run_sync(samples_of(file, keys, _record))
 
 
 def _record(sample: Any) -> Record:
-    values = {name: score.value for name, score in (sample.scores or {}).items()}
-    explanations = {
-        name: score.explanation
-        for name, score in (sample.scores or {}).items()
-        if score.explanation
-    }
+    scores = dict(sample.scores or {})
     # Metadata has another meaning in logs of qabench.
-    scores = {
-        name: score.model_copy(update={"metadata": None})
-        for name, score in (sample.scores or {}).items()
-    }
+    bare = {name: score.model_copy(update={"metadata": None}) for name, score in scores.items()}
     return replace(
-        record_of(sample.model_copy(update={"metadata": {}, "scores": scores})),
+        record_of(sample.model_copy(update={"metadata": {}, "scores": bare})),
         question=_text(sample.input),
         reference=_text(sample.target),
-        scores=numbers_of(values),
+        scores=numbers_of({name: score.value for name, score in scores.items()}),
         groups=groups_of(sample.metadata),
-        detail=explanations,
+        detail={name: score.explanation for name, score in scores.items() if score.explanation},
     )
 
 

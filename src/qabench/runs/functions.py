@@ -26,7 +26,7 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.signature import asked_field, short_digest, with_fields
+from qabench.evaluation.signature import asked_field, short_digest
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import write_line
 from qabench.llm.client import run_sync
@@ -131,14 +131,9 @@ def run(
             record = replace(record, status=FAILED, problem=errors[record.id])
         if record.id in predictions:
             records.append(record)
-    field = asked_field(asked)
-    signatures = {
-        group: with_fields(line, asked=field) for group, line in evaluation.signatures.items()
-    }
     problems = [text for text in evaluation.problems if not text.startswith(WITHOUT_PREDICTION)]
     evaluation = replace(
-        evaluation,
-        signatures=signatures,
+        evaluation.signed({}, asked=asked_field(asked)),
         path=str(path or solver),
         model=solver,
         records=records,

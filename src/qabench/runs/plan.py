@@ -44,6 +44,8 @@ from qabench.llm.exchange import (
 from qabench.tasks.common import own_tasks_only
 from qabench.tasks.replies import IN_PROCESS, adapted
 
+Arguments = Mapping[str, Any] | None
+"""Arguments of a task or of a provider, by name."""
 # Inspect's name for a server that is given by its address: its key is in QABENCH_API_KEY
 SERVICE = "qabench"
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
@@ -201,7 +203,7 @@ def at_address(model: str) -> str:
 def probe(
     model: str,
     base_url: str | None = None,
-    model_args: Mapping[str, Any] | None = None,
+    model_args: Arguments = None,
     model_config: Any = None,
     task_config: Any = None,
     say: Callable[[str], None] = lambda text: None,
@@ -273,7 +275,7 @@ async def _call(model: Any, config: Any) -> None:
 async def _call_once(
     model: str,
     base_url: str | None,
-    model_args: Mapping[str, Any] | None,
+    model_args: Arguments,
     made_with: Any,
     called_with: Any,
 ) -> None:
@@ -294,7 +296,7 @@ async def _call_once(
 def make_model(
     model: str,
     base_url: str | None = None,
-    model_args: Mapping[str, Any] | None = None,
+    model_args: Arguments = None,
     **options: Any,
 ) -> Any:
     """Return Inspect's model.

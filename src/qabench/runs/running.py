@@ -35,7 +35,15 @@ from qabench.io.limits import yaml_of
 from qabench.llm.endpoint import clean_url, without_account
 from qabench.llm.exchange import limited_replies
 from qabench.runs.log import read_header
-from qabench.runs.plan import KEY_VARIABLE, NO_KEY, at_address, check_task_options, plain, probe
+from qabench.runs.plan import (
+    KEY_VARIABLE,
+    NO_KEY,
+    Arguments,
+    at_address,
+    check_task_options,
+    plain,
+    probe,
+)
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
 from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections
@@ -231,8 +239,8 @@ def start(
     model: str,
     *,
     base_url: str | None = None,
-    task_args: Mapping[str, Any] | None = None,
-    model_args: Mapping[str, Any] | None = None,
+    task_args: Arguments = None,
+    model_args: Arguments = None,
     log_dir: str | Path = "logs",
     cache: bool = True,
     solver: str | None = None,
@@ -311,8 +319,8 @@ def resume(
     model: str | None = None,
     *,
     base_url: str | None = None,
-    model_args: Mapping[str, Any] | None = None,
-    task_args: Mapping[str, Any] | None = None,
+    model_args: Arguments = None,
+    task_args: Arguments = None,
     log_dir: str | Path | None = None,
     solver: str | None = None,
     epochs: int | None = None,
@@ -433,7 +441,7 @@ def _locked(log: Path) -> Iterator[None]:
 
 @contextmanager
 def watching(
-    watch: Watch, cache: bool, failure: str, task_args: Mapping[str, Any] | None = None
+    watch: Watch, cache: bool, failure: str, task_args: Arguments = None
 ) -> Iterator[None]:
     """Report events to ``watch``, turn Ctrl-C and SIGTERM into ``Interrupted``, and other errors into InputError.
 
@@ -581,7 +589,7 @@ def run_suite(
     log_dir: Path,
     *,
     watch: Watch | None = None,
-    model_args: Mapping[str, Any] | None = None,
+    model_args: Arguments = None,
     **options: Any,
 ) -> tuple[list[Path], list[str]]:
     """Run a suite, or continue it: questions with answers in the folder's logs are not asked again.

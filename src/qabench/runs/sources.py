@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from qabench.evaluation.matching import as_samples, with_passes
 from qabench.evaluation.metric import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.signature import Field, with_fields
+from qabench.evaluation.signature import Field
 from qabench.lm_eval import generations
 from qabench.runs.foreign import (
     Log,
@@ -118,20 +118,9 @@ def evaluate_predictions(
         **values,
     )
     if harness:
-        evaluation = _with_harness_facts(evaluation, harness, facts)
+        changed = Field((), harness + " ran with {name}: {value}", absent=True)
+        evaluation = evaluation.signed(dict.fromkeys(facts, changed), **facts)
     return _with_scores(evaluation, scores)
-
-
-def _with_harness_facts(
-    evaluation: Evaluation, harness: str, facts: Mapping[str, str]
-) -> Evaluation:
-    """Return the evaluation with what the harness changed in its signatures, where each is a deviation."""
-    changed = dict.fromkeys(facts, Field((), harness + " ran with {name}: {value}", absent=True))
-    signatures = {
-        group: with_fields(line, **facts) for group, line in evaluation.signatures.items()
-    }
-    declarations = {name: {**fields, **changed} for name, fields in evaluation.declarations.items()}
-    return replace(evaluation, signatures=signatures, declarations=declarations)
 
 
 def read_evaluations(

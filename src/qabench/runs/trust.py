@@ -27,7 +27,7 @@ from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.facts import NO_MODEL, setting_of
 from qabench.runs.log import read_header, whole_log
-from qabench.runs.plan import TaskOption, at_address, check_task_options, task_options
+from qabench.runs.plan import Arguments, TaskOption, at_address, check_task_options, task_options
 from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
 
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
@@ -59,8 +59,8 @@ def checked_log(
     model: str | None = None,
     *,
     base_url: str | None = None,
-    model_args: Mapping[str, Any] | None = None,
-    task_args: Mapping[str, Any] | None = None,
+    model_args: Arguments = None,
+    task_args: Arguments = None,
     solver: str | None = None,
     epochs: int | None = None,
     on: str | None = None,

@@ -98,14 +98,11 @@ class AskOnce:
     def messages(self, row: Row) -> Messages:
         """Return the messages for a row. The items of a list are lines."""
         values = {name: row[name] for name in self.prompt.fields()}
-        lists = {
-            name: "\n".join(map(str, value))
+        texts = {
+            name: "\n".join(map(str, value)) if isinstance(value, list) else str(value)
             for name, value in values.items()
-            if isinstance(value, list)
         }
-        return self.prompt.messages(
-            **{name: str(value) for name, value in (values | lists).items()}
-        )
+        return self.prompt.messages(**texts)
 
     def fields(self) -> Mapping[str, object]:
         """Return the field of signatures for the prompt."""
@@ -119,10 +116,9 @@ def check_fields(prompt: Prompt, needed: set[str]) -> Prompt:
         InputError: a field is missing or unknown. The message names it.
     """
     missing, unknown = needed - prompt.fields(), prompt.fields() - needed
-    if missing or unknown:
-        faults = [f"lacks {_braced(missing)}"] * bool(missing) + [
-            f"has unknown {_braced(unknown)}"
-        ] * bool(unknown)
+    faults = [f"lacks {_braced(missing)}"] if missing else []
+    faults += [f"has unknown {_braced(unknown)}"] if unknown else []
+    if faults:
         raise InputError(
             f"the prompt {prompt.name} {' and '.join(faults)}; its fields must be {_braced(needed)}"
         )
@@ -174,18 +170,17 @@ def read_prompt(path: Path) -> Prompt:
     Raises:
         InputError: the file cannot be read, is empty, or is not TOML with these keys.
     """
+    is_toml = path.suffix == ".toml"
     try:
         text = path.read_text(encoding="utf-8")
-        document: Json = toml_of(text) if path.suffix == ".toml" else {"user": text}
+        document: Json = toml_of(text) if is_toml else {"user": text}
     except OSError as error:
         raise unreadable(f"the prompt file {path}", error) from None
     except ValueError as error:
-        raise InputError(
-            f"the prompt file {path} is not {'TOML' if path.suffix == '.toml' else 'UTF-8'}: {error}"
-        ) from None
-    if set(document) - {"system", "user"} or not all(
-        isinstance(value, str) for value in document.values()
-    ):
+        format = "TOML" if is_toml else "UTF-8"
+        raise InputError(f"the prompt file {path} is not {format}: {error}") from None
+    texts = all(isinstance(value, str) for value in document.values())
+    if not texts or document.keys() - {"system", "user"}:
         raise InputError(f"the prompt file {path} must have the string user, and may have system")
     if not document.get("user", "").strip():
         raise InputError(f"the prompt file {path} has no user message")
@@ -235,20 +230,14 @@ class PromptSource:
                 name.
             nth: the position among several assignments, from 0 in the order of the file.
         """
-        return _template(
-            self._nth(self._assigned(name, within), nth, f"assignment to {name}", within), fields
-        )
+        return _template(self._values(ast.Assign, name, within, nth)[nth], fields)
 
     def returned(self, within: str, *, fields: Mapping[str, str] = _NO_FIELDS, nth: int = 0) -> str:
         """Return the string that a function returns.
 
         The arguments are as in ``assigned``.
         """
-        returns = [
-            node for node in _statements(self._scope(within)) if isinstance(node, ast.Return)
-        ]
-        values = [node.value for node in returns if node.value]
-        return _template(self._nth(values, nth, "return", within), fields)
+        return _template(self._values(ast.Return, "", within, nth)[nth], fields)
 
     def appended(
         self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS
@@ -257,14 +246,11 @@ class PromptSource:
 
         A single variable becomes a field.
         """
-        added = [
-            node for node in _statements(self._scope(within)) if isinstance(node, ast.AugAssign)
-        ]
-        return [_template(node.value, fields) for node in added if ast.unparse(node.target) == name]
+        return [_template(each, fields) for each in self._values(ast.AugAssign, name, within)]
 
     def constants(self, name: str, within: str) -> list[str]:
         """Return all string constants in the first assignment to a variable, such as a list of messages."""
-        value = self._nth(self._assigned(name, within), 0, f"assignment to {name}", within)
+        value = self._values(ast.Assign, name, within)[0]
         constants = [node for node in ast.walk(value) if isinstance(node, ast.Constant)]
         constants.sort(key=lambda node: (node.lineno, node.col_offset))  # ast.walk is breadth-first
         return [node.value for node in constants if isinstance(node.value, str)]
@@ -273,32 +259,30 @@ class PromptSource:
         """Return the docstring of a function or class, with its indentation removed, or "" if there is none."""
         return ast.get_docstring(self._scope(within)) or ""
 
-    def _assigned(self, name: str, within: str) -> list[ast.expr]:
-        assignments = [
-            node for node in _statements(self._scope(within)) if isinstance(node, ast.Assign)
-        ]
-        return [node.value for node in assignments if name in map(ast.unparse, node.targets)]
-
     def _scope(self, within: str) -> ast.Module | _Definition:
         scope: ast.Module | _Definition = self._module
         for name in filter(None, within.split(".")):
-            inner = [
-                node
-                for node in _statements(scope)
-                if isinstance(node, _Definition) and node.name == name
-            ]
-            if not inner:
+            named = [node for node in _statements(scope) if getattr(node, "name", "") == name]
+            if not named or not isinstance(named[0], _Definition):
                 raise InputError(f"{self.path} has no {within}; is it the right file?")
-            scope = inner[0]
+            scope = named[0]
         return scope
 
-    def _nth(self, values: list[ast.expr], nth: int, what: str, within: str) -> ast.expr:
+    def _values(self, kind: type[ast.stmt], name: str, within: str, nth: int = 0) -> list[ast.expr]:
+        """Return the values of all statements of a kind, to one variable or (name "") to any, at least ``nth + 1``."""
+        values = []
+        for node in _statements(self._scope(within)):
+            targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+            is_named = not name or name in [ast.unparse(each) for each in targets if each]
+            if isinstance(node, kind) and is_named and (value := getattr(node, "value", None)):
+                values.append(value)
         if nth >= len(values):
             place = f"{self.path}, {within}" if within else self.path
+            what = f"assignment to {name}" if name else "return"
             raise InputError(
                 f"{place}: there is no {what} (number {nth + 1}); is it the right file?"
             )
-        return values[nth]
+        return values
 
 
 def _statements(scope: ast.AST) -> Iterator[ast.AST]:
