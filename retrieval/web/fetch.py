@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
-from qabench.io.http import HttpClient, Response
+from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable
@@ -157,9 +157,9 @@ class PageFetcher:
         kind = response.headers.get("content-type", "")
         if kind and kind.partition(";")[0].strip().lower() not in HTML:
             raise HttpError("not HTML", kind)
-        return FetchedPage(url, READ, "", response.content, response.charset)
+        return FetchedPage(url, READ, "", response.content, response.charset_encoding)
 
-    def _following(self, url: str, *, robots: bool = True) -> Response:
+    def _following(self, url: str, *, robots: bool = True) -> Any:
         """Return the response that a URL leads to.
 
         The rules and the address of every redirect are checked.
@@ -167,16 +167,16 @@ class PageFetcher:
         for _ in range(self.limits.redirects + 1):
             delay = self._allowed_delay(url) if robots else 0.0
             response = self._patiently(url, max(delay, self.limits.delay))
-            if response.status not in REDIRECTS:
+            if response.status_code not in REDIRECTS:
                 break
             url = urljoin(url, response.headers.get("location", ""))
         else:
             raise HttpError("too many redirects", f"more than {self.limits.redirects}")
-        if robots and response.status != 200:
-            raise status_error(response.status, response.headers)
+        if robots and response.status_code != 200:
+            raise status_error(response)
         return response
 
-    def _patiently(self, url: str, delay: float) -> Response:
+    def _patiently(self, url: str, delay: float) -> Any:
         """Return a response after the per-host delay.
 
         Transient failures are retried once.
@@ -184,7 +184,7 @@ class PageFetcher:
         self._wait_for_turn(url, delay)
         try:
             response = self._client.once(url)
-            failure = status_error(response.status, response.headers)
+            failure = status_error(response)
             wait = failure.wait or delay
             if not failure.transient or wait > LONGEST_WAIT:
                 return response
@@ -244,16 +244,16 @@ class PageFetcher:
             return str(entry["rules"])
 
 
-def _rules_in(response: Response) -> str:
+def _rules_in(response: Any) -> str:
     """Return the rules: everything is allowed if the host has none (4xx).
 
     Raises HttpError if it failed (5xx, 429).
     """
-    if response.status == 200:
-        return response.content[:LARGEST_RULES].decode("utf-8", "replace")
-    if 400 <= response.status < 500 and response.status != 429:
+    if response.status_code == 200:
+        return str(response.content[:LARGEST_RULES], "utf-8", "replace")
+    if 400 <= response.status_code < 500 and response.status_code != 429:
         return ""
-    raise HttpError("robots.txt", f"status {response.status}", transient=True)
+    raise HttpError("robots.txt", f"status {response.status_code}", transient=True)
 
 
 @functools.cache

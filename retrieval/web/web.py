@@ -11,7 +11,7 @@ from multiprocessing.pool import ThreadPool
 from typing import Any
 
 from qabench.errors import QabenchError
-from qabench.io.http import HttpClient, Response, Retry
+from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, json_of
 from qabench.io.tables import printable, quoted
@@ -158,7 +158,7 @@ def _at(document: Any, path: str) -> Any:
     return document
 
 
-def _json(response: Response) -> Any:
+def _json(response: Any) -> Any:
     try:
         return json_of(response.content)
     except ValueError:

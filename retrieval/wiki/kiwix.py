@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote, urljoin
 from xml.etree import ElementTree
 
-from qabench.io.http import HttpClient, Response
+from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
@@ -94,7 +94,7 @@ class Kiwix:
         )
 
 
-def _read_feed(response: Response) -> list[WikiPage]:
+def _read_feed(response: Any) -> list[WikiPage]:
     """Return the results of a search, in RSS."""
     try:
         feed = ElementTree.fromstring(response.content)

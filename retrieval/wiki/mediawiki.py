@@ -10,7 +10,7 @@ from urllib.parse import quote
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
-from qabench.io.http import HttpClient, Response
+from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError, retry_after
 from qabench.io.limits import json_of
 from qabench.io.tables import quoted
@@ -206,7 +206,7 @@ class MediaWiki:
             ) from error
 
 
-def _read_answer(response: Response) -> Json:
+def _read_answer(response: Any) -> Json:
     try:
         answer = json_of(response.content)
     except ValueError as error:
@@ -216,7 +216,7 @@ def _read_answer(response: Response) -> Json:
     if "error" in answer:
         fields = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))
-        wait = retry_after(response.headers.get("retry-after"), response.headers.get("date"))
+        wait = retry_after(response.headers)
         raise HttpError(code, info, transient=code.startswith(TRANSIENT_ERRORS), wait=wait)
     return answer
 

@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import httpx2
+
 from qabench.answers import dumps, loads, text_of
 from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
 from qabench.benchmarks.expertqa.prompts import split_answer
@@ -20,7 +22,6 @@ from qabench.cli.run import parse_limit, parse_pairs
 from qabench.data.predictions import parse_predictions
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import parse as parse_signature
-from qabench.io.http import Response
 from qabench.io.http_error import retry_after
 from qabench.io.limits import json_of, toml_of, yaml_of
 from qabench.io.tables import printable
@@ -51,8 +52,8 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _answer(data: bytes) -> Response:
-    return Response("http://a/api.php", 200, {}, data)
+def _answer(data: bytes) -> httpx2.Response:
+    return httpx2.Response(200, content=data)
 
 
 def _loads(data: bytes) -> None:
@@ -143,7 +144,9 @@ TARGETS: dict[str, Target] = {
     "normalize": Target(lambda data: after_lemmas(before_lemmas(_text(data))), OWN, [PROSE, "sÃ©e ½".encode()], 2),
     "printable": Target(_printable, OWN, [b"\x1b[31m https://a/b?api-key=x \xc2\x9b"], 5),
     "url": Target(_utf8(clean_url), OWN, [b"http://localhost:8000/v1/", b"hf", b"https://a.b/c?d=e"], 5),
-    "retry-after": Target(lambda data: retry_after(_text(data)), (), [b"12", b"Wed, 21 Oct 2015 07:28:00 GMT"]),
+    "retry-after": Target(
+        lambda data: retry_after({"retry-after": _text(data)}), (), [b"12", b"Wed, 21 Oct 2015 07:28:00 GMT"]
+    ),
     "limit": Target(_utf8(parse_limit), OWN, [b"5", b"3-9"]),
     "option": Target(lambda data: parse_pairs("-T", [_text(data)]), OWN, [b"a=1", b"b={x: [1]}"], 1),
     "signature": Target(_utf8(parse_signature), (ValueError,), [b"acc|config:dev|n:3"]),

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_wiki import Fault, ScriptedWiki
 
 from qabench.errors import InputError
-from qabench.io.http import Response
 from qabench.io.http_error import HttpError
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import to_markdown
@@ -98,7 +98,7 @@ class Scripted:
     def get(self, url: str, params: Any, read: Any) -> Any:
         body = json.dumps(self.answers.pop(0) if self.answers else {}).encode()
         try:
-            return read(Response(url, 200, {}, body))
+            return read(httpx2.Response(200, content=body))
         except HttpError as error:
             raise WikiError(error.reason) from None
 

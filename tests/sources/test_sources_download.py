@@ -22,7 +22,7 @@ from qabench.data import download as download_module
 from qabench.data import sources
 from qabench.data.pinned import SourceFile
 from qabench.errors import DigestMismatch, SourceError, SourceUnavailable
-from qabench.io.http import HttpClient, Retry
+from qabench.io.http import Retry
 from qabench.io.http_error import HttpError
 
 CONTENT = random.Random(7).randbytes(300_000)
@@ -31,7 +31,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 SOURCE = SourceFile("felm", "owner/repo", COMMIT, "data/dev set.json", "MIT", sha256=SHA256, size=len(CONTENT))
 UNSIZED = replace(SOURCE, size=None)
 
-PAUSE = HttpClient._pause
+WAIT = Retry.wait
 IN_A_PROCESS = f"""
 from qabench.data.pinned import SourceFile
 from qabench.data.sources import local_path
@@ -129,12 +129,12 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits between attempts, which take no time here."""
     waits: list[float] = []
 
-    def pause(client: HttpClient, error: HttpError, failures: int) -> float:
-        waits.append(PAUSE(client, error, failures))
-        client._not_before = 0.0
+    def wait(retry: Retry, error: HttpError, failures: int) -> float:
+        waits.append(WAIT(retry, error, failures))
+        error.wait = None
         return 0.0
 
-    monkeypatch.setattr(HttpClient, "_pause", pause)
+    monkeypatch.setattr(Retry, "wait", wait)
     return waits
 
 

@@ -117,7 +117,7 @@ class _Transfer:
                         wait=0.0,
                     )
                 return
-            check_status(response.status_code, response.headers)
+            check_status(response)
             resuming = response.status_code == 206
             if resuming and not response.headers.get("Content-Range", "").startswith(
                 f"bytes {size}-"

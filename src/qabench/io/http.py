@@ -6,6 +6,7 @@ httpx2 is imported when the first request is sent.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import io
 import random
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from qabench.io.environment import package_version
 from qabench.io.http_error import HttpError, check_status
-from qabench.io.limits import Limits, decoded
+from qabench.io.limits import Limits
 
 if TYPE_CHECKING:
     import httpx2
@@ -57,28 +58,6 @@ class Retry:
         return min(doubled, self.longest_wait) * random.uniform(0.5, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A response with its complete body.
-
-    ``url`` has no query string. Header names are lower case.
-    """
-
-    url: str
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-    charset: str | None = None
-
-    @property
-    def text(self) -> str:
-        """Return the body as text.
-
-        UTF-8 if the server declares no usable charset.
-        """
-        return decoded(self.content, self.charset) or self.content.decode("utf-8", "replace")
-
-
 class HttpClient:
     """A retrying HTTP client, safe for several threads.
 
@@ -105,16 +84,14 @@ class HttpClient:
         self.headers = {**user_agent(), "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
         self._closed = threading.Event()
-        self._lock = threading.Lock()
         self._not_before = 0.0
-        self._session: httpx2.Client | None = None
         self._reached: set[str] = set()
 
     def get(
         self,
         url: str,
         params: Mapping[str, Any] | None = None,
-        read: Callable[[Response], T] = lambda response: response,  # type: ignore[assignment, return-value]
+        read: Callable[[httpx2.Response], T] = lambda response: response,  # type: ignore[assignment, return-value]
         *,
         json: Any = None,
     ) -> T:
@@ -126,7 +103,7 @@ class HttpClient:
 
         def attempt() -> T:
             response = self.once(url, params, json=json)
-            check_status(response.status, response.headers, response.text)
+            check_status(response, response.text)
             return read(response)
 
         try:
@@ -137,20 +114,19 @@ class HttpClient:
 
     def once(
         self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None
-    ) -> Response:
-        """Return the response to one request.
-
-        Its body is read if the status is 200, or if it is JSON.
+    ) -> httpx2.Response:
+        """Return the response to one request, with its complete body if its status is 200 or it is JSON.
 
         Raises HttpError without one.
         """
+        import httpx2
+
         with self.stream(url, params, json=json) as response:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            wanted = response.status_code == 200 or "json" in headers.get("content-type", "")
+            status, headers = response.status_code, response.headers
+            wanted = status == 200 or "json" in headers.get("content-type", "")
             body = b"".join(response.iter_raw()) if wanted else b""
-            body = _unpacked(body, headers.get("content-encoding", ""), self.limits.max_bytes)
-            address = str(response.url.copy_with(query=None))
-            return Response(address, response.status_code, headers, body, response.charset_encoding)
+            body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
+            return httpx2.Response(status, headers=headers, content=body)
 
     @contextlib.contextmanager
     def stream(
@@ -172,15 +148,14 @@ class HttpClient:
         self._sleep(0.0)  # raises if the client is closed
         method = "GET" if json is None else "POST"
         try:
-            session = self._opened()
-            request = session.build_request(
+            request = self._session.build_request(
                 method, url, params=params or None, json=json, headers=headers
             )
         except (ValueError, httpx2.InvalidURL) as error:
             raise HttpError("invalid URL", f"{url}: {error}") from error
         known = request.url.host in self._reached
         try:
-            with contextlib.closing(session.send(request, stream=True)) as response:
+            with contextlib.closing(self._session.send(request, stream=True)) as response:
                 self._reached.add(request.url.host)
                 yield response
         except httpx2.TooManyRedirects as error:
@@ -195,17 +170,15 @@ class HttpClient:
             unreachable = not_connected and not known
             raise HttpError(reason, detail, transient=True, unreachable=unreachable) from error
 
-    def _opened(self) -> httpx2.Client:
+    @functools.cached_property
+    def _session(self) -> httpx2.Client:
         import httpx2
 
         from qabench.io.transport import Transport, client_options
 
-        with self._lock:
-            if self._session is None:
-                options = client_options(self.limits, Transport)
-                self._session = httpx2.Client(headers=self.headers, **options)
-                weakref.finalize(self, self._session.close)
-            return self._session
+        session = httpx2.Client(headers=self.headers, **client_options(self.limits, Transport))
+        weakref.finalize(self, session.close)
+        return session
 
     def retrying(
         self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False
@@ -226,25 +199,16 @@ class HttpClient:
                     return attempt()
                 except HttpError as error:
                     failures = 1 if progressed() else failures + 1
-                    seconds = self._pause(error, failures)
+                    seconds = self.retry.wait(error, failures)
+                    if error.wait is not None:  # the wait of the server is for all threads
+                        self._not_before = max(self._not_before, time.monotonic() + seconds)
             self._sleep(seconds)
 
     def close(self) -> None:
         """Close the connections. Requests of other threads that are waiting fail."""
         self._closed.set()
-        if self._session:
+        if "_session" in vars(self):
             self._session.close()
-
-    def _pause(self, error: HttpError, failures: int) -> float:
-        """Return the seconds before the next attempt, or raise the error.
-
-        A wait of the server is for all threads.
-        """
-        seconds = self.retry.wait(error, failures)
-        if error.wait is not None:
-            with self._lock:
-                self._not_before = max(self._not_before, time.monotonic() + seconds)
-        return seconds
 
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):
@@ -256,9 +220,9 @@ def _unpacked(data: bytes, encoding: str, most: int) -> bytes:
 
     httpx2 would read one member, and accept an incomplete one.
     """
-    if encoding.strip().lower() in ("", "identity"):
+    if encoding.lower() in ("", "identity"):
         return data
-    if encoding.strip().lower() not in ("gzip", "x-gzip"):
+    if encoding.lower() not in ("gzip", "x-gzip"):
         raise HttpError("unknown encoding", encoding)
     try:
         with gzip.open(io.BytesIO(data)) as file:

@@ -51,21 +51,20 @@ class HttpError(QabenchError):
         return ": ".join(filter(None, [self.url, self.reason, self.detail]))
 
 
-def check_status(status: int, headers: Mapping[str, str], body: str = "") -> None:
-    """Raise HttpError for a status other than 200 and 206."""
-    if status not in (200, 206):
-        raise status_error(status, headers, body)
+def check_status(response: Any, body: str = "") -> None:
+    """Raise HttpError for the status of a response of httpx2 other than 200 and 206."""
+    if response.status_code not in (200, 206):
+        raise status_error(response, body)
 
 
-def status_error(
-    status: int, headers: Mapping[str, str], body: str = "", label: str = "status"
-) -> HttpError:
-    """Return the error that a status means.
+def status_error(response: Any, body: str = "", label: str = "status") -> HttpError:
+    """Return the error that the status of a response means.
 
     Transient ones have the server's Retry-After.
     """
+    status = response.status_code
     transient = status in RETRIED_STATUS or status >= 500
-    wait = retry_after(headers.get("retry-after"), headers.get("date")) if transient else None
+    wait = retry_after(response.headers) if transient else None
     detail = message_in(body) or ("the server asks to wait" if wait is not None else "")
     return HttpError(f"{label} {status}", detail, transient=transient, wait=wait, status=status)
 
@@ -93,23 +92,20 @@ def first_line(text: str) -> str:
     return printable(" ".join(line.split()), MOST_SHOWN)
 
 
-def retry_after(value: str | None, sent: str | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed.
 
-    A date is compared with the header Date, ``sent``, because the clock here can be wrong.
+    A date is compared with the header Date, because the clock here can be wrong.
     """
+    value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
-        if math.isfinite(number := float(value or "nan")):
+        if math.isfinite(number := float(value)):
             return max(0.0, number)
-    try:
-        now = _seconds(sent)
-    except (ValueError, OverflowError):
-        now = time.time()
-    try:
-        return max(0.0, _seconds(value) - now)
-    except (ValueError, OverflowError):
-        return None
+    until, now = _seconds(value), _seconds(headers.get("date", ""))
+    return None if until is None else max(0.0, until - (time.time() if now is None else now))
 
 
-def _seconds(date: str | None) -> float:
-    return email.utils.parsedate_to_datetime(date or "").timestamp()
+def _seconds(date: str) -> float | None:
+    with contextlib.suppress(ValueError, OverflowError):
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    return None

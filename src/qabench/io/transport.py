@@ -20,7 +20,7 @@ import httpcore2
 import httpx2
 from httpx2._utils import get_environment_proxies
 
-from qabench.io.addresses import addresses_of
+from qabench.io.addresses import addresses_of, origin
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, decoded
 from qabench.io.tables import printable
@@ -114,26 +114,21 @@ def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
 
     Raises HttpError.
     """
-    first: httpx2.URL
-    deadline: _Deadline
-    first, deadline = request.extensions.setdefault(_EXCHANGE, (request.url, _Deadline(limits)))
     url = request.url
-    port = url.port or {"http": 80, "https": 443}.get(url.scheme)
-    upgraded = (first.scheme, url.scheme, first.port, url.port) == ("http", "https", None, None)
-    same = first.host == url.host and (
-        upgraded or (first.scheme, first.port) == (url.scheme, url.port)
-    )
-    if limits.redirects == "same host" and not same:
+    here = origin(str(url))
+    _, host, port = here
+    first, deadline = request.extensions.setdefault(_EXCHANGE, (here, _Deadline(limits)))
+    upgraded = first == ("http", host, 80) and here == ("https", host, 443)
+    if limits.redirects == "same host" and here != first and not upgraded:
         raise HttpError("redirect to another host", f"{url}, which is not allowed")
-    if not url.host or port is None or (url.userinfo and limits.addresses != "any"):
+    if not host or port is None or (url.userinfo and limits.addresses != "any"):
         raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
     if limits.addresses != "any":
         # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a
         # checked address.
-        addresses_of(
-            url.raw_host.decode("ascii").strip("[]"), port, private=limits.addresses == "private"
-        )
-    return deadline
+        addresses_of(host, port, private=limits.addresses == "private")
+    checked: _Deadline = deadline
+    return checked
 
 
 def make_safe(response: Any, limits: Limits) -> Any:
@@ -144,9 +139,10 @@ def make_safe(response: Any, limits: Limits) -> Any:
     Its cookies are neither kept nor sent. Text in an encoding that takes quadratic time or raises
     is read as UTF-8.
     """
-    response.headers.pop("set-cookie", None)
+    headers = response.headers
+    headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
-        response.encoding = "utf-8"
+        headers["content-type"] = headers.get("content-type", "").partition(";")[0]
     most = limits.max_bytes
     larger = HttpError("too large", f"more than {most:,} bytes")
     error = HttpError(limits.problem) if limits.problem else larger

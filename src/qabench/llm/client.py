@@ -425,7 +425,7 @@ class ChatClient:
 
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
-        error = status_error(response.status_code, response.headers, response.text, "HTTP")
+        error = status_error(response, response.text, "HTTP")
         if response.status_code in FATAL or NO_CREDIT in response.text:
             self.fatal, error.transient = str(error), False
         if response.status_code in (401, 403) and self.endpoint.withheld:

@@ -385,9 +385,9 @@ def models_at(url: str) -> list[str]:
         raise QabenchError(
             f"no server answers at {printable(url)}: {reason_of(error).cause}"
         ) from error
-    if response.status in (401, 403):
+    if response.status_code in (401, 403):
         raise QabenchError(
-            f"the server at {printable(url)} rejects the key (HTTP {response.status}): set {KEY_VARIABLE}"
+            f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
         )
     try:
         return [str(model["id"]) for model in json_of(response.content)["data"]]
