@@ -142,12 +142,12 @@ def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path
 
 HUGE = completion("C") | {"usage": {"prompt_tokens": 10**400, "completion_tokens": 10**400}}
 DAMAGED = {
-    "204": (Fault(204, body=""), "the reply is not JSON: ''"),
-    "205": (Fault(205, body=""), "the reply is not JSON: ''"),
-    "206": (Fault(206, body="{"), "the reply is not JSON: '{'"),
+    "204": (Fault(204, body=""), "the reply is not a JSON object: ''"),
+    "205": (Fault(205, body=""), "the reply is not a JSON object: ''"),
+    "206": (Fault(206, body="{"), "the reply is not a JSON object: '{'"),
     "idna": (Fault(400, {"Content-Type": "text/html; charset=idna"}, "\u00e4"), "HTTP 400: \u00e4"),
     "hex": (Fault(400, {"Content-Type": "text/html; charset=hex"}, "zz"), "HTTP 400: zz"),
-    "HTML": (Fault(200, {"Content-Type": "text/html"}, "<html>"), "the reply is not JSON: '<html>'"),
+    "HTML": (Fault(200, {"Content-Type": "text/html"}, "<html>"), "the reply is not a JSON object: '<html>'"),
     "truncated": (FAULTS["truncated"], "peer closed connection without sending complete message body"),
     "not gzip": (Fault(headers={"Content-Encoding": "gzip"}, body="not gzip"), "Error -3 while decompressing data"),
     "Location": (Fault(302, {"Location": "http://[::1"}, ""), "Invalid URL in location header"),

@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import re
+import socket
 import threading
 import warnings
 from collections.abc import (
@@ -23,9 +24,8 @@ from collections.abc import (
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
@@ -60,13 +60,8 @@ FATAL = {401, 402, 404}
 # the context of every error in Inspect, which starts a loop when there is none
 NO_LOOP = "no running event loop"
 TOO_LONG = "the prompt is longer than the model's context"
-_NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
+_NOBODY_THERE = {errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
-_UNKNOWN_HOST = (
-    "Name or service not known",
-    "nodename nor servname",
-    "Temporary failure in name resolution",
-)
 BYTES_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4
 EXPECTED_REPLY_TOKENS = 300
@@ -247,6 +242,9 @@ def models_of(outcomes: Sequence[ChatOutcome]) -> list[str]:
     return sorted({" ".join(filter(None, (reply.model, reply.fingerprint))) for reply in replies})
 
 
+_guard = threading.Lock()
+
+
 class ChatClient:
     """Sends requests to a model concurrently, and stores every reply in a cache.
 
@@ -298,30 +296,21 @@ class ChatClient:
                 progress(len(outcomes), len(by_key))
 
         def missing() -> dict[bytes, ChatRequest]:
-            rest = [key for key in by_key if key not in outcomes]
-            outcomes.update(
-                {
-                    key: ChatOutcome(reply, cached=True)
-                    for key, reply in self.cache.find(rest).items()
-                }
-            )
-            return {key: by_key[key] for key in rest if key not in outcomes}
+            rest = by_key.keys() - outcomes.keys()
+            for key, reply in self.cache.find(rest).items():
+                outcomes[key] = ChatOutcome(reply, cached=True)
+            return {key: by_key[key] for key in by_key if key not in outcomes}
 
         try:
             rest = missing()
             report()
-            if rest and self.endpoint.why_unusable:
-                outcomes |= dict.fromkeys(
-                    rest, ChatOutcome(reason=f"not sent: {self.endpoint.why_unusable}")
-                )
+            if self.endpoint.why_unusable:
+                unsent = ChatOutcome(reason=f"not sent: {self.endpoint.why_unusable}")
+                outcomes |= dict.fromkeys(rest, unsent)
             elif rest:
                 async with AsyncExitStack() as turns:
                     for model in sorted({request.model for request in rest.values()}):
-                        judge = hashlib.sha256(
-                            f"{self.endpoint.base_url} {model}".encode()
-                        ).hexdigest()[:16]
-                        lock = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
-                        await turns.enter_async_context(_turn(lock, model))
+                        await turns.enter_async_context(self._turn(model))
                     await self._send(missing(), outcomes, report)
         finally:
             self.cache.close()
@@ -349,6 +338,35 @@ class ChatClient:
 
             for key, request in rest.items():
                 group.create_task(work(key, request))
+
+    @asynccontextmanager
+    async def _turn(self, model: str) -> AsyncIterator[None]:
+        """Wait until no other process calls a model of the endpoint.
+
+        All threads and tasks of a process share its turn.
+        """
+        judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
+        path = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
+        lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users here
+        for attempt in itertools.count(1):
+            try:
+                with _guard:
+                    lock.acquire(timeout=0)
+                break
+            except Timeout:
+                if attempt == LOOKS_BEFORE_WARNING:
+                    message = f"another process is calling {model}: waiting until it has ended, to use its replies"
+                    warnings.warn(message, stacklevel=2)
+            except (
+                OSError
+            ):  # a folder that cannot be written, where the cache cannot be used either
+                break
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        try:
+            yield
+        finally:
+            with _guard:
+                lock.release()
 
     def _session(self) -> Any:
         try:
@@ -426,40 +444,11 @@ class ChatClient:
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
         error = status_error(response, response.text, "HTTP")
-        if response.status_code in FATAL or NO_CREDIT in response.text:
+        if error.status in FATAL or NO_CREDIT in response.text:
             self.fatal, error.transient = str(error), False
-        if response.status_code in (401, 403) and self.endpoint.withheld:
+        if error.status in (401, 403) and self.endpoint.withheld:
             error.detail += f"; {self.endpoint.withheld}"
         return error
-
-
-_guard = threading.Lock()
-
-
-@asynccontextmanager
-async def _turn(path: Path, model: str) -> AsyncIterator[None]:
-    """Wait until no other process calls a model of an endpoint.
-
-    All threads and tasks of a process share its turn.
-    """
-    lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users in this process
-    for attempt in itertools.count(1):
-        try:
-            with _guard:
-                lock.acquire(timeout=0)
-            break
-        except Timeout:
-            if attempt == LOOKS_BEFORE_WARNING:
-                message = f"another process is calling {model}: waiting until it has ended, to use its replies"
-                warnings.warn(message, stacklevel=2)
-        except OSError:  # a folder that cannot be written, where the cache cannot be used either
-            break
-        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
-    try:
-        yield
-    finally:
-        with _guard:
-            lock.release()
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -523,18 +512,15 @@ def reason_of(error: BaseException) -> Reason:
             return Reason(f"HTTP {status}: {message}", status in FATAL)
     url = next(filter(None, map(_url, chain)), None)
     for link in chain:
-        number = getattr(link, "errno", None)
-        if isinstance(link, OSError) and isinstance(number, int):
-            refused = "connection refused" if number == errno.ECONNREFUSED else os.strerror(number)
-            return Reason(refused, number in _NOBODY_THERE, url)
-        if any(text in str(link) for text in _UNKNOWN_HOST):
+        if isinstance(link, socket.gaierror):
             return Reason("unknown host", True, url)
         if _REFUSED.search(str(link)):
             return Reason("connection refused", True, url)
+        if isinstance(link, OSError) and link.errno is not None:
+            return Reason(os.strerror(link.errno), link.errno in _NOBODY_THERE, url)
     if any("Timeout" in type(link).__name__ for link in chain):
         return Reason("no reply in time", url=url)
-    last = chain[-1]
-    return Reason(_message(last) or type(last).__name__, url=url)
+    return Reason(_message(chain[-1]) or type(chain[-1]).__name__, url=url)
 
 
 def too_long(output: Any) -> bool:
@@ -546,23 +532,14 @@ def too_long(output: Any) -> bool:
     return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes.
-
-    The last attempt in place of tenacity's RetryError.
-    """
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen and str(current) != NO_LOOP:
-        seen.add(id(current))
-        attempt: Any = getattr(current, "last_attempt", None)
-        if attempt is not None:
-            current = attempt.exception()
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
+    while error is not None and str(error) != NO_LOOP:
+        if (attempt := getattr(error, "last_attempt", None)) is not None:
+            error = attempt.exception()
             continue
-        yield current
-        current = current.__cause__ or (
-            None if current.__suppress_context__ else current.__context__
-        )
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _body_message(error: BaseException) -> str:
@@ -576,9 +553,6 @@ def _message(error: BaseException) -> str:
 
 
 def _url(error: BaseException) -> str | None:
-    try:
-        # httpx raises if there is no request
-        url = getattr(getattr(error, "request", None), "url", None)
-    except RuntimeError:
-        return None
-    return printable(str(url)) if url else None
+    with suppress(AttributeError, RuntimeError):  # httpx raises if there is no request
+        return printable(error.request.url)  # type: ignore[attr-defined]
+    return None

@@ -25,13 +25,7 @@ MAX_TOKENS = 10**9  # of one call. A server that reports more reports nothing
 
 
 class UnreadableReply(HttpError):
-    """A response with status 200 that is not a chat completion.
-
-    One that is not too large is worth another call.
-    """
-
-    def __init__(self, message: str, *, transient: bool = True) -> None:
-        super().__init__(message, transient=transient)
+    """A response with status 200 that is not a chat completion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,42 +96,33 @@ def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Json:
     try:
         document = json_of(body, longest)
     except TooLarge as error:
-        raise UnreadableReply(f"the reply is too large: {error}", transient=False) from None
+        raise UnreadableReply(f"the reply is too large: {error}") from None
     except ValueError:
-        raise UnreadableReply(f"the reply is not JSON: {quoted(body, 80)}") from None
+        document = None
     if not isinstance(document, dict):
-        raise UnreadableReply(f"the reply is a JSON {type(document).__name__}, not an object")
+        raise UnreadableReply(f"the reply is not a JSON object: {quoted(body, 80)}", transient=True)
     return document
 
 
 def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
-    """Return the reply in the body of a response.
-
-    Raises:
-        UnreadableReply: the body is not JSON, or not a chat completion. The message says which.
-    """
+    """Return the reply in the body of a response, or raise UnreadableReply."""
     document = read_document(body, longest)
-    if document.get("error"):  # some gateways report a provider's failure with status 200
-        raise UnreadableReply(f"the reply is an error: {quoted(document['error'], 200)}")
-    choices = document.get("choices")
-    choice: Any = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(message, dict):
-        raise UnreadableReply(f"the reply has no choices[0].message: {quoted(body, 120)}")
-    content = message.get("content", "")
-    if isinstance(content, list):  # some servers return parts
-        parts: list[Any] = [
-            part.get("text")
-            for part in content
-            if isinstance(part, dict) and part.get("type") == "text"
-        ]
-        content = "".join(parts) if all(isinstance(part, str) for part in parts) else content
-    if not isinstance(content, str | None):
-        raise UnreadableReply(f"the reply's content is {quoted(content, 80)}; expected a string")
-    usage: Any = document.get("usage")
-    usage = usage if isinstance(usage, dict) else {}
+    if error := document.get("error"):  # some gateways report a provider's failure with status 200
+        raise UnreadableReply(f"the reply is an error: {quoted(error, 200)}", transient=True)
+    try:
+        choice = document["choices"][0]
+        message = choice["message"]
+        content = message.get("content") or ""
+        if isinstance(content, list):  # some servers return parts
+            content = "".join(part["text"] for part in content if part["type"] == "text")
+        usage = dict(document.get("usage") or ())
+    except (AttributeError, LookupError, TypeError, ValueError):
+        content = None
+    if not isinstance(content, str):
+        shown = quoted(body, 120)
+        raise UnreadableReply(f"the reply is not a chat completion: {shown}", transient=True)
     return Reply(
-        content or "",
+        content,
         finish_reason=_text(choice.get("finish_reason")),
         refusal=_text(message.get("refusal")),
         model=_text(document.get("model")),
