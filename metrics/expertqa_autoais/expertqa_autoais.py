@@ -8,11 +8,11 @@ import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
-from qabench.benchmarks.expertqa.claims import with_labels
-from qabench.benchmarks.expertqa.supported import (
+from qabench.benchmarks.expertqa.claims import (
     claim_fields,
     claimed_items,
     share_supported,
+    with_labels,
 )
 from qabench.errors import InputError
 from qabench.models.entailment import Entailment, shared_entailment

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import httpx2
 
 from qabench.answers import dumps, loads, text_of
-from qabench.benchmarks.expertqa.claims import cut_sources, sentences, without_marks
+from qabench.benchmarks.expertqa.claims import cut_sources, sentences
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
 from qabench.benchmarks.fanoutqa.normalizer import after_lemmas, before_lemmas
-from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
+from qabench.benchmarks.fastbook.study import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs
@@ -138,7 +138,7 @@ TARGETS: dict[str, Target] = {
     "markdown": Target(_utf8(to_markdown), OWN, [HTML], 1),
     "expertqa-answer": Target(_utf8(split_answer), OWN, [PROSE], 5),
     "expertqa-sentences": Target(_utf8(sentences), OWN, [PROSE], 5),
-    "expertqa-sources": Target(lambda data: (cut_sources(_text(data)), without_marks(_text(data))), OWN, [PROSE], 5),
+    "expertqa-sources": Target(lambda data: cut_sources(_text(data)), OWN, [PROSE], 5),
     "chunks": Target(_chunks, OWN, [PROSE], 3),
     "words": Target(_utf8(words), OWN, [PROSE]),
     "normalize": Target(lambda data: after_lemmas(before_lemmas(_text(data))), OWN, [PROSE, "sÃ©e ½".encode()], 2),

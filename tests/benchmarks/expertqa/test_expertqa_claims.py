@@ -49,7 +49,7 @@ def plain(claims: Any) -> list[tuple[str, list[str]]]:
 
 
 def ours(claims: list[Row]) -> list[tuple[str, list[str]]]:
-    return [(claim["claim_string"], claim["evidence"]) for claim in claims]
+    return [(claim["claim"], claim["evidence"]) for claim in claims]
 
 
 @pytest.mark.parametrize("bing", [False, True])
@@ -165,7 +165,7 @@ def test_sentences_without_spacy(monkeypatch: pytest.MonkeyPatch) -> None:
                                "3. is a number!", "No? small."]  # fmt: skip
     monkeypatch.setattr("qabench.benchmarks.expertqa.claims.find_spec", lambda name: None)
     assert sentence_splitter()[0] == "qabench"
-    assert split_claims("It is so. No!", []).claims == [{"claim_string": "It is so.", "evidence": []}]
+    assert split_claims("It is so. No!", []).claims == [{"claim": "It is so.", "evidence": []}]
 
 
 @given(st.text(max_size=40))

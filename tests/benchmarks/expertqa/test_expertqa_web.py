@@ -163,6 +163,10 @@ def plain(claims: Any) -> list[tuple[str, list[str]]]:
     return [(claim["claim_string"], claim["evidence"]) for claim in claims]
 
 
+def ours(claims: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    return [(claim["claim"], claim["evidence"]) for claim in claims]
+
+
 def upstream_claims(mirror: Path, system: str, answer: dict[str, Any]) -> tuple[str, list[tuple[str, list[str]]]]:
     """The answer and claims from split_ans_to_claims.py."""
     pytest.importorskip("spacy", reason="needs the extra spacy")
@@ -194,7 +198,7 @@ def test_retrieve_read_is_the_authors(mirror: Path, tmp_path: Path, compared: Ca
             assert how.messages(asked_row, read.passages) == (("user", next(prompts_sent)),)
             assert [one["url"] for one in answer["attribution"]] == [one.source for one in read.passages]
             claimed, _ = how.claimed(REPLY, read)
-            assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "rr_gs_gpt4", answer)
+            assert (claimed.answer, ours(claimed.claims)) == upstream_claims(mirror, "rr_gs_gpt4", answer)
         assert next(prompts_sent, None) is None
     compared(f"{4 * len(questions)} questions, prompts, passages and claims of retrieve_and_read.py")
 
@@ -209,7 +213,7 @@ def test_post_hoc_is_the_authors(mirror: Path, tmp_path: Path, compared: Callabl
     how = Answering("post-hoc-web", prompts.OWN_CLOSED, "official", evidence(tmp_path / "web", 1), 5)
     assert how.evidence is not None
     claimed, found = cite_best_passages(claims, how.evidence)
-    assert (claimed.answer, plain(claimed.claims)) == upstream_claims(mirror, "post_hoc_gs_gpt4", answer)
+    assert (claimed.answer, ours(claimed.claims)) == upstream_claims(mirror, "post_hoc_gs_gpt4", answer)
     assert [bool(claim["evidence"]) for claim in claimed.claims] == [True, True, False, True]
     assert [search["query"] for search in found.searches] == [one for one in claims if len(one) > 5]
     compared(f"{len(claims)} claims of post_hoc_cite.py")

@@ -125,7 +125,7 @@ class Answering:
         split = split_claims(answer, sources)
         if self.evidence is None:
             return split, read
-        return cite_best_passages([claim["claim_string"] for claim in split.claims], self.evidence)
+        return cite_best_passages([claim["claim"] for claim in split.claims], self.evidence)
 
     def _source(self, passage: Document) -> tuple[str, str]:
         """Return a passage as evidence of claims.

@@ -7,6 +7,11 @@ A claim is a sentence. Source: Malaviya et al., ExpertQA, NAACL 2024
 Lines of files of claims are {"id", "answer", "claims": [{"claim", "evidence", "label",
 "fact_score", ...}]}: the input and output of ``qabench expertqa`` commands, and input of ``qabench
 score expertqa``.
+
+AutoAIS of any answers is the share of claims that their evidence entails, without ExpertQA's
+questions. The authors count only the claims that experts found fully supported and worth a
+citation. There, no expert has judged the claims, so all of them count, and the score is never
+official.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
+from qabench.stats import bootstrap, bootstrap_mean
 
 LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in quadratic time
 MIN_LENGTH = 5  # a claim has more characters than this
@@ -58,7 +64,7 @@ Source = str | tuple[str, str]
 class ClaimedAnswer:
     """An answer without the sentences that are not claims, its claims, and the sources of the whole answer.
 
-    A claim is {"claim_string", "evidence"}. Evidence is a list of strings.
+    A claim is {"claim", "evidence"}. Evidence is a list of strings.
     """
 
     answer: str
@@ -88,7 +94,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
         else:
             # again, because a line break in a mark has become a space
             claim = _without_bing_marks(sentence)
-            claims.append({"claim_string": claim, "evidence": cited(claim, sources)})
+            claims.append({"claim": claim, "evidence": cited(claim, sources)})
     attribution = [_evidence(str(n), source) for n, source in enumerate(sources, start=1)]
     return ClaimedAnswer(text, claims, attribution)
 
@@ -141,10 +147,9 @@ def cite_afterward(
             attribution.append(f"{number} {passage[0]}")
             evidence = [f"{number} {passage[0]}\n\n{passage[1]}"]
             text = text[:-1] + number + text[-1]
-        cited_claims.append({"claim_string": text, "evidence": evidence})
-    return ClaimedAnswer(
-        " ".join(claim["claim_string"] for claim in cited_claims), cited_claims, attribution
-    )
+        cited_claims.append({"claim": text, "evidence": evidence})
+    answer = " ".join(claim["claim"] for claim in cited_claims)
+    return ClaimedAnswer(answer, cited_claims, attribution)
 
 
 def cut_sources(reply: str) -> tuple[str, list[str]]:
@@ -156,11 +161,6 @@ def cut_sources(reply: str) -> tuple[str, list[str]]:
     """
     answer, first, rest = reply.partition("\n[1]")
     return answer.strip(), ("[1]" + rest).split("\n") if first else []
-
-
-def without_marks(text: str) -> str:
-    """Return the text without its marks such as [2]."""
-    return MARK.sub("", text).strip()
 
 
 def sentence_splitter() -> tuple[str, Splitter]:
@@ -236,11 +236,7 @@ def split_predictions(predictions: Predictions) -> list[Item]:
             )
         except InputError as error:
             raise InputError(f"{predictions.path}, line {row.line}: {error}") from None
-        claims = [
-            {"claim": claim["claim_string"], "evidence": claim["evidence"]}
-            for claim in split.claims
-        ]
-        items.append({"id": row.id, "answer": answer and split.answer, "claims": claims})
+        items.append({"id": row.id, "answer": answer and split.answer, "claims": split.claims})
     return items
 
 
@@ -366,14 +362,103 @@ def faithfulness_labels(
 
     An answer of None has no claims.
     """
-    claims = [
-        [without_marks(claim["claim_string"]) for claim in split_claims(answer or "", []).claims]
-        for answer in answers
+    items = []
+    for answer, reference in zip(answers, references, strict=True):
+        claims = split_claims(answer or "", []).claims
+        evidence = [reference] if reference else []
+        texts = [MARK.sub("", claim["claim"]).strip() for claim in claims]
+        items.append({"claims": [{"claim": text, "evidence": evidence} for text in texts]})
+    return [
+        [{"claim": claim["claim"], "label": claim["label"]} for claim in item["claims"]]
+        for item in with_labels(items, model)
     ]
-    pairs = [
-        (claim, [reference] if reference else [])
-        for own, reference in zip(claims, references, strict=True)
-        for claim in own
+
+
+def claimed_items(rows: Sequence[Any]) -> list[Item]:
+    """Return rows as lines of a file of claims, each claim with its evidence.
+
+    A row is {"answer" or "claims", "evidence"}, perhaps with an "id". Claims are strings, or
+    {"claim", "evidence"} with evidence of their own. An answer is split into sentences by
+    ``split_claims``. If marks such as [2] in an answer refer to the evidence, a claim has the
+    evidence that it cites. Otherwise each claim has all evidence of the row.
+
+    Raises:
+        InputError: a row has another format.
+    """
+    return [_item(row, number) for number, row in enumerate(rows, start=1)]
+
+
+def _item(row: Any, number: int) -> Item:
+    try:
+        if not isinstance(row, Mapping):
+            raise InputError(f"a {type(row).__name__}; allowed: an object with answer or claims")
+        evidence = row.get("evidence") or []
+        if not is_texts(evidence):
+            raise InputError(f"evidence is {evidence!r:.40}; allowed: a list of strings")
+        answer, claims = row.get("answer"), row.get("claims")
+        if claims is not None:
+            found = _given(claims, evidence)
+        elif isinstance(answer, str):
+            found = _split_by_evidence(answer, evidence)
+        else:
+            raise InputError(f"answer is {answer!r:.40}; allowed: a string, or a list of claims")
+    except InputError as error:
+        raise InputError(f"row {number}: {error}") from None
+    return {"id": str(row.get("id", number)), "answer": answer, "claims": found}
+
+
+def _given(claims: Any, evidence: list[str]) -> list[Item]:
+    if isinstance(claims, list):
+        claims = [{"claim": claim} if isinstance(claim, str) else claim for claim in claims]
+    if problem := problem_of(claims, with_text=True):
+        raise InputError(problem)
+    return [
+        {"claim": claim["claim"], "evidence": evidence if own is None else own}
+        for claim in claims
+        for own in [claim.get("evidence")]
     ]
-    labels = iter(label_claims(pairs, model))
-    return [[{"claim": claim, "label": next(labels)} for claim in own] for own in claims]
+
+
+def _split_by_evidence(answer: str, evidence: list[str]) -> list[Item]:
+    claims = split_claims(answer, evidence).claims
+    if cited(answer, evidence):
+        return claims
+    return [{**claim, "evidence": evidence} for claim in claims]
+
+
+def claim_fields(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the fields of signatures for claims: given, or the splitter, and that all count."""
+    given = all(row.get("claims") is not None for row in rows)
+    claims = "given" if given else sentence_splitter()[0]
+    return {"unlabeled": "N", "claims": claims, "counted": "all claims"}
+
+
+def share_supported(items: Sequence[Item]) -> Json:
+    """Return the shares of claims with the label Y, with their 95% intervals, and counts.
+
+    ``macro`` is the mean over the answers with claims, ``micro`` the share of all claims. Both
+    intervals are over answers: claims of one answer are not independent.
+
+    Raises:
+        InputError: there are no claims.
+    """
+    counts = [
+        (sum(claim["label"] == "Y" for claim in item["claims"]), len(item["claims"]))
+        for item in items
+        if item["claims"]
+    ]
+    if not counts:
+        raise InputError("nothing to score: no answer has a claim")
+    macro = bootstrap_mean([supported / n for supported, n in counts])
+    micro = bootstrap(counts, lambda supported, n: supported / n)
+    claims = [claim for item in items for claim in item["claims"]]
+    return {
+        "macro": macro.mean,
+        "micro": micro.mean,
+        "macro_interval": [macro.low, macro.high],
+        "micro_interval": [micro.low, micro.high],
+        "answers": len(items),
+        "answers_without_claims": len(items) - len(counts),
+        "claims": len(claims),
+        "claims_without_evidence": sum(not claim["evidence"] for claim in claims),
+    }

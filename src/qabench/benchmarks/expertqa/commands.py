@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -130,14 +130,8 @@ def attribute(
     both classes.
     """
     items, questions = _items(file, config, split)
-    loading = {
-        "model": model,
-        "revision": revision,
-        "batch_size": batch_size,
-        "device": device,
-        "dtype": dtype,
-    }
-    _print_scores(_labeled(items, output, loading), output, questions, "autoais")
+    labeled = _labeled(items, output, model, revision, batch_size, device, dtype)
+    _print_scores(labeled, output, questions, "autoais")
 
 
 def autoais(
@@ -160,7 +154,7 @@ def autoais(
     Needs no question of ExpertQA. Never official. Labels in an existing OUTPUT are kept: repeat an
     interrupted command to continue it.
     """
-    from qabench.benchmarks.expertqa.supported import (
+    from qabench.benchmarks.expertqa.claims import (
         claim_fields,
         claimed_items,
         share_supported,
@@ -169,14 +163,7 @@ def autoais(
     lines = read_bytes(file).splitlines()
     rows = [row.fields for row in json_rows(lines, source_name(file))]
     items = claimed_items(rows)
-    loading = {
-        "model": model,
-        "revision": revision,
-        "batch_size": batch_size,
-        "device": device,
-        "dtype": dtype,
-    }
-    labeled = _labeled(items, output, loading)
+    labeled = _labeled(items, output, model, revision, batch_size, device, dtype)
     result = share_supported(labeled)
     result["signature"] = signature(
         "expertqa_autoais",
@@ -326,15 +313,23 @@ def _items(
     return read_items(file, questions), questions
 
 
-def _labeled(items: Sequence[Item], output: Path, loading: Mapping[str, Any]) -> list[Item]:
-    """Return items with labels by ``load_entailment(**loading)``.
+def _labeled(
+    items: Sequence[Item],
+    output: Path,
+    model: str | None,
+    revision: str | None,
+    batch_size: int | None,
+    device: str | None,
+    dtype: str | None,
+) -> list[Item]:
+    """Return items with labels by an entailment model.
 
     Ctrl-C keeps the labels so far in the output.
     """
     from qabench.benchmarks.expertqa.claims import with_labels, write_items
     from qabench.models.entailment import load_entailment
 
-    entailment = load_entailment(**loading)
+    entailment = load_entailment(model, revision, batch_size=batch_size, device=device, dtype=dtype)
     labels_by = entailment.name
     say_on_stderr(f"labels by {labels_by}, {entailment.device}")
     labeled = _labeled_before(output, labels_by)

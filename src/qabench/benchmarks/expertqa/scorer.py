@@ -63,13 +63,8 @@ AUTOAIS_AGREEMENT, FACT_SCORE_AGREEMENT, EVIDENCE = (
     "fact_score_agreement",
     "evidence",
 )
+NO_CLAIM = dict.fromkeys(("claim", "evidence", "label", "fact_score"))
 SIGNED_AS = {ROUGE: "lfqa", FACT_SCORE_AGREEMENT: "factscore_agreement"}
-CLAIM_FIELDS = {
-    "claim_string": "claim",
-    "evidence": "evidence",
-    "label": "label",
-    "fact_score": "fact_score",
-}
 _TEXTS = (
     'predictions need "answer" and the config needs reference answers (lfqa_random, lfqa_domain, and configs with '
     'annotated answers), or predictions need "claims"'
@@ -91,31 +86,15 @@ Columns = dict[str, float]
 Claims = Sequence[Row]
 
 
-def _evidence_columns(named: Sequence[str], read: Sequence[str]) -> tuple[Columns, dict[str, Any]]:
-    """Compare the URLs that were read with those that a question's claims name.
-
-    Return columns and detail.
-    """
-    pages = [frozenset([page]) for page in dict.fromkeys(map(page_key, read))]
-    score = compare_pages({i: frozenset([url]) for i, url in enumerate(named)}, pages)
-    detail = {"evidence_read": list(read), "evidence_missing": [named[i] for i in score.missing]}
-    return score.columns(), detail
-
-
 def _claim_columns(text: str, claims: Claims) -> Columns:
     with_evidence = sum(bool(claim["evidence"]) for claim in claims)
-    return {
-        "claims": len(claims),
-        "claims_with_evidence": with_evidence,
-        "abstains": int(abstains(text)),
-    }
+    counts: Columns = {"claims": len(claims), "claims_with_evidence": with_evidence}
+    return counts | {"abstains": int(abstains(text))}
 
 
 def _autoais_columns(answer: AnswerAutoAIS) -> Columns:
-    columns: Columns = {
-        "claims_counted": len(answer.values),
-        "claims_supported": sum(answer.values),
-    }
+    counted, supported = len(answer.values), sum(answer.values)
+    columns: Columns = {"claims_counted": counted, "claims_supported": supported}
     if answer.mean is not None:
         columns["autoais_macro"] = answer.mean
     if answer.abstains:
@@ -141,7 +120,7 @@ class ReadItem:
     @property
     def text(self) -> str:
         """Return the text that decides whether an answer abstains: the answer, or its claims without an answer."""
-        return self.answer or " ".join(claim["claim_string"] or "" for claim in self.claims or ())
+        return self.answer or " ".join(claim["claim"] or "" for claim in self.claims or ())
 
     def verdicts(self, name: str) -> list[Any]:
         """Return a field of each claim: None for the annotated claims of a question without a prediction."""
@@ -158,7 +137,7 @@ class ReadItem:
             answer = self.text
         claims = [
             {
-                "text": claim["claim_string"] or "",
+                "text": claim["claim"] or "",
                 "evidence": claim["evidence"] or [],
                 "label": claim["label"],
             }
@@ -300,19 +279,10 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
     if problem:
         return ReadItem(item.row, item.fields, problem=problem)
     if in_run and answer is not None and claims is None:
-        answer, claims = _split(answer)
-    read = claims and [
-        {name: claim.get(key) for name, key in CLAIM_FIELDS.items()} for claim in claims
-    ]
+        split = split_claims(*split_answer(answer))
+        answer, claims = split.answer, split.claims
+    read = claims and [NO_CLAIM | dict(claim) for claim in claims]
     return ReadItem(item.row, item.fields, answer, read, pages=pages)
-
-
-def _split(reply: str) -> tuple[str, list[Json]]:
-    """Return the answer of a reply, and its claims with the sources that the reply lists."""
-    split = split_claims(*split_answer(reply))
-    return split.answer, [
-        {"claim": claim["claim_string"], "evidence": claim["evidence"]} for claim in split.claims
-    ]
 
 
 def _match_annotated(items: Sequence[ReadItem]) -> None:
@@ -337,10 +307,9 @@ def _fits(claims: Claims, row: Row) -> bool:
     judged = annotated_claims(row)
     if len(judged) != len(claims) or not is_judged(judged):
         return False
-    texts = [claim["claim_string"] for claim in claims]
-    pairs = zip(texts, judged, strict=True)
     return all(
-        text is None or text.strip() == claim["claim_string"].strip() for text, claim in pairs
+        claim["claim"] is None or claim["claim"].strip() == own["claim_string"].strip()
+        for claim, own in zip(claims, judged, strict=True)
     )
 
 
@@ -359,15 +328,12 @@ def _score_rouge(items: Sequence[ReadItem]) -> None:
 
 def _score_faithfulness(items: Sequence[ReadItem]) -> None:
     scored = _with_references(items)
-    answers, references = (
-        [item.answer for item in scored],
-        [item.row["reference"] for item in scored],
-    )
+    answers = [item.answer for item in scored]
+    references = [item.row["reference"] for item in scored]
     labeled = faithfulness_labels(answers, references, entailment.shared_entailment())
     for item, claims in zip(scored, labeled, strict=True):
-        item.scores["faithfulness"] = sum(claim["label"] == "Y" for claim in claims) / max(
-            1, len(claims)
-        )
+        entailed = sum(claim["label"] == "Y" for claim in claims)
+        item.scores["faithfulness"] = entailed / max(1, len(claims))
 
 
 def _score_autoais(items: Sequence[ReadItem], unlabeled: str) -> None:
@@ -432,10 +398,16 @@ def _score_fact_scores(items: Sequence[ReadItem]) -> None:
 
 
 def _score_evidence(items: Sequence[ReadItem]) -> None:
+    """Compare the URLs that were read with the URLs that a question's claims name."""
     for item in items:
-        if item.pages is not None and (named := item.row["evidence_urls"]):
-            columns, item.detail = _evidence_columns(named, item.pages)
-            item.scores |= columns
+        named = item.row["evidence_urls"]
+        if item.pages is None or not named:
+            continue
+        pages = [frozenset([page]) for page in dict.fromkeys(map(page_key, item.pages))]
+        score = compare_pages({i: frozenset([url]) for i, url in enumerate(named)}, pages)
+        missing = [named[i] for i in score.missing]
+        item.detail = {"evidence_read": list(item.pages), "evidence_missing": missing}
+        item.scores |= score.columns()
 
 
 def _authors_of(items: Sequence[ReadItem], name: str) -> str:

@@ -142,11 +142,7 @@ def _note(
     fields: dict[str, Any] = {"answer": None}
     detail: dict[str, Any] = {"passages": passages}
     if claimed is not None:
-        claims = [
-            {"claim": claim["claim_string"], "evidence": list(claim["evidence"])}
-            for claim in claimed.claims
-        ]
-        fields = {"answer": claimed.answer, "claims": claims}
+        fields = {"answer": claimed.answer, "claims": claimed.claims}
         if claimed.attribution:
             detail["attribution"] = list(claimed.attribution)
     pages = [

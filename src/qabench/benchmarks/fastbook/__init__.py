@@ -138,8 +138,6 @@ class FastbookBenchmark(Benchmark):
         **options: Any,
     ) -> Predictions:
         """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
-        from qabench.benchmarks.fastbook.trec import parse_corpus, parse_run_with_texts
-
         if not isinstance(source, str | Path):
             return super().read(source)
         data, name = read_bytes(source), source_name(source)
@@ -150,6 +148,8 @@ class FastbookBenchmark(Benchmark):
                 f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
                 '{"docno", "text"} per line)'
             )
+        from qabench.benchmarks.fastbook.study import parse_corpus, parse_run_with_texts
+
         return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class FastbookBenchmark(Benchmark):
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
-        from qabench.benchmarks.fastbook.reproduce import reproduce
+        from qabench.benchmarks.fastbook.study import reproduce
 
         return reproduce()
 

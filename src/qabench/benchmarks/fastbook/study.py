@@ -1,4 +1,4 @@
-"""The retrieval experiment: questions, chunks, the results of a method, and files in TREC formats.
+"""The retrieval experiment: questions, chunks, the results of a method, files in TREC formats, published scores.
 
 ir_measures, ranx and trec_eval also read these files.
 """
@@ -6,10 +6,11 @@ ir_measures, ranx and trec_eval also read these files.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
@@ -17,15 +18,19 @@ from qabench.benchmarks.fastbook.answer_components import (
     AnswerComponentScores,
     answer_component_scores,
 )
-from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries
+from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries, parse_method
 from qabench.benchmarks.fastbook.scorer import retrieval_columns
-from qabench.data.rows import Json, Row
-from qabench.errors import InputError, unknown_name
+from qabench.benchmarks.published import published
+from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
+from qabench.data.predictions import Predictions, parse_run, some
+from qabench.data.rows import Json, Row, json_rows
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
 from qabench.loading_scripts.fastbook.chunks import CHUNKER, check_sizes, cut, doc_id, judgments
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
+from qabench.loading_scripts.fastbook.stats import tables
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
 from qabench.stats import Interval, bootstrap_mean
@@ -230,3 +235,107 @@ def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
         for chapter, chunks in corpus.items()
         for position, chunk in enumerate(chunks)
     )
+
+
+def parse_corpus(data: bytes, name: str) -> dict[str, str]:
+    """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+
+    Raises:
+        InputError: a line is not such an object, or an id is repeated. The message names the line.
+    """
+    texts: dict[str, str] = {}
+    for row in json_rows(data.split(b"\n"), name):
+        docno = row.get("id" if "docno" not in row.fields else "docno", str)
+        if docno in texts:
+            raise InputError(f"{row.where}: the document {docno!r} is repeated")
+        texts[docno] = row.get("text", str)
+    return texts
+
+
+def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Predictions:
+    """Return the rankings of a run as predictions with the texts of the documents (see ``parse_run``).
+
+    Raises InputError also for documents that are not in the corpus.
+    """
+    run = parse_run(data, name, "documents")
+    if missing := sorted(
+        {docno for row in run.rows for docno in row.fields["documents"] if docno not in texts}
+    ):
+        raise InputError(
+            f"{len(missing)} documents of {name} are not in the corpus: {some(missing)}; give the corpus that was "
+            "searched"
+        )
+    rows = [
+        replace(
+            row,
+            fields={**row.fields, "passages": [texts[docno] for docno in row.fields["documents"]]},
+        )
+        for row in run.rows
+    ]
+    return replace(run, rows=tuple(rows))
+
+
+CHUNKS = 271  # in the source's experiments, at 500 tokens
+# Published system -> method of `fastbook retrieve`, and the model that it needs.
+SYSTEMS: dict[str, tuple[str, str | None]] = {
+    "full-text search (SQLite FTS5)": ("fts", None),
+    "single vector (BAAI/bge-small-en-v1.5)": ("dense", "BAAI/bge-small-en-v1.5"),
+    "ColBERT (colbert-ir/colbertv2.0)": ("colbert", "colbert-ir/colbertv2.0"),
+    "ColBERT (answerdotai/answerai-colbert-small-v1)": (
+        "colbert",
+        "answerdotai/answerai-colbert-small-v1",
+    ),
+}
+# The author ran the models on a GPU, the ColBERT models in RAGatouille, where near ties can have
+# another order.
+TOLERANCE = 0.01
+OTHER_SOFTWARE = "the author used a GPU and, for ColBERT, RAGatouille; here sentence-transformers"
+
+
+def reproduce() -> Reproduction:
+    """Compare the statistics of the data, and recompute the scores of the published methods whose model is here."""
+    reproduction = data_checks("fastbook", tables)
+    checks = reproduction.checks
+    try:
+        study = load_study(chunker="llama-index")
+    except QabenchError as error:
+        checks.extend(
+            check for system in SYSTEMS for check in _checks(system, {}, f"not computed: {error}")
+        )
+        return reproduction
+    checks.append(
+        Check("chunks of 500 tokens by llama-index", CHUNKS, sum(map(len, study.corpus.values())))
+    )
+    for system, (method, model) in SYSTEMS.items():
+        try:
+            if model and not _is_local(model):
+                raise QabenchError(f"needs the model {model}: hf download {model}")
+            scores = run(
+                study, parse_method(method, **({f"{method}_model": model} if model else {})), k=10
+            ).scores
+        except QabenchError as error:
+            checks.extend(_checks(system, {}, f"not computed: {error}"))
+        else:
+            checks.extend(
+                _checks(system, {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}, "")
+            )
+    return reproduction
+
+
+def _is_local(model: str) -> bool:
+    """Return whether a model is a folder or in the Hub's cache, so that nothing is downloaded."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return Path(model).is_dir() or isinstance(try_to_load_from_cache(model, "config.json"), str)
+
+
+def _checks(system: str, scores: Mapping[str, float], reason: str) -> Iterator[Check]:
+    """Compare the published scores of a system with the computed ones, if there are any."""
+    for score in published("fastbook"):
+        if score.system != system:
+            continue
+        value = scores.get(score.metric)
+        if value is not None and SYSTEMS[system][1] and abs(value - score.value) <= TOLERANCE:
+            reason = OTHER_SOFTWARE
+        check = Check(f"{system}: {score.metric}", score.value, value, reason, "score")
+        yield replace(check, explanation="") if check.agrees else check
