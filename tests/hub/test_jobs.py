@@ -46,6 +46,8 @@ def hub(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         running.used_here(monkeypatch)
         HfApi(running.url, TOKEN).create_repo(MODEL)
         yield running
+        for thread in filter(None, [job.thread for job in running.jobs.values()]):
+            thread.join()  # a job that lost its Hub would close the connections of the next test
 
 
 def qabench(*arguments: object) -> Result:

@@ -73,8 +73,8 @@ def test_no_server(tmp_path: Path) -> None:
 
 
 def test_retry_after_delays_all_threads(server: ScriptedWiki, tmp_path: Path) -> None:
-    """The server asks for a wait of one second: no thread sends a request before."""
-    wiki = wiki_of(server, tmp_path, in_flight=2)
+    """The server asks for a wait of one second: no thread sends a request before, of which one at a time is sent."""
+    wiki = wiki_of(server, tmp_path, in_flight=1)
     server.faults.extend([Fault(429, headers={"Retry-After": "1"})] * 2)
     with ThreadPoolExecutor(5) as threads:
         texts = list(threads.map(lambda n: wiki.content(server.row(n)).strip(), range(1, 6)))

@@ -36,6 +36,7 @@ class Job:
     stage: str = "SCHEDULING"
     lines: list[str] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    thread: threading.Thread | None = None
     changed: threading.Condition = field(default_factory=threading.Condition)
     followed: threading.Event = field(default_factory=threading.Event)
 
@@ -94,7 +95,8 @@ def hardware(hub: Hub, request: Request) -> Response:
 def start(hub: Hub, request: Request, owner: str) -> Response:
     hub.check_owner(owner, request.user)
     job = hub.jobs[f"{len(hub.jobs):024x}"] = Job(f"{len(hub.jobs):024x}", owner, request.json())
-    threading.Thread(target=job.run, args=(hub,), daemon=True).start()
+    job.thread = threading.Thread(target=job.run, args=(hub,), daemon=True)
+    job.thread.start()
     return Response.of(job.document())
 
 
