@@ -42,7 +42,11 @@ def scorer(spacy_model: str, questions: list[dict[str, Any]], answers: list[dict
     return package.eval.scorer.Scorer(made, answers, **options)
 
 
+@functools.cache
+def _remembering(spacy_model: str) -> Any:
+    return functools.cache(official(spacy_model).norm.normalize)
+
+
 def remember_normal_forms(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the official scorer normalize each distinct text once, which takes minutes instead of an hour."""
-    package = official(spacy_model)
-    monkeypatch.setattr(package.eval.string, "normalize", functools.cache(package.norm.normalize))
+    """Makes the official scorer normalize each distinct text once per process, which takes minutes instead of hours."""
+    monkeypatch.setattr(official(spacy_model).eval.string, "normalize", _remembering(spacy_model))
