@@ -363,20 +363,6 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
     return groups
 
 
-def evaluation_facts(run: Evaluation) -> Row:
-    """Return the cost of a run: tokens, dollars and seconds.
-
-    None where unknown.
-    """
-    values_by_name = {
-        name: [value for record in run.records if (value := getattr(record, name)) is not None]
-        for name in ("input_tokens", "output_tokens", "cost", "seconds")
-    }
-    seconds = values_by_name["seconds"]
-    sums = {name: sum(values) if values else None for name, values in values_by_name.items()}
-    return sums | {"seconds_each": sum(seconds) / len(seconds) if seconds else None}
-
-
 def outcome(metric: Metric | None, record: Record) -> str:
     """Return the outcome of an answer, a key of ``OUTCOMES``.
 

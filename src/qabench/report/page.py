@@ -19,7 +19,7 @@ from qabench.io.files import write_json, write_text
 from qabench.io.tables import without_folders
 from qabench.report import view
 from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sections_of
-from qabench.report.view import bounded, records_of
+from qabench.report.view import bounded
 
 PAGE, NUMBERS = "index.html", "report.json"
 # Concatenated in this order into one script. Each defines what the later ones use.
@@ -71,7 +71,8 @@ def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: Jso
     text: str = _template().render(
         title=title,
         version=version(),
-        sections=[_shown(*pair) for pair in sections],
+        sections=sections,
+        view=view,
         overview=view.overview(sections),
         data=_json(data),
         numbers=_packed(numbers),
@@ -80,37 +81,6 @@ def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: Jso
         app=app,
     )
     return text.translate(_UNFIT)
-
-
-def _shown(section: Section, analysis: Analysis) -> Json:
-    """Return the data of a section for the template.
-
-    The page's script adds the rest.
-    """
-    metrics = view.scored_metrics(section, analysis)
-    main = section.headline.name if section.headline else ""
-    return {
-        "section": section,
-        "finding": next(iter(view.findings(section, analysis).values())),
-        "metrics": [view.metric_data(section, name) for name in metrics],
-        "scores": view.score_table(section, analysis) if metrics else [],
-        "sizes": {label: view.sizes(scores) for label, scores in analysis.scores.items()},
-        "deviations": view.deviations_of(section, analysis),
-        "ranks": [
-            (label, sentences[main])
-            for label, sentences in analysis.ranks.items()
-            if main in sentences
-        ],
-        "problems": view.problems_of(section),
-        "differing": view.differing_fields(section),
-        "runs": view.run_rows(section),
-        "compared": bool(analysis.comparisons),
-        "groups": bool(analysis.breakdowns),
-        "extra": analysis.extra,
-        "leaderboard": bool(analysis.leaderboard),
-        "later": _packed(view.later_data(section, analysis)),
-        "records": [_packed(records) for records in records_of(section)],
-    }
 
 
 # Characters that HTML cannot contain. In the page's data they are escaped, and shown.
@@ -192,5 +162,6 @@ def _template() -> Any:
     )
     environment.filters["score"] = lambda value: f"{value:.3f}"
     environment.filters["shared"] = without_folders
+    environment.filters["packed"] = _packed
     environment.filters["count"] = lambda value: "–" if value is None else f"{value:,}"
     return environment.get_template("page.html")

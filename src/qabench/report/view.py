@@ -9,7 +9,7 @@ from typing import Any
 
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, STATUSES, Evaluation, Metric, Record
+from qabench.evaluation import ANSWERED, Evaluation, Metric, Record
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.records import Score, columns_of, item_score, undefined_note
 from qabench.evaluation.signature import Field, parse, signature_name
@@ -17,7 +17,6 @@ from qabench.report.analysis import (
     Analysis,
     Breakdown,
     Section,
-    evaluation_facts,
     extra_dict,
     finding,
     single,
@@ -41,11 +40,12 @@ def section_data(section: Section, analysis: Analysis) -> Row:
     """
     labels = list(section.runs)
     metrics = scored_metrics(section, analysis)
+    names = [metric.name for metric in metrics]
     return {
         "key": section.key,
         "title": section.benchmark.title,
         "config": section.config,
-        "metrics": [metric_data(section, name) for name in metrics],
+        "metrics": list(map(metric_data, metrics)),
         "runs": [
             {
                 "label": label,
@@ -55,7 +55,7 @@ def section_data(section: Section, analysis: Analysis) -> Row:
             for label, run in section.runs.items()
         ],
         "scores": {
-            name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in metrics
+            name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in names
         },
         "findings": findings(section, analysis),
         "breakdowns": [_breakdown(breakdown) for breakdown in analysis.breakdowns],
@@ -74,17 +74,15 @@ def section_data(section: Section, analysis: Analysis) -> Row:
             for id, record in _questions(section).items()
         ],
         "statuses": statuses_of(section),
-        "byMetric": _by_metric(section, analysis, metrics[:1] or [""]),
+        "byMetric": _by_metric(section, analysis, names[:1] or [""]),
     }
 
 
 def later_data(section: Section, analysis: Analysis) -> Row:
     """Return what is read when it is needed: references, and the numbers of all metrics but the first."""
     references = [shortened(record.reference) for record in _questions(section).values()]
-    return {
-        "references": references,
-        "byMetric": _by_metric(section, analysis, scored_metrics(section, analysis)[1:]),
-    }
+    names = [metric.name for metric in scored_metrics(section, analysis)]
+    return {"references": references, "byMetric": _by_metric(section, analysis, names[1:])}
 
 
 def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
@@ -107,23 +105,26 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     }
 
 
-def scored_metrics(section: Section, analysis: Analysis) -> list[str]:
+def scored_metrics(section: Section, analysis: Analysis) -> list[Metric]:
     """Return the metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
     scored = {name for scores in analysis.scores.values() for name in scores}
-    names = [metric.name for metric in section.metrics if metric.name in scored]
-    headline = section.headline
-    return sorted(names, key=lambda name: headline is None or name != headline.name)
+    metrics = [metric for metric in section.metrics if metric.name in scored]
+    headline = section.headline.name if section.headline else None
+    return sorted(metrics, key=lambda metric: headline not in (None, metric.name))
 
 
-def metric_data(section: Section, name: str) -> Row:
-    """Return a metric for display."""
-    metric = section.metric(name)
+def ranks(section: Section, analysis: Analysis) -> dict[str, str]:
+    """Return the ranks of runs among published scores by the main metric, in sentences."""
+    name = section.headline.name if section.headline else ""
+    return {label: each[name] for label, each in analysis.ranks.items() if name in each}
+
+
+def metric_data(metric: Metric) -> Row:
+    """Return a metric for the page's script."""
+    fields = ("title", "about", "unit", "official", "graded")
     return {
-        "key": name,
-        **{
-            field: getattr(metric, field)
-            for field in ("title", "about", "unit", "official", "graded")
-        },
+        "key": metric.name,
+        **{field: getattr(metric, field) for field in fields},
         "higher": metric.higher_is_better,
         "item": metric.item_title or metric.title,
     }
@@ -135,14 +136,15 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
     Under "" if there is no score.
     """
     sentences = {}
-    for name in scored_metrics(section, analysis):
+    for metric in scored_metrics(section, analysis):
+        name = metric.name
         if name in analysis.comparisons:
             sentences[name] = finding(analysis.comparisons[name])
         else:
-            label = next(label for label, scores in analysis.scores.items() if name in scores)
-            sentences[name] = single(label, analysis.scores[label][name])
+            pairs = ((label, scores.get(name)) for label, scores in analysis.scores.items())
+            sentences[name] = next(single(label, score) for label, score in pairs if score)
     if not sentences:
-        reasons = {run.why_unscored() or "" for label, run in section.runs.items()}
+        reasons = {run.why_unscored() or "" for run in section.runs.values()}
         sentences[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
     return sentences
 
@@ -152,36 +154,37 @@ def score_table(section: Section, analysis: Analysis) -> list[Row]:
 
     A cell per metric, the best ones marked.
     """
-    gains = {name: _gains(section, analysis, name) for name in scored_metrics(section, analysis)}
-    rows = []
-    for place, (label, run) in enumerate(section.runs.items()):
-        undefined = run.undefined()
-        cells = [
-            {
-                "metric": name,
-                "score": analysis.scores[label].get(name),
-                "best": _is_best(label, gains[name]),
-                "undefined": undefined.get(name),
-            }
-            for name in gains
-        ]
-        rows.append({"place": place, "label": label, "run": run, "cells": cells})
+    metrics = scored_metrics(section, analysis)
+    gains = {metric.name: _gains(analysis, metric) for metric in metrics}
+    rows = [
+        {"place": place, "label": label, "run": run}
+        | {"cells": [_shown_score(analysis, label, run, name, gains[name]) for name in gains]}
+        for place, (label, run) in enumerate(section.runs.items())
+    ]
     by_first: Mapping[str, float] = next(iter(gains.values()), {})
     return sorted(rows, key=lambda row: -by_first.get(row["label"], -inf))
 
 
-def _gains(section: Section, analysis: Analysis, name: str) -> dict[str, float]:
-    """Return the runs' scores by a metric, negative if lower ones are better."""
-    sign = 1 if section.metric(name).higher_is_better else -1
+def _shown_score(
+    analysis: Analysis, label: str, run: Evaluation, name: str, gains: Mapping[str, float]
+) -> Row:
     return {
-        label: sign * scores[name].interval.mean
-        for label, scores in analysis.scores.items()
-        if name in scores
+        "metric": name,
+        "setting": run.setting,
+        "score": analysis.scores[label].get(name),
+        "best": label in gains and len(gains) > 1 and gains[label] == max(gains.values()),
+        "undefined": run.undefined().get(name),
     }
 
 
-def _is_best(label: str, gains: Mapping[str, float]) -> bool:
-    return label in gains and len(gains) > 1 and gains[label] == max(gains.values())
+def _gains(analysis: Analysis, metric: Metric) -> dict[str, float]:
+    """Return the runs' scores by a metric, negative if lower ones are better."""
+    sign = 1 if metric.higher_is_better else -1
+    return {
+        label: sign * scores[metric.name].value
+        for label, scores in analysis.scores.items()
+        if metric.name in scores
+    }
 
 
 def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
@@ -191,21 +194,17 @@ def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
     return [*rows, *([(undefined, 0)] if undefined else [])]
 
 
-def run_rows(section: Section) -> list[Row]:
-    """Return the table of runs, with the number of answers and their cost."""
-    return [
-        {
-            "place": place,
-            "label": label,
-            "run": run,
-            "records": len(run.records),
-            "epochs": max((record.epoch for record in run.records), default=1),
-            "counts": [(name, n) for name in STATUSES if (n := run.counts()[name]) > 0],
-            "cached": run.cached_note(),
-            **evaluation_facts(run),
-        }
-        for place, (label, run) in enumerate(section.runs.items())
-    ]
+def evaluation_facts(run: Evaluation) -> Row:
+    """Return the cost of a run: tokens, dollars and seconds.
+
+    None where unknown.
+    """
+    facts: Row = {}
+    for name in ("input_tokens", "output_tokens", "cost", "seconds"):
+        values = [value for each in run.records if (value := getattr(each, name)) is not None]
+        facts |= {name: sum(values) if values else None, "count": len(values)}
+    seconds, count = facts["seconds"], facts.pop("count")
+    return facts | {"seconds_each": seconds / count if count else None}
 
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
@@ -217,7 +216,7 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
         for sentence in sentences
     )
     rows = []
-    scored = set(scored_metrics(section, analysis))
+    scored = {metric.name for metric in scored_metrics(section, analysis)}
     for sentence, pairs in places.items():
         labels, names = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
         titles = [section.metric(name).title for name in names]
@@ -347,14 +346,9 @@ def overview(sections: Sequence[tuple[Section, Analysis]]) -> Json | None:
 
 def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[Json]:
     name = section.headline.name if section.headline else ""
-    gains = _gains(section, analysis, name) if name else {}
+    gains = _gains(analysis, section.headline) if section.headline else {}
     return [
-        {
-            "setting": run.setting,
-            "score": analysis.scores[label].get(name),
-            "best": _is_best(label, gains),
-        }
-        | {"undefined": run.undefined().get(name)}
+        _shown_score(analysis, label, run, name, gains)
         for label, run in section.runs.items()
         if run.model == model
     ]
