@@ -34,6 +34,7 @@ from qabench.stats import (
     Array,
     Difference,
     Function,
+    Interval,
     adjust,
     paired_tests,
 )
@@ -78,22 +79,42 @@ class Pair:
         """Return whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
         return self.corrected_p < 1 - self.difference.interval.confidence
 
+    @property
+    def name(self) -> str:
+        """Return the labels of both systems."""
+        return f"{self.first} - {self.second}"
+
     def as_dict(self) -> dict[str, Any]:
         """Return the pair as JSON data."""
-        interval = self.difference.interval
+        interval = asdict(self.difference.interval)
+        del interval["confidence"]
+        counts = ("wins", "ties", "losses", "n", "detectable")
         return {
             "first": self.first,
             "second": self.second,
-            "difference": interval.mean,
-            **{
-                name: getattr(interval, name)
-                for name in ("standard_error", "low", "high", "undefined")
-            },
+            "difference": interval.pop("mean"),
+            **interval,
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
-            **{name: getattr(self, name) for name in ("wins", "ties", "losses", "n", "detectable")},
+            **{name: getattr(self, name) for name in counts},
         }
+
+    def cells(self) -> list[Any]:
+        """Return the row of a table of pairs."""
+        interval = self.difference.interval
+        return [
+            self.name,
+            f"{self.first} is better" if self.significant else "no significant difference",
+            f"{interval.mean:+.4f}",
+            interval.bounds("+.4f"),
+            f"{self.difference.p_value:.4f}",
+            f"{self.corrected_p:.4f}",
+            "not enough data" if self.detectable is None else f"{self.detectable:.4f}",
+            self.wins,
+            self.ties,
+            self.losses,
+        ]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -134,55 +155,25 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        rows: list[list[Any]] = []
-        for label, score in self.systems.items():
-            rows.append(
-                [
-                    label,
-                    *value_cells(score.interval),
-                    f"{score.interval.standard_error:.4f}",
-                    score.n,
-                ]
-            )
+        intervals = {label: score.interval for label, score in self.systems.items()}
+        rows = [
+            [label, *value_cells(each), f"{each.standard_error:.4f}", self.systems[label].n]
+            for label, each in intervals.items()
+        ]
         units = dict.fromkeys(score.metric.unit for score in self.systems.values())
-        columns = [
-            "system",
-            self.metric.name,
-            "95% interval",
-            "standard error",
-            f"n ({' or '.join(units)})",
-        ]
-        pairs: list[list[Any]] = []
-        for pair in self.pairs:
-            interval = pair.difference.interval
-            verdict = f"{pair.first} is better" if pair.significant else "no significant difference"
-            numbers = [f"{interval.mean:+.4f}", interval.bounds("+.4f")]
-            numbers += [f"{pair.difference.p_value:.4f}", f"{pair.corrected_p:.4f}"]
-            detectable = "not enough data" if pair.detectable is None else f"{pair.detectable:.4f}"
-            counts = [pair.wins, pair.ties, pair.losses]
-            pairs.append([f"{pair.first} - {pair.second}", verdict, *numbers, detectable, *counts])
-        names = [
-            "pair",
-            "at 5%",
-            "difference",
-            "95% interval",
-            "p",
-            "corrected p",
-            "detectable",
-            "wins",
-            "ties",
-            "losses",
-        ]
-        undefined = undefined_note({label: score.interval for label, score in self.systems.items()})
-        differences = {
-            f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs
-        }
-        notes = [self.about(), *filter(None, [undefined_note(differences)])]
+        columns = [*("system", self.metric.name, "95% interval", "standard error")]
+        columns.append(f"n ({' or '.join(units)})")
+        names = [*("pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable")]
+        names += ["wins", "ties", "losses"]
+        undefined = undefined_note(intervals)
+        of_pairs = undefined_note(self._differences())
         scores = Table(self.metric.title, columns, rows, [undefined] if undefined else [])
-        tables = [scores, Table("Pairs", names, pairs, notes)]
-        for other in self.others:
-            tables += other.tables()
-        return tables
+        notes = [self.about(), *([of_pairs] if of_pairs else [])]
+        pairs = Table("Pairs", names, [pair.cells() for pair in self.pairs], notes)
+        return [scores, pairs, *(table for other in self.others for table in other.tables())]
+
+    def _differences(self) -> dict[str, Interval]:
+        return {pair.name: pair.difference.interval for pair in self.pairs}
 
     def plot(self, axes: Any = None) -> Any:
         """Plot the paired differences with their 95% intervals, by matplotlib, and return the axes.
@@ -190,35 +181,28 @@ class Comparison(Displayed):
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        differences = {
-            f"{pair.first} - {pair.second}": pair.difference.interval for pair in self.pairs
-        }
-        axes = plot_intervals(differences, f"{self.metric.title}: paired differences", axes)
+        heading = f"{self.metric.title}: paired differences"
+        axes = plot_intervals(self._differences(), heading, axes)
         axes.axvline(0, color="gray", linewidth=1, linestyle="--")
         return axes
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""
-        words = {"holm": "Holm", "bh": "Benjamini and Hochberg"}
-        corrected = (
-            f", corrected over all pairs ({words[self.correction]})"
-            if self.correction in words
-            else ""
-        )
+        names = {"holm": " (Holm)", "bh": " (Benjamini and Hochberg)"}
+        over = ", corrected over all pairs" if self.correction in names else ""
         return (
-            f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}{corrected}; "
+            f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}"
+            f"{over}{names.get(self.correction, '')}; "
             "intervals: 95%, from the same test, not corrected; "
             "detectable: the smallest difference that these questions would show with a power of 80%"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
+        how = ("test", "correction", "resamples", "seed")
         return {
             "metric": self.metric.name,
-            "test": self.test,
-            "correction": self.correction,
-            "resamples": self.resamples,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in how},
             "systems": [
                 {
                     "system": label,
@@ -325,32 +309,29 @@ def _tested_pairs(
     for ids, pairs in pairs_by_questions.items():
         function = metric.resampled or metric.function or partial(_mean, len(ids))
         one_less = metric.resampled or metric.function or partial(_mean, len(ids) - 1)
-        rows = {
-            label: np.array([tables[label][id] for id in ids]) for pair in pairs for label in pair
-        }
-        gains = {
-            label: sign * sums_to_scores(function, table.sum(axis=0, keepdims=True))
-            for label, table in rows.items()
-        }
-        rows = {label: table for label, table in rows.items() if np.isfinite(gains[label])}
-        used = list(rows)
-        pairs = [
+        rows: dict[str, Array] = {}
+        gains: dict[str, float] = {}
+        for label in dict.fromkeys(label for pair in pairs for label in pair):
+            table = np.array([tables[label][id] for id in ids])
+            (score,) = sums_to_scores(function, table.sum(axis=0, keepdims=True))
+            if np.isfinite(score):
+                rows[label], gains[label] = table, sign * score
+        ordered = [
             pair if gains[pair[0]] >= gains[pair[1]] else pair[::-1]
             for pair in pairs
             if rows.keys() >= set(pair)
         ]
         items = {label: _items(metric, table) for label, table in rows.items()}
-        places = [(used.index(first), used.index(second)) for first, second in pairs]
+        used = list(rows)
+        places = [(used.index(first), used.index(second)) for first, second in ordered]
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
-        for (first, second), difference in zip(pairs, tests, strict=True):
+        for (first, second), difference in zip(ordered, tests, strict=True):
             counts = _wins_ties_losses(metric, items[first], items[second])
             detectable = detectable_difference(rows[first], rows[second], one_less)
-            tested.append(
-                Pair(first, second, difference, difference.p_value, *counts, len(ids), detectable)
-            )
-    return sorted(
-        tested, key=lambda pair: sorted((labels.index(pair.first), labels.index(pair.second)))
-    )
+            p_value = difference.p_value
+            tested.append(Pair(first, second, difference, p_value, *counts, len(ids), detectable))
+    places_of = {label: place for place, label in enumerate(labels)}
+    return sorted(tested, key=lambda pair: sorted((places_of[pair.first], places_of[pair.second])))
 
 
 def _mean(n: int, total: Array) -> Array:
@@ -392,8 +373,7 @@ def detectable_difference(first: Array, second: Array, function: Function) -> fl
 
 def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int, int, int]:
     # A question without a score, such as an answer without claims, is a tie.
-    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0) * (
-        1 if metric.higher_is_better else -1
-    )
-    wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
+    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
+    better, worse = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
+    wins, losses = (better, worse) if metric.higher_is_better else (worse, better)
     return wins, len(gains) - wins - losses, losses

@@ -87,20 +87,22 @@ def compare(
         )
         for metric in _chosen(scorer, scores, evaluations)
     ]
-    comparisons = [comparison for comparison in comparisons if comparison.systems]
-    if not comparisons:
+    computed = [comparison for comparison in comparisons if comparison.systems]
+    if not computed:
         available = {score for evaluation in evaluations for score in evaluation.scores()}
+        named = "a score" if scores is None else f"the scores {', '.join(split_names(scores))}"
         raise InputError(
-            f"no system has {_named(scores)}: undefined for these answers, or not computed. "
+            f"no system has {named}: undefined for these answers, or not computed. "
             f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
         )
     unscored = [
         f"{label} has no score {comparison.metric.name}"
-        for comparison in comparisons
+        for comparison in computed
         for label in by_label
         if label not in comparison.systems
     ]
-    return _with_others(comparisons, [*found.notes, *unscored])
+    first, *others = computed
+    return replace(first, others=tuple(others), notes=(*found.notes, *unscored))
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:
@@ -109,24 +111,11 @@ def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) 
     Without names, it is the main score.
     """
     if names is None:
-        headline = scorer.headline_metric(evaluations)
-        return [headline] if headline else []
+        return list(filter(None, [scorer.headline_metric(evaluations)]))
     declared = {metric.name: metric for each in evaluations for metric in each.metrics}
     selected = select_scores(list(declared.values()), names, scorer.title)
     columns = column_names(record for each in evaluations for record in each.records)
     return present(selected, sorted(columns))
-
-
-def _named(names: Names) -> str:
-    if names is None:
-        return "a score"
-    return f"the scores {', '.join(split_names(names))}"
-
-
-def _with_others(comparisons: Sequence[Comparison], notes: Sequence[str]) -> Comparison:
-    """Return the first comparison, with the others and the notes."""
-    first, *others = comparisons
-    return replace(first, others=tuple(others), notes=tuple(notes))
 
 
 def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: Any) -> Comparison:
@@ -164,10 +153,10 @@ def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: A
         notes.append(
             f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}"
         )
-    comparisons = [
+    first, *others = [
         compare_evaluations(by_label, each, **testing) for each in common_scores(same, scores)
     ]
-    return _with_others(comparisons, notes)
+    return replace(first, others=tuple(others), notes=tuple(notes))
 
 
 def _check(evaluations: Sequence[Evaluation]) -> None:

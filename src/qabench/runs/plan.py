@@ -195,6 +195,12 @@ def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, 
     return output
 
 
+def selected(questions: int, limit: Any) -> int:
+    """Return how many of the questions a limit selects: a number, a range (from, to), or None for all."""
+    bounds = limit if isinstance(limit, tuple) else (limit,)
+    return len(range(questions)[slice(*bounds)])
+
+
 def at_address(model: str) -> str:
     """Return Inspect's name of a model at an address: a chat model, unless the name says plain completion."""
     return model if model.startswith(ADDRESSED) else f"{ADDRESSED[0]}{SERVICE}/{model}"
@@ -229,7 +235,7 @@ def probe(
                 if provider not in ("mockllm", "none"):
                     say(f"starting {provider}, which loads the weights")
                 started = {"lazy_init": False} if provider.startswith("vllm") else {}
-                make_model(model, base_url, {**started, **(model_args or {})}, config=made_with)
+                make_model(model, base_url, started | dict(model_args or {}), config=made_with)
             elif model.startswith(IN_PROCESS):
                 say(f"loading the weights of {model}")
                 loaded = make_model(model, base_url, model_args, config=made_with)
@@ -239,7 +245,12 @@ def probe(
                 seconds = called_with.timeout or FIRST_ANSWER
                 waiting = f"waiting for the model's first answer, up to {seconds} s (--timeout)"
                 with _said_later(BEFORE_NOTE, say, waiting):
-                    run_sync(_call_once(model, base_url, model_args, made_with, called_with))
+                    run_sync(
+                        _call_once(
+                            partial(make_model, model, base_url, model_args, config=made_with),
+                            called_with,
+                        )
+                    )
     except QabenchError:
         raise
     except Exception as error:
@@ -272,23 +283,14 @@ async def _call(model: Any, config: Any) -> None:
         raise QabenchError(f"the model {model} rejects calls: {printable(output.error)}")
 
 
-async def _call_once(
-    model: str,
-    base_url: str | None,
-    model_args: Arguments,
-    made_with: Any,
-    called_with: Any,
-) -> None:
-    called_with.timeout = called_with.timeout or FIRST_ANSWER
-    called_with.attempt_timeout = called_with.timeout
-    called_with.max_retries = (
-        1 if called_with.max_retries is None else min(1, called_with.max_retries)
-    )
+async def _call_once(make: Callable[..., Any], config: Any) -> None:
+    config.timeout = config.attempt_timeout = config.timeout or FIRST_ANSWER
+    config.max_retries = 1 if config.max_retries is None else min(1, config.max_retries)
     with limited_replies():
         # Not the run's own object: its connections would belong to this event loop.
-        instance = make_model(model, base_url, model_args, config=made_with, memoize=False)
+        instance = make(memoize=False)
         try:
-            await _call(instance, called_with)
+            await _call(instance, config)
         finally:
             await instance.api.aclose()
 

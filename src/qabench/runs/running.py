@@ -43,6 +43,7 @@ from qabench.runs.plan import (
     check_task_options,
     plain,
     probe,
+    selected,
 )
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import naming_arguments, own_tasks_only
@@ -606,9 +607,7 @@ def run_suite(
     seeds: Sequence[int | None] = suite.seeds or [None]
     # else the questions without an answer are counted when their task starts
     if not any(log_dir.rglob("*.eval")):
-        limit: Any = suite.limit
-        bounds = limit if isinstance(limit, tuple) else (limit,)
-        questions = sum(len(range(len(task.dataset))[slice(*bounds)]) for task in tasks)
+        questions = sum(selected(len(task.dataset), suite.limit) for task in tasks)
         watch.expected = questions * len(suite.models) * len(seeds) * passed.get("epochs", 1)
     config = _generation(passed)
     watch.patience = _patience(config)

@@ -27,7 +27,14 @@ from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
 from qabench.runs.facts import NO_MODEL, setting_of
 from qabench.runs.log import read_header, whole_log
-from qabench.runs.plan import Arguments, TaskOption, at_address, check_task_options, task_options
+from qabench.runs.plan import (
+    Arguments,
+    TaskOption,
+    at_address,
+    check_task_options,
+    selected,
+    task_options,
+)
 from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
 
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
@@ -157,14 +164,12 @@ def check_task(path: str | Path, task: Any) -> None:
                 f"{path} was run with the option {name}={printable(repr(value))}, which is not read from a log; "
                 "start a new run, or resume a log that you trust with `inspect eval-retry`"
             )
-    limit = spec.config.limit
-    bounds = limit if isinstance(limit, tuple) else (limit,)
     available = len(task.dataset)
-    selected = len(range(available)[slice(*bounds)])
+    expected = selected(available, spec.config.limit)
     logged = len(spec.dataset.sample_ids or ())
-    if (logged, spec.dataset.samples) != (selected, available):
+    if (logged, spec.dataset.samples) != (expected, available):
         raise InputError(
-            f"{path} has {logged} of {spec.dataset.samples} questions, but its options select {selected} of "
+            f"{path} has {logged} of {spec.dataset.samples} questions, but its options select {expected} of "
             f"{available}; a run is resumed with the same questions, so start a new run"
         )
 
