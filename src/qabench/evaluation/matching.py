@@ -176,7 +176,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
     moved: list[tuple[str, Record]] = []
     start = 0
     for each in evaluations:
-        moved += [(one.id, replace(one, epoch=one.epoch + start)) for one in each.records]
+        moved += [(old.id, replace(old, epoch=old.epoch + start)) for old in each.records]
         start += max((record.epoch for record in each.records), default=0)
     model = first.model
     if first.setting == PREDICTIONS:  # such as "gpt" of "gpt-1" and "gpt-2"

@@ -347,19 +347,17 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
         for name, records in records_by_group.items():
             ids.setdefault(name, set()).update(record.id for record in records)
     largest = sorted(ids, key=lambda name: (-len(ids[name]), name))
-    small = [
-        name for place, name in enumerate(largest) if len(ids[name]) < SMALL or place >= MOST_GROUPS
-    ]
-    if len(small) < 2 or len(small) == len(largest):
-        small = largest[MOST_GROUPS:]
-    large = [name for name in largest if name not in small]
-    numbers = {name: int(match[0]) for name in large if (match := re.search(r"\d+", name))}
-    if len(numbers) == len(large):
-        large.sort(key=numbers.__getitem__)
-    groups = [Group(name, len(ids[name])) for name in large]
-    if small:
-        binned = set[str]().union(*(ids[name] for name in small))
-        groups.append(Group(f"{len(small)} smaller groups", len(binned), tuple(small)))
+    shown = [name for name in largest[:MOST_GROUPS] if len(ids[name]) >= SMALL]
+    if not shown or len(largest) - len(shown) < 2:
+        shown = largest[:MOST_GROUPS]
+    binned = largest[len(shown) :]
+    numbers = {name: int(match[0]) for name in shown if (match := re.search(r"\d+", name))}
+    if len(numbers) == len(shown):
+        shown.sort(key=numbers.__getitem__)
+    groups = [Group(name, len(ids[name])) for name in shown]
+    if binned:
+        all_ids = {id for name in binned for id in ids[name]}
+        groups.append(Group(f"{len(binned)} smaller groups", len(all_ids), tuple(binned)))
     return groups
 
 
@@ -381,7 +379,7 @@ def outcome(metric: Metric | None, record: Record) -> str:
 
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
-    leader, *others = comparison.systems
+    leader = next(iter(comparison.systems))
     pairs = {
         (pair.second if pair.first == leader else pair.first): pair
         for pair in comparison.pairs
@@ -390,21 +388,19 @@ def finding(comparison: Comparison) -> str:
     title = _lowered(comparison.metric.title)
     score = _value(comparison.systems[leader])
     best = f"{leader} has the best {title}: {score}"
-    rivals = [label for label in others if label in pairs]
+    rivals = [label for label in comparison.systems if label in pairs]
     if not rivals:
         return f"{best}. It shares no questions with the other systems."
-    second = pairs[rivals[0]]
     equal = list(takewhile(lambda label: abs(pairs[label].difference.interval.mean) < 1e-9, rivals))
     behind = rivals[len(equal) :]
     if not behind:
         return f"{_named([leader, *equal])} have the same {title}: {score}."
-    tied = [
-        label for label in behind if not (pairs[label].significant and pairs[label].first == leader)
-    ]
+    beaten = [pair.second for pair in pairs.values() if pair.significant and pair.first == leader]
+    tied = [label for label in behind if label not in beaten]
     if equal:
         best = f"{_named([leader, *equal])} have the best {title}: {score}"
         return f"{best}; {leader} is {'not ' if tied else ''}significantly better than {_named(tied or behind)}."
-    ahead = f"{best}. It is {_test(second, comparison)} ahead of {rivals[0]}"
+    ahead = f"{best}. It is {_test(pairs[rivals[0]], comparison)} ahead of {rivals[0]}"
     if tied:
         return f"{ahead}; it is not significantly better than {_named(tied)}."
     return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."

@@ -61,19 +61,16 @@ def compare(
         SourceError: the benchmark's data is not available.
     """
     scorer = benchmark(name)
-    given = list(systems.values()) if isinstance(systems, Mapping) else list(systems)
-    file = None if questions is None else Path(questions)
-    values = scorer.checked_options(options)
-    found = read_evaluations(
-        given,
+    read = read_evaluations(
+        list(systems.values()) if isinstance(systems, Mapping) else list(systems),
         scorer.name,
         config,
         scores=scores,
-        questions=file,
+        questions=None if questions is None else Path(questions),
         progress=progress,
-        **values,
+        **scorer.checked_options(options),
     )
-    evaluations = found.evaluations
+    evaluations = read.evaluations
     _check(evaluations)
     names = list(systems) if isinstance(systems, Mapping) else labels(evaluations)
     if len(names) != len(evaluations):
@@ -101,8 +98,7 @@ def compare(
         for label in by_label
         if label not in comparison.systems
     ]
-    first, *others = computed
-    return replace(first, others=tuple(others), notes=(*found.notes, *unscored))
+    return replace(computed[0], others=tuple(computed[1:]), notes=(*read.notes, *unscored))
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:
@@ -134,29 +130,27 @@ def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: A
         InputError: fewer than two systems, one of them twice, no common score, or logs of several
             tasks.
     """
-    found = read_evaluations(paths, scores=scores)
-    evaluations = found.evaluations
+    read = read_evaluations(paths, scores=scores)
+    evaluations = read.evaluations
     _check(evaluations)
     names = {evaluation.benchmark for evaluation in evaluations}
     if len(names) > 1:
-        tasks = ", ".join(
-            sorted(evaluation.benchmark or evaluation.config for evaluation in evaluations)
-        )
+        tasks = ", ".join(sorted(each.benchmark or each.config for each in evaluations))
         raise InputError(f"systems must be compared on the same questions; these are on {tasks}")
     if name := names.pop():
         return compare(name, None, evaluations, scores, **testing)
     same = matched(evaluations)
     by_label = dict(zip(labels(evaluations), same, strict=True))
-    notes = [*found.notes, *unmatched(list(by_label), same)]
+    notes = [*read.notes, *unmatched(list(by_label), same)]
     tasks_named = dict.fromkeys(evaluation.config for evaluation in evaluations)
     if len(tasks_named) > 1:
         notes.append(
             f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}"
         )
-    first, *others = [
+    compared = [
         compare_evaluations(by_label, each, **testing) for each in common_scores(same, scores)
     ]
-    return replace(first, others=tuple(others), notes=tuple(notes))
+    return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
 
 
 def _check(evaluations: Sequence[Evaluation]) -> None:

@@ -115,8 +115,8 @@ def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Se
     """Return the setting of a task: of several, the one that the task's arguments make. None for another task."""
     task = task.rpartition("/")[2]
     settings = [setting for setting in scorer.settings if setting.task == task]
-    made = [each for each in settings if each.arguments.items() <= arguments.items()]
-    return next(iter(made or settings), None)
+    fitting = [each for each in settings if each.arguments.items() <= arguments.items()]
+    return next(iter(fitting or settings), None)
 
 
 def _setting_of(log: Any, path: str) -> Setting:

@@ -252,12 +252,11 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
             "another benchmark or config need another file"
         )
     predictions = {row.id: {**row.fields, "id": row.id} for row in rows if ERROR not in row.fields}
-    others = {
-        str(fields.get(FUNCTION, "an unknown function")) for fields in predictions.values()
-    } - {function}
-    if function and others:
+    functions = {str(each.get(FUNCTION, "an unknown function")) for each in predictions.values()}
+    if function and functions - {function}:
+        named = ", ".join(sorted(functions - {function}))
         raise InputError(
-            f"{path} has answers of {', '.join(sorted(others))}, not of {function}: the function, its file, a default "
+            f"{path} has answers of {named}, not of {function}: the function, its file, a default "
             "or a variable that it uses has changed. To keep the old answers apart, give another output; to discard "
             "them, delete the file; to count them as well, set keep_answers=True"
         )

@@ -480,8 +480,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     """Return the predictions of each epoch that would get the scores of the answers."""
     rows = grouped(
-        (one.epoch, Prediction(number, one.id, {"id": one.id} | scorer.rescored_prediction(one)))
-        for number, one in enumerate(run.records, start=1)
+        (old.epoch, Prediction(number, old.id, {"id": old.id} | scorer.rescored_prediction(old)))
+        for number, old in enumerate(run.records, start=1)
     )
     return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
 

@@ -83,8 +83,8 @@ class Fields:
         for name, allowed in types.items():
             if not isinstance(values.get(name), allowed):
                 raise Unfamiliar(name)
-        if names and (others := values.keys() - names):
-            raise Unfamiliar(str(sorted(others)))
+        if names and (unknown := values.keys() - names):
+            raise Unfamiliar(str(sorted(unknown)))
         self.values = values
 
     def __getattr__(self, name: str) -> Any:

@@ -351,8 +351,15 @@ def resume(
     Raises:
         InputError: see ``start``, as for the others, also if another process resumes the log.
     """
-    given: Any = {"base_url": base_url, "model_args": model_args, "task_args": task_args}
-    trusted = checked_log(log, model, solver=solver, epochs=epochs, **given)
+    trusted = checked_log(
+        log,
+        model,
+        base_url=base_url,
+        model_args=model_args,
+        task_args=task_args,
+        solver=solver,
+        epochs=epochs,
+    )
     spec = trusted.eval
     folder = Path(log_dir or Path(log).parent)
     check_writable(folder / "log.eval")

@@ -12,7 +12,7 @@ from typing import Any
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
-from qabench.data.rows import Row
+from qabench.data.rows import Row, without_none
 from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
@@ -171,7 +171,7 @@ def read_evaluations(
     notes += filter(None, map(incomplete, latest))
     if samples and latest:
         latest = [as_samples(latest)]
-    passes = [of for name in split_names(scores or ()) if (of := pass_of(name)[1])]
+    passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
     if ks or passes:
         all_ks = sorted({*ks, *(each.k for each in passes)})
         latest = [with_passes(each, all_ks) for each in latest]
@@ -266,10 +266,9 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
         return evaluation
     title = benchmark(evaluation.benchmark).title if evaluation.benchmark else evaluation.config
     metrics = select_scores(evaluation.metrics, names, title)
-    others = {metric.group for metric in evaluation.metrics} - {each.group for each in metrics}
-    signatures = {
-        group: line for group, line in evaluation.signatures.items() if group not in others
-    }
+    dropped = {metric.group for metric in evaluation.metrics} - {each.group for each in metrics}
+    lines = evaluation.signatures.items()
+    signatures = {group: line for group, line in lines if group not in dropped}
     return replace(evaluation, metrics=metrics, signatures=signatures)
 
 
@@ -306,33 +305,31 @@ def _logs_of_folder(
 
     files = [file for file in folder.rglob("*") if file.suffix in FOREIGN]
     files.sort(key=lambda path: (path.name, path))
-    required = {
-        name: value for name, value in (("benchmark", benchmark), ("config", config)) if value
-    }
+    required = without_none({"benchmark": benchmark, "config": config})
     logs: list[Path | Evaluation] = []
-    others: list[Path] = []
+    skipped: list[Path] = []
     for file in files:
         try:
             foreign = read_foreign(file)
         except InputError:
             if is_log(file):
                 raise
-            others.append(file)  # a table or a document of something else
+            skipped.append(file)  # a table or a document of something else
             continue
         if foreign and benchmark is None:
             logs += map(evaluation_of, foreign)
         elif foreign or file.suffix == LINES:
-            others.append(file)
+            skipped.append(file)
         elif is_log(file):
             matches = not required or required.items() <= header_of(file).metadata.items()
-            (logs if matches else others).append(file)
-    of = f" of {' '.join(required.values())}" if required else ""
+            (logs if matches else skipped).append(file)
+    what = " ".join(["log", *(["of", *required.values()] if required else [])])
     if not logs:
-        raise InputError(f"the folder {folder} has no log{of} (a file that ends in {LOG})")
-    if others:
-        files_are = "1 file is" if len(others) == 1 else f"{len(others)} files are"
-        named = some([file.name for file in others])
-        notes.append(f"{folder}: {files_are} left out, not a log{of} ({named})")
+        raise InputError(f"the folder {folder} has no {what} (a file that ends in {LOG})")
+    if skipped:
+        files_are = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
+        named = some([file.name for file in skipped])
+        notes.append(f"{folder}: {files_are} left out, not a {what} ({named})")
     return logs
 
 

@@ -102,9 +102,8 @@ def checked_log(
     checks += [
         (f"option {name}", passed.get(name, "its default"), repeated.get(name)) for name in names
     ]
-    given = model_args or {}
     checks += [
-        (f"argument {name}", value, value if name in given else None)
+        (f"argument {name}", value, value if name in (model_args or {}) else None)
         for name, value in spec.model_args.items()
     ]
     for what, logged, named in checks:
