@@ -15,7 +15,7 @@ from qabench.benchmarks.felm import BENCHMARK
 from qabench.loading_scripts import FOLDER
 from qabench.runs.log import read_run
 from qabench.runs.plan import task_options
-from qabench.tasks.replies import WITHOUT_EFFECT
+from qabench.tasks.common import WITHOUT_EFFECT
 
 SELECTS = "selects questions: fewer than all are a deviation of their own"
 DATA = "changes the questions, so the fields config and data"

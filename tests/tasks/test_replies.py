@@ -15,7 +15,7 @@ from openai_server import Fault, OpenAIServer
 
 from qabench.runs.log import read_run
 from qabench.runs.running import resume, start
-from qabench.tasks.replies import model_identity
+from qabench.tasks.common import model_identity
 
 CONVERTER = os.environ.get("EVERY_EVAL_EVER") or shutil.which("every_eval_ever")
 

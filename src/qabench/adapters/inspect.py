@@ -1,7 +1,7 @@
 """Inspect AI tasks: a benchmark's questions as samples, a solver, and the benchmark's scorer.
 
 A solver whose prediction is not simply the model's answer, or whose call has a signature of its
-own, says so with ``note_prediction``. See ``qabench.tasks`` for what logs contain.
+own, says so with ``note_prediction``. See ``qabench.tasks.common`` for what logs contain.
 """
 
 from __future__ import annotations
@@ -25,8 +25,16 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
-from qabench.tasks.common import answer_of, metric_values, sample, task_metadata, texts
-from qabench.tasks.replies import ask, asked_with, chat
+from qabench.tasks.common import (
+    answer_of,
+    ask,
+    asked_with,
+    chat,
+    metric_values,
+    sample,
+    task_metadata,
+    texts,
+)
 
 STORE = "qabench"
 PREDICTED = "prediction"  # in the metadata of a sample

@@ -1,1 +1,0 @@
-"""Runs of models over benchmarks: starting and resuming them, and reading their logs."""

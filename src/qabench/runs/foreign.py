@@ -3,7 +3,7 @@
 A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the
 log. The metrics of the evaluation follow from these numbers. The readers of samples of
 lm-evaluation-harness, details of lighteval, and instance-level files of Every Eval Ever are here,
-the reader of Inspect's logs in ``foreign_inspect``.
+the reader of Inspect's logs in ``log``.
 """
 
 from __future__ import annotations

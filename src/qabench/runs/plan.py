@@ -41,8 +41,7 @@ from qabench.llm.exchange import (
     limited_replies,
     max_reply_bytes,
 )
-from qabench.tasks.common import own_tasks_only
-from qabench.tasks.replies import IN_PROCESS, adapted
+from qabench.tasks.common import IN_PROCESS, adapted, own_tasks_only
 
 Arguments = Mapping[str, Any] | None
 """Arguments of a task or of a provider, by name."""

@@ -46,8 +46,13 @@ from qabench.runs.plan import (
     selected,
 )
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
-from qabench.tasks.common import naming_arguments, own_tasks_only
-from qabench.tasks.replies import REJECTIONS_TO_STOP, caching_replies, rejections
+from qabench.tasks.common import (
+    REJECTIONS_TO_STOP,
+    caching_replies,
+    naming_arguments,
+    own_tasks_only,
+    rejections,
+)
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
 # they are not shown.

@@ -246,9 +246,9 @@ def read_foreign(path: Path) -> list[Log]:
         if is_shared(row):
             return read_shared(path)
         return [read_lm_eval(path)] if is_lm_eval(row) else []
-    from qabench.runs.foreign_inspect import read  # imports the model client
+    from qabench.runs.log import read_any_log  # imports the model client
 
-    return read(path)
+    return read_any_log(path)
 
 
 def _read_run(

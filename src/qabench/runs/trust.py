@@ -35,7 +35,7 @@ from qabench.runs.plan import (
     selected,
     task_options,
 )
-from qabench.tasks.replies import WITHOUT_EFFECT, configured_base_url
+from qabench.tasks.common import WITHOUT_EFFECT, configured_base_url
 
 RUN_OPTIONS = ("limit", "epochs", "sample_shuffle")
 # The generation options that are read from a log, with the smallest and the largest value.

@@ -14,7 +14,7 @@ from qabench.benchmarks.felm.method import FelmMethod
 from qabench.benchmarks.felm.tasks import felm, felm_scorer
 from qabench.errors import InputError
 from qabench.runs.log import read_run
-from qabench.tasks.replies import caching_replies
+from qabench.tasks.common import caching_replies
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
 COUNTS = ("tp", "tn", "fp", "fn")

@@ -20,9 +20,16 @@ from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.evaluation.scoring import Question
 from qabench.retrieval.documents import Document
 from qabench.retrieval.web.fetch import READ
-from qabench.tasks.common import answer_of, in_daemon_thread, note_problem
+from qabench.tasks.common import (
+    answer_of,
+    ask_model,
+    asked_with,
+    chat,
+    count_replies,
+    in_daemon_thread,
+    note_problem,
+)
 from qabench.tasks.prompts import AUTO, Origin
-from qabench.tasks.replies import ask_model, asked_with, chat, count_replies
 
 NOT_KNOWN = "I don't know."  # the authors' answer without any page
 LOGGED = ("id", "question", "field", "reference", "evidence_urls")

@@ -52,8 +52,7 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
-from qabench.tasks.common import in_daemon_thread
-from qabench.tasks.replies import ask_model
+from qabench.tasks.common import ask_model, in_daemon_thread
 
 SEARCHES = ("auto", "tools", "text")
 SECONDS_PER_QUESTION = 600

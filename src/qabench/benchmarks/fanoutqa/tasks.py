@@ -23,8 +23,8 @@ from qabench.benchmarks.fanoutqa.window import check_window
 from qabench.data.rows import Json
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
+from qabench.tasks.common import ask
 from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
-from qabench.tasks.replies import ask
 
 LOGGED = ("question", "answer", "necessary_evidence")
 Names = str | list[str] | None

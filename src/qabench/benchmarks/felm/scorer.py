@@ -170,7 +170,7 @@ def _detail(
     reasons: Sequence[str],
     claims: Sequence[FelmClaim] | None,
 ) -> dict[str, Any]:
-    """Return the ``Record.detail`` of a response (see ``qabench.tasks``)."""
+    """Return the ``Record.detail`` of a response (see ``qabench.tasks.common``)."""
     nothing = (None,) * len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)

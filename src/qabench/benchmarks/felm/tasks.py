@@ -24,9 +24,8 @@ from qabench.data.rows import Json
 from qabench.evaluation.scoring import Messages, Question
 from qabench.llm.client import Answered
 from qabench.loading_scripts.felm.parse import DOMAINS
-from qabench.tasks.common import note_problem
+from qabench.tasks.common import answered, ask_model, asked_with, chat, note_problem
 from qabench.tasks.prompts import AUTO, Origin
-from qabench.tasks.replies import answered, ask_model, asked_with, chat
 
 REFERENCES = {"link": "ref", "content": "ref_contents"}  # the column that a method shows
 NOT_LOGGED = ("source", "response")
