@@ -154,21 +154,18 @@ def bootstrap_all(
         raise InputError(
             f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95"
         )
+    observed = [observed_score(function, rows) for rows, function in samples]
     intervals: dict[int, Interval] = {}
-    for size in dict.fromkeys(len(rows) for rows, _ in samples):
-        same = {
-            i: (rows, function) for i, (rows, function) in enumerate(samples) if len(rows) == size
-        }
-        observed = {i: observed_score(function, rows) for i, (rows, function) in same.items()}
-        sums = drawn_sums(np.column_stack([rows for rows, _ in same.values()]), resamples, seed)
+    for size in {len(rows) for rows, _ in samples}:
+        places = [i for i, (rows, _) in enumerate(samples) if len(rows) == size]
+        sums = drawn_sums(np.column_stack([samples[i][0] for i in places]), resamples, seed)
         start = 0
-        for i, (rows, function) in same.items():
-            end = start + rows.shape[1]
+        for i in places:
+            rows, function = samples[i]
+            values = scores(function, sums[:, start : start + rows.shape[1]])
+            start += rows.shape[1]
             bounds = score_bounds(rows, function, observed[i], confidence)
-            intervals[i] = _interval(
-                observed[i], bounds, scores(function, sums[:, start:end]), confidence
-            )
-            start = end
+            intervals[i] = _interval(observed[i], bounds, values, confidence)
     return [intervals[i] for i in range(len(samples))]
 
 

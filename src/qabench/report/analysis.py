@@ -208,6 +208,10 @@ class Analysis:
         }
 
 
+Sections = Sequence[tuple[Section, Analysis]]
+"""The sections of a report with their numbers."""
+
+
 def analyze(section: Section) -> Analysis:
     """Return all numbers of a section.
 

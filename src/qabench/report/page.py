@@ -18,7 +18,7 @@ from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.io.tables import without_folders
 from qabench.report import view
-from qabench.report.analysis import OUTCOMES, Analysis, Section, analyze, sections_of
+from qabench.report.analysis import OUTCOMES, Analysis, Sections, analyze, sections_of
 from qabench.report.view import bounded
 
 PAGE, NUMBERS = "index.html", "report.json"
@@ -60,7 +60,7 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
     return page
 
 
-def _page(title: str, sections: Sequence[tuple[Section, Analysis]], numbers: Json) -> str:
+def _page(title: str, sections: Sections, numbers: Json) -> str:
     data = {
         "title": title,
         "outcomes": OUTCOMES,
@@ -89,7 +89,7 @@ _UNFIT = dict.fromkeys([0, *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd"
 _UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number) not in "\t\n\r"}
 
 
-def _numbers(title: str, sections: Sequence[tuple[Section, Analysis]]) -> Json:
+def _numbers(title: str, sections: Sections) -> Json:
     """Return report.json: for each section its runs and its numbers."""
     return {
         "title": title,

@@ -17,6 +17,7 @@ from qabench.report.analysis import (
     Analysis,
     Breakdown,
     Section,
+    Sections,
     extra_dict,
     finding,
     single,
@@ -317,7 +318,7 @@ def _group_scores(
     ]
 
 
-def overview(sections: Sequence[tuple[Section, Analysis]]) -> Json | None:
+def overview(sections: Sections) -> Json | None:
     """Return headline scores by model and config, a list of the model's runs per cell, or None for one section."""
     if len(sections) < 2:
         return None

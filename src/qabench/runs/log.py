@@ -39,6 +39,7 @@ from qabench.runs.facts import with_facts
 from qabench.runs.foreign import Log, groups_of, numbers_of
 from qabench.runs.plain import (
     Fields,
+    Keys,
     open_archive,
     read_plain_header,
     read_plain_samples,
@@ -289,9 +290,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
 
 
-def _samples(
-    path: str | Path, log: Any, keys: Sequence[tuple[int | str, int]]
-) -> list[tuple[Record, list[Any]]]:
+def _samples(path: str | Path, log: Any, keys: Keys) -> list[tuple[Record, list[Any]]]:
     """Return the records of a log with the metadata of their scores: without importing Inspect if possible."""
     if isinstance(log, Fields):
         with suppress(Exception):  # Inspect reads it, or says why it cannot
@@ -305,9 +304,7 @@ def _scored(sample: Any) -> tuple[Record, list[Any]]:
     return record_of(sample), _metadata(sample)
 
 
-async def samples_of(
-    path: str, keys: Sequence[tuple[int | str, int]], convert: Callable[[Any], T]
-) -> list[T]:
+async def samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
     """Return the converted samples with these ids and epochs, read one at a time."""
     # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes
     # for 10,000 of them.
@@ -575,9 +572,7 @@ def _starts_as_log(path: Path) -> bool:
         return START.match(file.read(FIRST_BYTES)) is not None
 
 
-def _foreign_records(
-    path: Path, header: Any, keys: Sequence[tuple[int | str, int]]
-) -> list[Record]:
+def _foreign_records(path: Path, header: Any, keys: Keys) -> list[Record]:
     if path.suffix == ".json":
         log = inspect_log().read_eval_log(str(path), resolve_attachments="core")
         return list(map(_foreign_record, log.samples or ()))

@@ -21,6 +21,8 @@ from qabench.tasks.facts import EVAL_CONFIG, EVAL_PLAN, EVAL_PLAN_STEP, EVAL_SPE
 VERSION = 2
 LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
 Types = Mapping[str, type | tuple[type, ...]]
+Keys = Sequence[tuple[int | str, int]]
+"""The id and the epoch of each sample."""
 FINISHED = ("success", "error", "cancelled")
 STOPS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", "unknown")
 _OPTIONAL_TEXT = (str, type(None))
@@ -151,7 +153,7 @@ def _step(values: Any) -> Fields:
     return Fields(values, {"solver": str, "params": dict}, EVAL_PLAN_STEP)
 
 
-def read_plain_samples(path: str | Path, keys: Sequence[tuple[int | str, int]]) -> Iterator[Fields]:
+def read_plain_samples(path: str | Path, keys: Keys) -> Iterator[Fields]:
     """Yield the samples with these ids and epochs that a log has.
 
     Raises any exception if Inspect has to read it.

@@ -551,10 +551,9 @@ class Suite(_Strict):
         entries = []
         for part in self.benchmarks:
             scorer = benchmark(part.benchmark)
-            arguments = dict(part.options or {}) | ({"config": part.config} if part.config else {})
-            for setting in [
-                scorer.setting(name) for name in part.settings or [scorer.settings[0].name]
-            ]:
+            arguments = dict(part.options or {}) | without_none({"config": part.config})
+            for name in part.settings or [None]:
+                setting = scorer.setting(name)
                 check_task_options(scorer, setting, arguments)
                 entries.append(SuiteEntry(scorer.name, setting.name, arguments))
         return entries
