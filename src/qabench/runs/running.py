@@ -552,7 +552,8 @@ class Suite(_Strict):
         for part in self.benchmarks:
             scorer = benchmark(part.benchmark)
             arguments = dict(part.options or {}) | without_none({"config": part.config})
-            for name in part.settings or [None]:
+            names: Sequence[str | None] = part.settings or [None]
+        for name in names:
                 setting = scorer.setting(name)
                 check_task_options(scorer, setting, arguments)
                 entries.append(SuiteEntry(scorer.name, setting.name, arguments))
