@@ -554,9 +554,9 @@ class Suite(_Strict):
             arguments = dict(part.options or {}) | without_none({"config": part.config})
             names: Sequence[str | None] = part.settings or [None]
         for name in names:
-                setting = scorer.setting(name)
-                check_task_options(scorer, setting, arguments)
-                entries.append(SuiteEntry(scorer.name, setting.name, arguments))
+            setting = scorer.setting(name)
+            check_task_options(scorer, setting, arguments)
+            entries.append(SuiteEntry(scorer.name, setting.name, arguments))
         return entries
 
     def with_options(
