@@ -1,15 +1,20 @@
-"""Recomputed published numbers."""
+"""Recomputed published numbers, and the rank of scores among published scores."""
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks.published import published, ranks
 from qabench.benchmarks.reproduction import Check
 from qabench.cli import app
+from qabench.evaluation import ANSWERED, Evaluation, Record
+from qabench.evaluation.signature import signature
+from qabench.loading_scripts import dataset_table, file_digest
 from qabench.loading_scripts.felm import stats
 
 
@@ -53,3 +58,98 @@ def test_unavailable_files_are_named(tmp_path: Path, cache: Path, monkeypatch: p
     result = CliRunner().invoke(app, ["reproduce", "expertqa"])
     assert result.exit_code == 0 and "qabench fetch expertqa" in result.stdout
     assert "0 published scores" in result.stdout
+
+
+FASTBOOK, FANOUTQA = benchmark("fastbook").scoring(), benchmark("fanoutqa").scoring()
+
+
+def evaluation(value: float, **fields: object) -> Evaluation:
+    (file,) = dataset_table("fastbook").config("questions").files
+    line = signature(
+        "fastbook_retrieval",
+        config="questions",
+        data=file_digest("fastbook", file),
+        **{"k": 10, "repair": "ftfy-6.3", "options": "official", "longest": 500} | fields,
+    )
+    record = Record("1-1", 1, "q", "r", (), None, ANSWERED, scores={"mrr@10": value})
+    return Evaluation(
+        path="x", task="x", **FASTBOOK, config="questions", setting="rag", model="m", created="2026",
+        status="success", expected=1, available=1, records=[record], signatures={"retrieval": line},
+    )  # fmt: skip
+
+
+def rank(of: Evaluation, metric: str = "mrr@10") -> str | None:
+    return ranks(of).get(metric)
+
+
+@pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 5"), (0.5, "4th of 5")])
+def test_a_score_is_ranked(value: float, place: str) -> None:
+    of = evaluation(value)
+    best = "best published: ColBERT (answerdotai/answerai-colbert-small-v1) 0.5729"
+    assert rank(of) == f"MRR@10 {value:.4f} ranks {place} ({best})."
+
+
+@pytest.mark.parametrize(
+    ("field", "official", "other"),
+    [
+        ("options", "official", "explicit_only"),
+        ("longest", 500, 23712),
+        ("chunk_size", 500, 2000),
+        ("overlap", 64, 400),
+    ],
+)
+def test_deviating_scores_have_no_rank(field: str, official: object, other: object) -> None:
+    assert rank(evaluation(0.6, **{field: official}))
+    assert rank(evaluation(0.6, **{field: other})) is None
+
+
+def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
+    for name in benchmark_names():
+        scores = published(name)
+        settings = {setting.name for setting in benchmark(name).settings}
+        for score in scores:
+            assert score.config in dataset_table(name).configs
+            assert score.setting is None or score.setting in settings
+        assert len({(score.system, score.setting, score.config, score.metric) for score in scores}) == len(scores)
+    open_book = [score for score in published("fanoutqa") if (score.setting, score.config) == ("open-book", "test")]
+    assert len(open_book) == 16 * 13
+    for one in published("felm"):
+        assert benchmark("felm").metric(one.metric).official
+
+
+def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
+    of = replace(evaluation(0.6), benchmark="fanoutqa")
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
+    assert rank(of) is None
+
+
+@pytest.mark.parametrize(
+    ("judge", "place"),
+    [
+        ("gpt-4-0613", "2nd of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
+        ("gpt-4o-2024-11-20", "1st of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
+        ("another", None),
+    ],
+)
+def test_scores_of_one_judge_are_ranked(
+    mirror: Path, monkeypatch: pytest.MonkeyPatch, judge: str, place: str | None
+) -> None:
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
+    record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
+    of = replace(
+        evaluation(0.6), **FANOUTQA, config="test", setting="open-book", records=[record],
+        signatures={"judge": signature("fanout_judge", judge=judge)},
+    )  # fmt: skip
+    sentence = rank(of, "gpt")
+    assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
+
+
+def test_scores_are_ranked_among_the_same_setting_and_questions(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
+    record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
+    of = replace(evaluation(0.6), config="test", setting="closed-book", records=[record], **FANOUTQA)
+    said = "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)"
+    assert said in (rank(of, "acc.loose") or "")
+    assert rank(replace(of, config="dev"), "acc.loose") is None
+    assert rank(replace(of, setting="predictions"), "acc.loose") is None  # a file: the setting is not known

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import generate
+import numbers_page
 import pytest
 import typer
 from code_blocks import BLOCK, run_blocks, scripted_model
@@ -214,3 +215,15 @@ def test_links_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("http"):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_tables_are_current(mirror: Path) -> None:
+    text = numbers_page.PAGE.read_text(encoding="utf-8")
+    assert numbers_page.written(text) == text, "python docs/numbers_page.py writes the tables"
+
+
+@pytest.mark.parametrize("name", ["fanoutqa", "expertqa", "felm", "fastbook"])
+def test_every_benchmark_has_a_table(name: str) -> None:
+    text = numbers_page.PAGE.read_text(encoding="utf-8")
+    tables = {part[1]: part[3] for part in numbers_page.PART.finditer(text)}
+    assert "| what | published | here |" in tables[name]

@@ -1,18 +1,23 @@
 import hashlib
 import json
+import os
 import re
+import signal
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import answer_styles
 import ftfy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import qabench
+from qabench import load_dataset
+from qabench.answers import loads
 from qabench.benchmarks.fanoutqa.accuracy import contains_word
 from qabench.benchmarks.fanoutqa.normalizer import (
     THOUSANDS,
@@ -25,6 +30,7 @@ from qabench.benchmarks.fanoutqa.normalizer import (
 from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.errors import MissingExtra
 from qabench.text import lemmatizers
+from qabench.text.lemmatizers import SpacyLemmatizer
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 PLAIN = st.text(st.sampled_from("ab &;<>\n\t\r\x00\x1b\x7f0,.é\u2019\ufb01#39ltamp[]m\u2013\u2026â€œ\u009d\x85\u2028"))
@@ -210,3 +216,60 @@ class TestCache:
     def test_can_be_switched_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("QABENCH_TEXT_CACHE", "0")
         assert NormalizedTextCache.default() is None
+
+
+ODD_TEXTS = [
+    "", " ", "\n\n \t", "a", "they ain't gonna let's c'm on y'all gotta", "there's a cat, and there were cats being",
+    "i saw it; it saw me. you do, he does, they had done",
+    "\U0001f600 caf\u00e9 \u00bd 1/2 10km 3.5m u.s.a. e.g. http://a.b/c?d=e", "word " * 3000, "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    rows = load_dataset("fanoutqa", "sample", split="validation")
+    questions = [{"answer": loads(row["answer"])} for row in rows]
+    made = [text for style in answer_styles.STYLES for text in answer_styles.answers(questions, style)]
+    # The lemmatizer gets repaired, lowercase text.
+    return ODD_TEXTS + list(rows["question"]) + [t.lower().encode("utf-8", "ignore").decode() for t in made]
+
+
+def test_equals_the_pipeline_on_each_text(spacy_model: str, texts: list[str]) -> None:
+    import spacy
+
+    nlp = spacy.load(spacy_model)
+    expected = [" ".join(token.lemma_ for token in nlp(text)) for text in texts]
+    lemmatizer = SpacyLemmatizer(spacy_model, workers=1)
+    assert lemmatizer(texts) == expected
+    assert lemmatizer(texts[::-1]) == expected[::-1]  # from the cache, in other batches
+    assert SpacyLemmatizer(spacy_model, workers=2)(texts * 30) == expected * 30
+
+
+# ``pytest.warns`` raises again what it does not match, such as warnings about sockets that other tests left open.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_killed_process_causes_a_warning(spacy_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.io.workers._run", _die)
+    lemmatizer = SpacyLemmatizer(spacy_model, workers=2)
+    texts = [f"{i} cats were running" for i in range(5000)]
+    with pytest.warns(UserWarning, match="was killed"):
+        assert lemmatizer(texts)[7] == "7 cat be run"
+
+
+def _die(task: list[int]) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_other_pipelines_have_no_fast_path(spacy_model: str, texts: list[str]) -> None:
+    import spacy
+
+    from qabench.text.spacy_fast import FastLemmas
+
+    nlp = spacy.load(spacy_model, exclude=["ner"])
+    assert FastLemmas.of(nlp) is not None
+    nlp.get_pipe("attribute_ruler").add([[{"ENT_TYPE": "PERSON"}]], {"LEMMA": "somebody"})
+    assert FastLemmas.of(nlp) is None and FastLemmas.of(spacy.blank("en")) is None
+
+
+def test_name_and_key_need_no_spacy_pipeline(spacy_model: str) -> None:
+    lemmatizer = SpacyLemmatizer(spacy_model)
+    assert lemmatizer.name.startswith(f"{lemmatizer.full_name}-") and "_lemmas" not in vars(lemmatizer)
