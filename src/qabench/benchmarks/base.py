@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.data.hub import HubDataset
 from qabench.data.predictions import join, read_predictions
-from qabench.data.rows import Json, Row, Splits, read_json_lines
+from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available
 from qabench.errors import InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
@@ -504,7 +504,7 @@ class Benchmark(Displayed, ABC):
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options that are not None. Raises InputError for an unknown name or value."""
         declared = {option.name: option for option in self.options}
-        values = {name: value for name, value in options.items() if value is not None}
+        values = without_none(options)
         for name, value in values.items():
             if name not in declared:
                 raise unknown_name(f"{self.title} has no option", name, declared)

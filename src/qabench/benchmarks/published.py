@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from qabench.benchmarks import Benchmark, benchmark
+from qabench.data.rows import grouped
 from qabench.data.sources import available
 from qabench.errors import SourceError
 from qabench.evaluation import Evaluation
@@ -118,11 +119,11 @@ def ranked(entries: Iterable[RankedSystem], scorer: Benchmark) -> list[RankedSys
     """
     all_entries = list(entries)
     any_setting = {(entry.metric, entry.config) for entry in all_entries if not entry.setting}
-    groups: dict[tuple[str, str, str, str], list[RankedSystem]] = {}
-    for entry in all_entries:
-        if (entry.metric, entry.config) in any_setting:
-            entry = replace(entry, setting="")
-        groups.setdefault(entry.group, []).append(entry)
+    compared = [
+        replace(each, setting="") if (each.metric, each.config) in any_setting else each
+        for each in all_entries
+    ]
+    groups = grouped((entry.group, entry) for entry in compared)
     lower = {metric.name for metric in scorer.metrics if not metric.higher_is_better}
     rows = []
     for group, members in sorted(groups.items()):

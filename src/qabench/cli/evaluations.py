@@ -15,7 +15,7 @@ from qabench.cli.output import (
     say,
     say_on_stderr,
 )
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import labels, systems_table
@@ -122,12 +122,13 @@ def print_notes(
     write = say if format == "table" else say_on_stderr
     configs = _by_config(evaluations)
     for group in configs:
-        systems_by_line: dict[tuple[str, str], list[str]] = {}
-        for label, evaluation in zip(labels(group), group, strict=True):
-            for line in _notes_of(evaluation, verbose):
-                systems_by_line.setdefault(line, []).append(label)
+        systems_by_line = grouped(
+            (line, label)
+            for label, evaluation in zip(labels(group), group, strict=True)
+            for line in _notes_of(evaluation, verbose)
+        )
         for (text, style), systems in systems_by_line.items():
-            prefix = [f"{group[0].benchmark} {group[0].config}".strip()] if len(configs) > 1 else []
+            prefix = [group[0].questions] if len(configs) > 1 else []
             prefix += [", ".join(systems)] if len(systems) < len(group) else []
             write(": ".join([*prefix, text]), style)
     for note in notes:
@@ -135,10 +136,7 @@ def print_notes(
 
 
 def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
-    groups: dict[tuple[str, str], list[Evaluation]] = {}
-    for evaluation in evaluations:
-        groups.setdefault((evaluation.benchmark, evaluation.config), []).append(evaluation)
-    return list(groups.values())
+    return list(grouped((evaluation.questions, evaluation) for evaluation in evaluations).values())
 
 
 def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
+from qabench.data.rows import grouped
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
@@ -207,11 +208,11 @@ def _print_published(published: Published) -> None:
                 f"{outcome.repo_id} (dataset): without {missing}, whose data is not available",
                 "yellow",
             )
-    names: dict[tuple[bool, str], list[str]] = {}
-    for outcome in published.repositories:
-        if outcome.reason:
-            key = (outcome.state == "failed", outcome.reason)
-            names.setdefault(key, []).append(f"{outcome.repo_id} ({outcome.kind})")
+    names = grouped(
+        ((each.state == "failed", each.reason), f"{each.repo_id} ({each.kind})")
+        for each in published.repositories
+        if each.reason
+    )
     for (failed, reason), repositories in names.items():
         write, style = (say_on_stderr, "red") if failed else (say, "yellow")
         write(f"{', '.join(repositories)}: {reason}", style)

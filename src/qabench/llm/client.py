@@ -30,7 +30,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
-from qabench.data.rows import Json
+from qabench.data.rows import Json, without_none
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import Retry
@@ -126,7 +126,7 @@ class Usage:
 
         Without ``cost`` if it is unknown.
         """
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return without_none(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,7 @@ def caller_for(
         )
     if not model:
         raise InputError("no evaluator model was given: set model=...")
-    options = {name: value for name, value in limits.items() if value is not None}
-    return Caller(resolve_endpoint(base_url, api_key), model, **options)
+    return Caller(resolve_endpoint(base_url, api_key), model, **without_none(limits))
 
 
 def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) -> Json:
@@ -188,11 +187,7 @@ def merged(defaults: Mapping[str, Any], parameters: Mapping[str, Any] | None) ->
 
     Or InputError.
     """
-    chosen = {
-        name: value
-        for name, value in {**defaults, **(parameters or {})}.items()
-        if value is not None
-    }
+    chosen = without_none({**defaults, **(parameters or {})})
     if reserved := RESERVED & set(chosen):
         raise InputError(f"parameters must not contain {', '.join(sorted(reserved))}")
     try:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
-from qabench.data.rows import Json, SourceRow
+from qabench.data.rows import Json, SourceRow, grouped
 from qabench.errors import DataError, InputError, unknown_name
 from qabench.loading_scripts.expertqa.parse import parse_field
 
@@ -177,9 +177,7 @@ class SystemScores:
         With ``per_question``, also the answers or claims of each row.
         """
         items = [item for row in self.per_question for item in row]
-        systems: dict[str, list[Any]] = {}
-        for item in items:
-            systems.setdefault(item.system, []).append(item)
+        systems = grouped((item.system, item) for item in items)
         result = self.summary(items)
         result["by_system"] = {system: self.summary(own) for system, own in systems.items()}
         if per_question:

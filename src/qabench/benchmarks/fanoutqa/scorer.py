@@ -20,7 +20,7 @@ from qabench.benchmarks.fanoutqa.normalizer import (
     shared_normalizer,
 )
 from qabench.data.predictions import some
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.metric import mean_in_order
@@ -305,10 +305,8 @@ def _problems(
     judged: Judged | None,
 ) -> list[str]:
     """Count answers that the leaderboard would not accept, and describe missing scores of the judge."""
-    ids_by_problem: dict[str, list[str]] = {}
     ids = [str(item.row.get("id")) for item in items]
-    for id, answer in zip(ids, answers, strict=True):
-        ids_by_problem.setdefault(_answer_problem(answer), []).append(id)
+    ids_by_problem = grouped(zip(map(_answer_problem, answers), ids, strict=True))
     sentences = [
         f"{kind}: {len(ids_by_problem[kind])} ({some(ids_by_problem[kind])})"
         for kind in (NULL, BLANK, NOT_STRING)

@@ -23,7 +23,7 @@ from qabench.benchmarks.fastbook.scorer import retrieval_columns
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.data.predictions import Predictions, parse_run, some
-from qabench.data.rows import Json, Row, json_rows
+from qabench.data.rows import Json, Row, grouped, json_rows
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table
@@ -68,10 +68,8 @@ class Study:
     @cached_property
     def groups(self) -> dict[str, list[int]]:
         """The positions of questions, of all and by chapter: {"all": [0, 1, ...], "1": [0, 1], ...}."""
-        groups: dict[str, list[int]] = {ALL: list(range(len(self.questions)))}
-        for i, row in enumerate(self.questions):
-            groups.setdefault(str(row["chapter"]), []).append(i)
-        return groups
+        chapters = grouped((str(row["chapter"]), i) for i, row in enumerate(self.questions))
+        return {ALL: list(range(len(self.questions))), **chapters}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from qabench.benchmarks.felm.scores import (
     check_format,
     response_score,
 )
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.records import ExtraSection, SectionRow
@@ -196,14 +196,15 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
     """Return the recall of errors by type, the most frequent type first (see ``Benchmark.report_sections``)."""
     rows = []
     for label, evaluation in evaluations.items():
-        hits_by_kind: dict[str, list[tuple[str, float]]] = {}
-        for record in evaluation.records:
-            for segment in record.detail.get("segments", ()):
-                if not segment["label"]:
-                    kind = (segment["type"] or "type not given").replace("_", " ")
-                    hits_by_kind.setdefault(kind, []).append(
-                        (record.id, float(segment["verdict"] is False))
-                    )
+        hits_by_kind = grouped(
+            (
+                (segment["type"] or "type not given").replace("_", " "),
+                (record.id, float(segment["verdict"] is False)),
+            )
+            for record in evaluation.records
+            for segment in record.detail.get("segments", ())
+            if not segment["label"]
+        )
         for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
             recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
             rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))

@@ -21,7 +21,7 @@ import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
-from qabench.data.rows import Json
+from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, unknown_name
 
 ANSWER = "Answer: "
@@ -253,9 +253,7 @@ class FelmScore:
         for name in ("unparsed", "unanswered"):
             result[name] = sum(getattr(score, name) for score in self.per_question)
         if self.domains is not None:
-            by_domain: dict[str, list[ResponseScore]] = {}
-            for domain, score in zip(self.domains, self.per_question, strict=True):
-                by_domain.setdefault(domain, []).append(score)
+            by_domain = grouped(zip(self.domains, self.per_question, strict=True))
             result["by_domain"] = {domain: _summary(scores) for domain, scores in by_domain.items()}
         return result
 
