@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import importlib
+import math
 import os
 from collections.abc import Callable, Mapping
+from operator import index as index_of
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -25,8 +27,14 @@ CLIENTS = {
 }
 PACKAGES = {"opensearchpy", "elasticsearch", "elastic_transport"}  # raise the clients' errors
 # Raised inside of the clients by replies that are not JSON, nested too deeply, or of another shape.
-MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-LARGEST_SCORE = 1e300  # also of an integer, which JSON does not limit
+MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 # a fixed ``preference``: the same copies of the shards answer, with the same scores
 SAME_COPIES = "qabench"
 NOT_FOUND, REFUSED = 404, (401, 403)
@@ -65,24 +73,15 @@ class OpenSearchIndex:
     ) -> None:
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
-        fields = self._call(es_client.field_caps, fields="*").get("fields")
-        if not isinstance(fields, dict):
-            raise self._malformed("field_caps has no object 'fields'")
-        for name in (text_field, id_field):
-            if name not in fields and name != ID:
-                allowed = (
-                    ", ".join(sorted(field for field in fields if not field.startswith("_")))
-                    or "none"
-                )
-                raise InputError(
-                    f"the index {index!r} of {where} has no field {name!r}; its fields are "
-                    f"{printable(allowed, MOST_SHOWN)}: "
-                    "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
-                )
-        count = self._call(es_client.count).get("count")
-        if type(count) is not int or count < 0:
-            raise self._malformed("count has no number 'count'")
-        self._size = count
+        fields = self._call(es_client.field_caps, lambda reply: sorted(reply["fields"]), fields="*")
+        for name in {text_field, id_field} - {*fields, ID}:
+            allowed = ", ".join(field for field in fields if not field.startswith("_")) or "none"
+            raise InputError(
+                f"the index {index!r} of {where} has no field {name!r}; its fields are "
+                f"{printable(allowed, MOST_SHOWN)}: "
+                "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
+            )
+        self._size = self._call(es_client.count, lambda reply: max(0, index_of(reply["count"])))
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
 
@@ -110,10 +109,13 @@ class OpenSearchIndex:
         checked_queries([query])
         size = min(checked_k(k), max(self._size, 1))
         body = {"query": self._query(query, where or {}), "size": size}
-        hits = self._hits(self._call(self.client.search, body=body, preference=SAME_COPIES), size)
-        return DocumentHits(
-            [self._document(hit) for hit in hits], [float(hit["_score"]) for hit in hits]
+        hits: DocumentHits = self._call(
+            self.client.search,
+            lambda reply: self._hits(reply, size),
+            body=body,
+            preference=SAME_COPIES,
         )
+        return hits
 
     def _query(self, query: str, where: Mapping[str, Any]) -> Json:
         match = {"match": {self.text_field: query}}
@@ -126,65 +128,45 @@ class OpenSearchIndex:
     def _document(self, hit: Mapping[str, Any]) -> Document:
         fields = hit.get("_source") or {}
         id = hit[ID] if self.id_field == ID else fields.get(self.id_field)
-        document = (
-            document_of(fields, str(id), (self.text_field,)) if isinstance(id, str | int) else None
-        )
+        has_id = isinstance(id, str | int)
+        document = document_of(fields, str(id), (self.text_field,)) if has_id else None
         if document is None:
-            missing = self.id_field if not isinstance(id, str | int) else self.text_field
+            missing = self.text_field if has_id else self.id_field
             raise InputError(
                 f"the document {quoted(hit[ID], MOST_SHOWN)} of the index {self.index!r} has no {missing!r} in "
                 "_source; the index must store _source, and the field must not be inside of an object"
             )
         return document
 
-    def _hits(self, reply: Mapping[str, Any], size: int) -> list[Json]:
-        """Return the hits of a search: at most ``size``, each with a string ``_id`` and a finite ``_score``."""
-        shards = reply.get("_shards")
-        failed = shards.get("failed") if isinstance(shards, dict) else 0
-        if reply.get("timed_out") or failed:
-            detail = (
-                "it timed out"
-                if reply.get("timed_out")
-                else f"shards that failed: {quoted(failed, 20)}"
-            )
+    def _hits(self, reply: Any, size: int) -> DocumentHits:
+        """Return the hits of a search, at most ``size``, each with an id, a text and a finite score."""
+        if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
+            shown = quoted({name: reply.get(name) for name in ("timed_out", "_shards")}, MOST_SHOWN)
             raise QabenchError(
-                f"{self.where} did not search all of the index {self.index!r}: {detail}"
+                f"{self.where} did not search all of the index {self.index!r}: {shown}"
             )
-        outer = reply.get("hits")
-        hits = outer.get("hits") if isinstance(outer, dict) else None
-        if not isinstance(hits, list) or len(hits) > size:
-            raise self._malformed(f"expected a list of at most {size} hits")
-        for hit in hits:
-            score: Any = (
-                hit.get("_score")
-                if isinstance(hit, dict) and isinstance(hit.get(ID), str)
-                else None
-            )
-            if type(score) not in (int, float) or not abs(score) < LARGEST_SCORE:
-                raise self._malformed("a hit without a string _id and a finite number _score")
-            if not isinstance(hit.get("_source"), dict | None):
-                raise self._malformed("a hit whose _source is not an object")
-        return hits
+        hits = reply["hits"]["hits"]
+        scores = [float(hit["_score"]) for hit in hits]
+        if not isinstance(hits, list) or len(hits) > size or not all(map(math.isfinite, scores)):
+            raise ValueError(f"expected a list of at most {size} hits with finite scores")
+        return DocumentHits([self._document(hit) for hit in hits], scores)
 
-    def _call(self, call: Callable[..., Any], **arguments: Any) -> Json:
-        """Return the reply of the server, a JSON object. Raises QabenchError for every failure."""
+    def _call(self, call: Callable[..., Any], read: Callable[[Any], Any], **arguments: Any) -> Any:
+        """Return what ``read`` returns for the server's reply. Raises QabenchError for every failure."""
         try:
             reply = call(index=self.index, **arguments)
-            reply = getattr(reply, "body", reply)  # elasticsearch wraps the object
+            return read(getattr(reply, "body", reply))  # elasticsearch wraps the object
+        except QabenchError:
+            raise
         except Exception as error:
             if type(error).__module__.partition(".")[0] in PACKAGES:
                 raise self._error(error) from None
             if isinstance(error, MALFORMED):
-                raise self._malformed(f"{type(error).__name__} while it was read") from None
+                detail = printable(f"{type(error).__name__}: {error}", MOST_SHOWN)
+                raise QabenchError(
+                    f"{self.where} sent a malformed reply ({detail}): is it a search server?"
+                ) from None
             raise
-        if not isinstance(reply, dict):
-            raise self._malformed("not a JSON object")
-        return reply
-
-    def _malformed(self, detail: str) -> QabenchError:
-        return QabenchError(
-            f"{self.where} sent a malformed reply ({detail}): is it a search server?"
-        )
 
     def _error(self, error: Exception) -> QabenchError:
         """Return the error to raise for a client's error."""

@@ -111,53 +111,40 @@ class PageFetcher:
 
         Failures are outcomes, not exceptions.
         """
+        key = self._key(url)
         with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
-            if (page := self._cached(url)) is not None:
-                return page
-            transient = False
-            try:
-                page = self._page(url)
-            except HttpError as error:
-                page = FetchedPage(url, error.reason, error.detail)
-                transient = error.transient
-            except ValueError as error:  # a URL that urllib cannot split
-                page = FetchedPage(url, "invalid URL", printable(error, 200))
-            self._store(page, transient)
-            return page
+            entry = self.cache.get("pages", key)
+            if entry and entry["passing"]:
+                entry = self.cache.get("pages", key, DAY)
+            if entry is None:
+                entry = self._entry(url)
+                self.cache.put("pages", key, entry)
+        html = entry["html"].encode("latin-1")
+        return FetchedPage(url, entry["outcome"], entry["detail"], html, entry["charset"])
+
+    def _entry(self, url: str) -> Json:
+        """Return what the cache keeps about a page, which is requested."""
+        entry = {"outcome": READ, "detail": "", "charset": None, "passing": False, "html": ""}
+        try:
+            response = self._following(url)
+            kind = response.headers.get("content-type") or HTML[0]
+            if kind.partition(";")[0].strip().lower() not in HTML:
+                raise HttpError("not HTML", kind)
+        except HttpError as error:
+            failure = {"outcome": error.reason, "detail": error.detail, "passing": error.transient}
+            return entry | failure
+        except ValueError as error:  # a URL that urllib cannot split
+            return entry | {"outcome": "invalid URL", "detail": printable(error, 200)}
+        html = response.content.decode("latin-1")  # one character per byte
+        return entry | {"charset": response.charset_encoding, "html": html}
 
     def _lock_of(self, url: str) -> threading.Lock:
         with self._lock:
             return self._busy.setdefault(url, threading.Lock())
 
-    def _store(self, page: FetchedPage, transient: bool) -> None:
-        html = page.html.decode("latin-1")  # one character per byte
-        about = {
-            "outcome": page.outcome,
-            "detail": page.detail,
-            "charset": page.charset,
-            "passing": transient,
-        }
-        self.cache.put("pages", self._key(page.url), about | {"html": html})
-
     def _key(self, url: str) -> str:
         # A page that may not be fetched under one policy may be fetched under the other.
         return f"private {url}" if self.limits.private_addresses else url
-
-    def _cached(self, url: str) -> FetchedPage | None:
-        entry = self.cache.get("pages", self._key(url))
-        if entry and entry["passing"]:
-            entry = self.cache.get("pages", self._key(url), DAY)
-        if entry is None:
-            return None
-        html = entry["html"].encode("latin-1")
-        return FetchedPage(url, entry["outcome"], entry["detail"], html, entry["charset"])
-
-    def _page(self, url: str) -> FetchedPage:
-        response = self._following(url)
-        kind = response.headers.get("content-type", "")
-        if kind and kind.partition(";")[0].strip().lower() not in HTML:
-            raise HttpError("not HTML", kind)
-        return FetchedPage(url, READ, "", response.content, response.charset_encoding)
 
     def _following(self, url: str, *, robots: bool = True) -> Any:
         """Return the response that a URL leads to.
@@ -228,32 +215,29 @@ class PageFetcher:
         return delay
 
     def _rules(self, url: str) -> str:
+        """Return a host's robots.txt, or "" if it has none (4xx).
+
+        Raises HttpError if the rules are unknown (5xx, 429), so that no page is fetched.
+        """
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
             entry = self.cache.get("robots", self._key(url), DAY)
             if entry is None:
                 entry = {"rules": "", "reason": "", "detail": ""}
                 try:
-                    entry["rules"] = _rules_in(self._following(url, robots=False))
+                    response = self._following(url, robots=False)
+                    status = response.status_code
+                    if status == 200:
+                        entry["rules"] = str(response.content[:LARGEST_RULES], "utf-8", "replace")
+                    elif status == 429 or not 400 <= status < 500:
+                        entry |= {"reason": "robots.txt", "detail": f"robots.txt: status {status}"}
                 except HttpError as error:
                     if not error.transient:
                         raise
                     entry |= {"reason": error.reason, "detail": f"robots.txt: {error.detail}"}
                 self.cache.put("robots", self._key(url), entry)
-            if entry["reason"]:  # the rules are unknown, so no page is fetched
-                raise HttpError(entry["reason"], entry["detail"], transient=True)
-            return str(entry["rules"])
-
-
-def _rules_in(response: Any) -> str:
-    """Return the rules: everything is allowed if the host has none (4xx).
-
-    Raises HttpError if it failed (5xx, 429).
-    """
-    if response.status_code == 200:
-        return str(response.content[:LARGEST_RULES], "utf-8", "replace")
-    if 400 <= response.status_code < 500 and response.status_code != 429:
-        return ""
-    raise HttpError("robots.txt", f"status {response.status_code}", transient=True)
+        if entry["reason"]:
+            raise HttpError(entry["reason"], entry["detail"], transient=True)
+        return str(entry["rules"])
 
 
 @functools.cache

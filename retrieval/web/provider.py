@@ -26,7 +26,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date, time
 from pathlib import Path
 from typing import Any
@@ -102,14 +102,11 @@ def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
     for name, value in settings.items():
         if name not in defaults:
             raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(defaults)}")
-        flag, least = isinstance(defaults[name], bool), 0 if name in ("delay", "redirects") else 1
-        number = (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and least <= value < math.inf
-        )
-        if not (isinstance(value, bool) if flag else number):
-            allowed = "true or false" if flag else f"a number of at least {least}"
+        least = 0 if name in ("delay", "redirects") else 1
+        allowed, kinds = f"a number of at least {least}", (int, float)
+        if name == "private_addresses":
+            allowed, kinds, least = "true or false", (bool,), 0
+        if type(value) not in kinds or not least <= value < math.inf:
             raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be {allowed}")
     return PageLimits(**{name: type(defaults[name])(value) for name, value in settings.items()})
 
@@ -165,7 +162,7 @@ class SearchProvider:
             else value
             for name, value in self.params.items()
         }
-        return params, {name: self._filled(value) for name, value in self.headers.items()}
+        return params, {name: self._filled(str(value)) for name, value in self.headers.items()}
 
     def key(self, query: str) -> str:
         """Return what the results of a query depend on, without secrets."""
@@ -229,19 +226,14 @@ def _provider(
             raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {name_of_kind}")
     if (method := settings.get("method", "GET")) not in ("GET", "POST"):
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
-    if wrong := [
-        name for name, value in settings.get("headers", {}).items() if not isinstance(value, str)
-    ]:
-        raise InputError(f"{where}: the header {wrong[0]!r} must be a string")
-    if wrong := [
-        name for name, value in settings.get("params", {}).items() if isinstance(value, date | time)
-    ]:
-        raise InputError(
-            f"{where}: the parameter {wrong[0]!r} must not be a date or time; write it in quotes"
-        )
+    for field_name, value in {**settings.get("params", {}), **settings.get("headers", {})}.items():
+        if isinstance(value, date | time):
+            raise InputError(
+                f"{where}: {field_name!r} must not be a date or time; write it in quotes"
+            )
     pages = page_limits(settings.get("pages", {}), where)
-    provider = SearchProvider(name, **{**settings, "pages": pages})
-    provider = replace(provider, values=_values(provider, where, variables))
+    values = _values(settings, where, variables)
+    provider = SearchProvider(name, **{**settings, "pages": pages, "values": values})
     if not re.match("https?://", provider.endpoint):
         raise InputError(
             f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://"
@@ -259,19 +251,18 @@ def _variables(settings: Mapping[str, Any]) -> set[str]:
     return {name for value in values for name in VARIABLE.findall(str(value))}
 
 
-def _values(provider: SearchProvider, where: str, allowed: Set[str]) -> dict[str, str]:
-    names = _variables(
-        {"url": provider.url, "params": provider.params, "headers": provider.headers}
-    )
+def _values(settings: Mapping[str, Any], where: str, allowed: Set[str]) -> dict[str, str]:
+    """Return the environment variables that settings name."""
+    names = _variables(settings)
     if missing := sorted(name for name in names if not os.environ.get(name)):
         raise InputError(
             f"{where} needs the environment variable {missing[0]}: export {missing[0]}=..."
         )
     if refused := sorted(names - allowed):
         raise InputError(
-            f"{where} names the environment variable {refused[0]}, which would be sent to {provider.url}. To allow "
+            f"{where} names the environment variable {refused[0]}, which would be sent to {settings['url']}. To allow "
             f"that: export {ALLOWED}={','.join(refused)}"
         )
     values = {name: os.environ[name] for name in names}
-    keep_secret(*(value for name, value in values.items() if f"${{{name}}}" not in provider.url))
+    keep_secret(*(value for name, value in values.items() if f"${{{name}}}" not in settings["url"]))
     return values

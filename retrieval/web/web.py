@@ -14,7 +14,7 @@ from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, json_of
-from qabench.io.tables import printable, quoted
+from qabench.io.tables import printable
 from qabench.retrieval.web.extract import Extractor
 from qabench.retrieval.web.fetch import READ, FetchedPage, PageFetcher, WebCache
 from qabench.retrieval.web.provider import SearchProvider
@@ -112,10 +112,8 @@ class Web:
         body = {"json": params} if provider.method == "POST" else {"params": params}
         try:
             return addresses_of(self._client.get(provider.endpoint, read=_json, **body), provider)
-        except (HttpError, SearchFailed) as error:
-            refused = (
-                isinstance(error, HttpError) and error.status is not None and not error.transient
-            )
+        except HttpError as error:
+            refused = error.status is not None and not error.transient
             hint = f" ({provider.hint})" if provider.hint and refused else ""
             raise SearchFailed(
                 f"the search with {provider.name} failed: {printable(error)}{hint}"
@@ -125,28 +123,26 @@ class Web:
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     """Return the addresses in a response.
 
-    Raises SearchFailed if it has another form than the provider describes.
+    Raises HttpError if it has another form than the provider describes.
     """
     results = _at(document, provider.results)
-    if results is None and not provider.results_may_be_absent:
-        raise SearchFailed(
-            f"the response has no {provider.results!r}; it begins with {printable(json.dumps(document), 200)}"
-        )
-    if not isinstance(results, list | None):
-        raise SearchFailed(
-            f"{provider.results!r} in the response is not a list: {printable(json.dumps(results), 200)}"
-        )
-    addresses = [_at(result, provider.address) for result in results or []]
-    if wrong := [address for address in addresses if not isinstance(address, str)]:
-        raise SearchFailed(
-            f"a result's {provider.address!r} is {quoted(wrong[0], 80)}; it must be a string"
+    if results is None and provider.results_may_be_absent:
+        results = []
+    addresses = (
+        [_at(result, provider.address) for result in results]
+        if isinstance(results, list)
+        else [None]
+    )
+    if not all(isinstance(address, str) for address in addresses):
+        raise HttpError(
+            "invalid response",
+            f"{provider.results!r} is not a list of results with strings {provider.address!r} in "
+            f"{json.dumps(document)}",
         )
     failed = _at(document, provider.failures) if provider.failures else None
-    if not addresses and failed:
-        raise SearchFailed(
-            f"nothing was found, and {provider.failures} are {printable(json.dumps(failed), 200)}"
-        )
-    return [address for address in addresses if isinstance(address, str)]
+    if failed and not addresses:
+        raise HttpError("nothing was found", f"{provider.failures} are {json.dumps(failed)}")
+    return addresses
 
 
 def _at(document: Any, path: str) -> Any:
@@ -162,6 +158,4 @@ def _json(response: Any) -> Any:
     try:
         return json_of(response.content)
     except ValueError:
-        raise SearchFailed(
-            f"the response is not JSON; it begins with {quoted(response.text, 100)}"
-        ) from None
+        raise HttpError("not JSON", response.text) from None
