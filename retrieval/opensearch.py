@@ -81,7 +81,9 @@ class OpenSearchIndex:
                 f"{printable(allowed, MOST_SHOWN)}: "
                 "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
             )
-        self._size = self._call(es_client.count, lambda reply: max(0, index_of(reply["count"])))
+        self._size: int = self._call(
+            es_client.count, lambda reply: max(0, index_of(reply["count"]))
+        )
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
 

@@ -103,10 +103,11 @@ def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
         if name not in defaults:
             raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(defaults)}")
         least = 0 if name in ("delay", "redirects") else 1
-        allowed, kinds = f"a number of at least {least}", (int, float)
+        allowed = f"a number of at least {least}"
+        valid = type(value) in (int, float) and least <= value < math.inf
         if name == "private_addresses":
-            allowed, kinds, least = "true or false", (bool,), 0
-        if type(value) not in kinds or not least <= value < math.inf:
+            allowed, valid = "true or false", isinstance(value, bool)
+        if not valid:
             raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be {allowed}")
     return PageLimits(**{name: type(defaults[name])(value) for name, value in settings.items()})
 

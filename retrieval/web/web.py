@@ -128,7 +128,7 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     results = _at(document, provider.results)
     if results is None and provider.results_may_be_absent:
         results = []
-    addresses = (
+    addresses: list[Any] = (
         [_at(result, provider.address) for result in results]
         if isinstance(results, list)
         else [None]

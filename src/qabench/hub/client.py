@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineMod
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from qabench.errors import InputError, QabenchError
-from qabench.io.http_error import HttpError
+from qabench.io.http_error import HttpError, causes
 from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret, printable
 from qabench.io.transport import ENDLESS, Transport, client_options
@@ -115,7 +115,8 @@ def require_token(api: HfApi) -> None:
 
 def _explained(error: Exception, endpoint: str) -> HubError:
     """Return the HubError with advice for an exception of huggingface_hub."""
-    for cause in _causes(error):  # a failed upload is a RuntimeError without the reason
+    malformed = None
+    for cause in causes(error):  # a failed upload is a RuntimeError without the reason
         if isinstance(cause, OfflineModeIsEnabled):
             return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it")
         if isinstance(cause, HfHubHTTPError):
@@ -135,16 +136,13 @@ def _explained(error: Exception, endpoint: str) -> HubError:
                 f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again; it "
                 "continues where this one stopped"
             )
-    malformed = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-    if fault := next((cause for cause in _causes(error) if isinstance(cause, malformed)), None):
-        what = f"{type(fault).__name__}: {printable(fault, 200)}"
+        if isinstance(
+            cause, ArithmeticError | AttributeError | LookupError | TypeError | ValueError
+        ):
+            malformed = malformed or cause
+    if malformed:
+        what = f"{type(malformed).__name__}: {printable(malformed, 200)}"
         return HubError(
             f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT"
         )
     return HubError(f"{endpoint}: {type(error).__name__}: {error}")
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

@@ -6,7 +6,7 @@ import contextlib
 import email.utils
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from qabench.errors import QabenchError
@@ -14,6 +14,8 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of
 from qabench.io.tables import printable
 
 MOST_SHOWN = 300  # characters of a server's text in an error
+# the context of every error in Inspect, which starts a loop when there is none
+NO_LOOP = "no running event loop"
 RETRIED_STATUS = (408, 425, 429)  # and 5xx
 
 
@@ -90,6 +92,16 @@ def first_line(text: str) -> str:
     """Return the first line of a server's text that is not blank, ``printable``."""
     line = next(filter(None, map(str.strip, text.splitlines())), "")
     return printable(" ".join(line.split()), MOST_SHOWN)
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
+    while error is not None and str(error) != NO_LOOP:
+        if (attempt := getattr(error, "last_attempt", None)) is not None:
+            error = attempt.exception()
+            continue
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -19,7 +19,6 @@ from collections.abc import (
     AsyncIterator,
     Callable,
     Coroutine,
-    Iterator,
     Mapping,
     Sequence,
 )
@@ -34,7 +33,7 @@ from qabench.data.rows import Json, without_none
 from qabench.errors import InputError, MissingExtra
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import Retry
-from qabench.io.http_error import HttpError, first_line, message_in, status_error
+from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable, quoted
 from qabench.llm.cache import ReplyCache
@@ -57,8 +56,6 @@ MAX_WAIT = 120.0  # seconds that a server can ask for
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-# the context of every error in Inspect, which starts a loop when there is none
-NO_LOOP = "no running event loop"
 TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
@@ -500,7 +497,7 @@ class Reason:
 
 def reason_of(error: BaseException) -> Reason:
     """Return the reason for a failed call: its status and message, or the connection error that caused it."""
-    chain = list(_chain(error))
+    chain = list(causes(error))
     for link in chain:
         if isinstance(status := getattr(link, "status_code", None), int):
             message = next(filter(None, map(_body_message, chain)), "") or _message(link)
@@ -525,16 +522,6 @@ def too_long(output: Any) -> bool:
     used tokens.
     """
     return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
-    while error is not None and str(error) != NO_LOOP:
-        if (attempt := getattr(error, "last_attempt", None)) is not None:
-            error = attempt.exception()
-            continue
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _body_message(error: BaseException) -> str:
