@@ -109,9 +109,9 @@ class Web:
     def _addresses(self, query: str) -> list[str]:
         provider = self.provider
         params = provider.request(query)[0]
-        body = {"json": params} if provider.method == "POST" else {"params": params}
+        body = {"json": params} if provider.method == "POST" else {"params": params or None}
         try:
-            return addresses_of(self._client.get(provider.endpoint, read=_json, **body), provider)
+            return addresses_of(self._client.get(provider.endpoint, _json, **body), provider)
         except HttpError as error:
             refused = error.status is not None and not error.transient
             hint = f" ({provider.hint})" if provider.hint and refused else ""

@@ -54,7 +54,7 @@ class Kiwix:
             "format": "xml",
         }
         try:
-            return self.client.get(f"{self.base}/search", asked, _read_feed)[:results]
+            return self.client.get(f"{self.base}/search", _read_feed, params=asked)[:results]
         except HttpError as error:
             hint = (
                 f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
@@ -72,9 +72,7 @@ class Kiwix:
         page = WikiPage.of(evidence)
         for address in self._addresses(page):
             try:
-                return article_to_markdown(
-                    self.client.get(address, {}, lambda response: response.text)
-                )
+                return article_to_markdown(self.client.get(address).text)
             except HttpError as error:
                 if error.status != 404:
                     raise WikiError(str(error)) from error

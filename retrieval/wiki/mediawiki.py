@@ -199,7 +199,7 @@ class MediaWiki:
             "maxlag": MAXLAG_SECONDS,
         }
         try:
-            return self.client.get(self.api, common | params, _read_answer)
+            return self.client.get(self.api, _read_answer, params=common | params)
         except HttpError as error:
             raise WikiError(
                 f"{error}. {WITHOUT_NETWORK}" if error.unreachable else str(error)

@@ -95,7 +95,7 @@ class Scripted:
     def __init__(self, answers: list[Any]) -> None:
         self.answers = answers
 
-    def get(self, url: str, params: Any, read: Any) -> Any:
+    def get(self, url: str, read: Any, params: Any) -> Any:
         body = json.dumps(self.answers.pop(0) if self.answers else {}).encode()
         try:
             return read(httpx2.Response(200, content=body))

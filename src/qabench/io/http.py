@@ -90,19 +90,17 @@ class HttpClient:
     def get(
         self,
         url: str,
-        params: Mapping[str, Any] | None = None,
         read: Callable[[httpx2.Response], T] = lambda response: response,  # type: ignore[assignment, return-value]
-        *,
-        json: Any = None,
+        **options: Any,
     ) -> T:
         """Return ``read(response)`` of a response with status 200, after retries. HttpError if there is none.
 
-        ``read`` can raise a transient ``HttpError`` to reject a response. A document (``json``) is
-        posted.
+        ``read`` can raise a transient ``HttpError`` to reject a response. ``options`` are
+        ``params``, ``headers`` and ``json``, a document that is posted.
         """
 
         def attempt() -> T:
-            response = self.once(url, params, json=json)
+            response = self.once(url, **options)
             check_status(response, response.text)
             return read(response)
 
@@ -112,16 +110,14 @@ class HttpClient:
             error.url = url.partition("?")[0]
             raise
 
-    def once(
-        self, url: str, params: Mapping[str, Any] | None = None, *, json: Any = None
-    ) -> httpx2.Response:
+    def once(self, url: str, **options: Any) -> httpx2.Response:
         """Return the response to one request, with its complete body if its status is 200 or it is JSON.
 
         Raises HttpError without one.
         """
         import httpx2
 
-        with self.stream(url, params, json=json) as response:
+        with self.stream(url, **options) as response:
             status, headers = response.status_code, response.headers
             wanted = status == 200 or "json" in headers.get("content-type", "")
             body = b"".join(response.iter_raw()) if wanted else b""
@@ -129,14 +125,7 @@ class HttpClient:
             return httpx2.Response(status, headers=headers, content=body)
 
     @contextlib.contextmanager
-    def stream(
-        self,
-        url: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        json: Any = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Iterator[httpx2.Response]:
+    def stream(self, url: str, **options: Any) -> Iterator[httpx2.Response]:
         """Send one request, and yield its response, whose body must be read inside the block.
 
         HttpError without one.
@@ -146,11 +135,9 @@ class HttpClient:
         from qabench.io.transport import MAX_REDIRECTS
 
         self._sleep(0.0)  # raises if the client is closed
-        method = "GET" if json is None else "POST"
+        method = "POST" if options.get("json") is not None else "GET"
         try:
-            request = self._session.build_request(
-                method, url, params=params or None, json=json, headers=headers
-            )
+            request = self._session.build_request(method, url, **options)
         except (ValueError, httpx2.InvalidURL) as error:
             raise HttpError("invalid URL", f"{url}: {error}") from error
         known = request.url.host in self._reached

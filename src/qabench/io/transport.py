@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing
@@ -51,7 +50,7 @@ class Transport(httpx2.HTTPTransport):
     """Sends the requests of a synchronous client, with a deadline for each exchange."""
 
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
-        super().__init__(verify=_ssl_context(), proxy=proxy, limits=httpx2.Limits())
+        super().__init__(proxy=proxy, limits=httpx2.Limits())
         self.limits = limits
         # httpx2 has no option for the backend. A proxy has any address: it is the user's.
         backend: Any = _Backend(self._pool._network_backend, "any" if proxy else limits.addresses)
@@ -63,8 +62,8 @@ class Transport(httpx2.HTTPTransport):
         response = super().handle_request(request)
         if ENDLESS in request.extensions:
             deadline.end = math.inf
-        safe: httpx2.Response = make_safe(response, self.limits)
-        return safe
+        make_safe(response, self.limits)
+        return response
 
 
 class AsyncTransport(httpx2.AsyncHTTPTransport):
@@ -74,19 +73,14 @@ class AsyncTransport(httpx2.AsyncHTTPTransport):
     """
 
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
-        super().__init__(verify=_ssl_context(), proxy=proxy, limits=httpx2.Limits())
+        super().__init__(proxy=proxy, limits=httpx2.Limits())
         self.limits = limits
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         _begin(request, self.limits)
         response = await super().handle_async_request(request)
-        safe: httpx2.Response = make_safe(response, self.limits)
-        return safe
-
-
-@functools.cache
-def _ssl_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+        make_safe(response, self.limits)
+        return response
 
 
 class _Deadline:
@@ -131,8 +125,8 @@ def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
     return checked
 
 
-def make_safe(response: Any, limits: Limits) -> Any:
-    """Return a response of httpx2 or httpx that raises HttpError when more bytes of its body are read.
+def make_safe(response: Any, limits: Limits) -> None:
+    """Make a response of httpx2 or httpx raise HttpError when more bytes of its body are read.
 
     Clients would repeat a request that ends with an error of httpx2.
 
@@ -153,7 +147,6 @@ def make_safe(response: Any, limits: Limits) -> Any:
         ("aiter_bytes", _acounted),
     ):
         setattr(response, name, functools.partial(counted, getattr(response, name), most, error))
-    return response
 
 
 def _counted(

@@ -17,13 +17,12 @@ import threading
 import warnings
 from collections.abc import (
     AsyncIterator,
-    Callable,
     Coroutine,
     Mapping,
     Sequence,
 )
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
@@ -273,7 +272,7 @@ class ChatClient:
     async def complete(
         self, requests: Sequence[ChatRequest], progress: Progress | None = None
     ) -> list[ChatOutcome]:
-        """Return one outcome per request, in order. Equal requests are sent once.
+        """Return one outcome per request, which all have one model, in order. Equal requests are sent once.
 
         If canceled, it stops the calls in flight. Replies received so far are in the cache.
 
@@ -300,10 +299,21 @@ class ChatClient:
                 unsent = ChatOutcome(reason=f"not sent: {self.endpoint.why_unusable}")
                 outcomes |= dict.fromkeys(rest, unsent)
             elif rest:
-                async with AsyncExitStack() as turns:
-                    for model in sorted({request.model for request in rest.values()}):
-                        await turns.enter_async_context(self._turn(model))
-                    await self._send(missing(), outcomes, report)
+                slots = asyncio.Semaphore(self.caller.concurrency)
+                model = next(iter(rest.values())).model
+                async with (
+                    self._turn(model),
+                    self._session() as session,
+                    asyncio.TaskGroup() as group,
+                ):
+
+                    async def work(key: bytes, request: ChatRequest) -> None:
+                        async with slots:
+                            outcomes[key] = await self._outcome(session, key, request)
+                        report()
+
+                    for key, request in missing().items():
+                        group.create_task(work(key, request))
         finally:
             self.cache.close()
         return [outcomes[request.key(self.endpoint.base_url)] for request in requests]
@@ -314,26 +324,9 @@ class ChatClient:
     def _cost(self, prompts: int, replies: int) -> float | None:
         return self.caller.prices.cost(prompts, replies) if self.caller.prices else None
 
-    async def _send(
-        self,
-        rest: dict[bytes, ChatRequest],
-        outcomes: dict[bytes, ChatOutcome],
-        report: Callable[[], None],
-    ) -> None:
-        slots = asyncio.Semaphore(self.caller.concurrency)
-        async with self._session() as session, asyncio.TaskGroup() as group:
-
-            async def work(key: bytes, request: ChatRequest) -> None:
-                async with slots:
-                    outcomes[key] = await self._outcome(session, key, request)
-                report()
-
-            for key, request in rest.items():
-                group.create_task(work(key, request))
-
     @asynccontextmanager
     async def _turn(self, model: str) -> AsyncIterator[None]:
-        """Wait until no other process calls a model of the endpoint.
+        """Wait until no other process calls the model.
 
         All threads and tasks of a process share its turn.
         """
