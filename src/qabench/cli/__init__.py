@@ -14,6 +14,7 @@ import sys
 from typing import Annotated, TextIO
 
 import typer
+from typer import Exit, Option
 
 from qabench.cli.lazy import LazyGroup
 from qabench.errors import InputError, QabenchError
@@ -92,14 +93,14 @@ app = typer.Typer(
 def _print_version(requested: bool) -> None:
     if requested:
         write_line(f"qabench {version()}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "-V",
             "--version",
             help="Print the version and exit.",

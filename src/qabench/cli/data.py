@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def list_all(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="BENCHMARK",
             help="List the scores and settings of this one.",
             autocompletion=complete_benchmarks,
@@ -105,17 +105,14 @@ def fetch(
     config: ConfigNames = None,
     mirror: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
+        Option(
             file_okay=False,
             help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR.",
         ),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Only verify local files (with --mirror: those in DIR), offline."
-        ),
+        Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
     ] = False,
     as_json: JsonOnly = False,
 ) -> None:
@@ -146,7 +143,7 @@ def fetch(
     else:
         _print_files(results)
     if not all(result.ok for result in results):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
@@ -230,7 +227,7 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
     document["notes"] = reproduction.notes
     print_tables([*tables, *_check_tables(benchmark, checks, reproduction.notes)], format, document)
     if any(check.unexplained for check in reproduction.checks):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _check_as_dict(check: Check) -> Json:
@@ -286,9 +283,9 @@ def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:
 
 def register(
     benchmarks: Annotated[
-        list[str] | None, typer.Argument(metavar="BENCHMARK", help="Which benchmarks.")
+        list[str] | None, Argument(metavar="BENCHMARK", help="Which benchmarks.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All benchmarks.")] = False,
+    everything: Annotated[bool, Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
     as_json: JsonOnly = False,
@@ -321,7 +318,7 @@ def register(
     else:
         _print_registrations(registrations)
     if any(registration.state == "no data" for registration in registrations) and not skip_missing:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print_registrations(registrations: list[Registration]) -> None:

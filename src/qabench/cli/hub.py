@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, Exit, Option
 
 from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, Scores, SkipMissing
 from qabench.cli.output import (
@@ -35,17 +35,14 @@ if TYPE_CHECKING:
 def build(
     out: Annotated[
         Path,
-        typer.Argument(
-            metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."
-        ),
+        Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."),
     ],
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
     framework: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores.",
         ),
     ] = "inspect-ai",
@@ -82,7 +79,7 @@ def build(
         if repository.restriction and repository.written:
             warn(f"do not upload {repository.path}: {repository.restriction}")
     if any(repository.missing for repository in repositories) and not skip_missing:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print_built(repositories: list[Built]) -> None:
@@ -119,33 +116,29 @@ def _print_built(repositories: list[Built]) -> None:
 
 
 def publish(
-    what: Annotated[Literal["datasets", "metrics", "all"], typer.Argument(help="What to publish.")],
+    what: Annotated[Literal["datasets", "metrics", "all"], Argument(help="What to publish.")],
     org: Annotated[
         str,
-        typer.Option(
-            metavar="ORG", help="The organization or user that will own the repositories."
-        ),
+        Option(metavar="ORG", help="The organization or user that will own the repositories."),
     ],
     benchmark: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Only this benchmark and its metrics; can be repeated."),
+        Option(help="Only this benchmark and its metrics; can be repeated."),
     ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="Make new repositories private.")
-    ] = False,
+    private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Build, check and compare; send nothing.")
+        bool, Option("--dry-run", help="Build, check and compare; send nothing.")
     ] = False,
     accept_licenses: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--accept-licenses",
             help="Confirm that you have read and accept the licenses of the data.",
         ),
     ] = False,
     skip_missing: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--skip-missing",
             help="Publish datasets without the configs whose data is not available.",
         ),
@@ -183,7 +176,7 @@ def publish(
     else:
         _print_published(published)
     if not published.ok:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _print_published(published: Published) -> None:
@@ -235,7 +228,7 @@ def _outcome_cells(outcome: Repository) -> list[Any]:
 def results(
     reports: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="REPORT...",
             help="Logs of runs, folders of logs, or files written by `qabench score` or `qabench run` with --output.",
         ),
@@ -243,32 +236,32 @@ def results(
     scores: Scores = None,
     setting: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="How the model answered, such as closed-book. Required for reports of files of predictions."
         ),
     ] = None,
     dataset: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK."),
+        Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK."),
     ] = None,
     source_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="A link to the evaluation, such as its logs.")
+        str | None, Option(metavar="URL", help="A link to the evaluation, such as its logs.")
     ] = None,
     allow_unofficial: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."
         ),
     ] = None,
     push: Annotated[
         str | None,
-        typer.Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub."),
+        Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub."),
     ] = None,
     as_json: JsonOnly = False,
 ) -> None:

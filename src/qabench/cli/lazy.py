@@ -20,7 +20,7 @@ from qabench.errors import unknown_name
 Sections = Mapping[str, Mapping[str, tuple[str, str, str]]]
 ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
 # Typer's type of a value -> what the help calls the value. All others are names.
-VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<directory>": "DIR"}
+VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<dir>": "DIR"}
 
 # Names of options before version 0.2.0, which scripts may still use. No help shows them.
 OLDER_NAMES = dict.fromkeys(("--metrics", "--metric", "--score"), "--scores")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.citations import bibtex
@@ -27,7 +28,7 @@ cache_app = typer.Typer(
 def path(
     name: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="NAME",
             help="lm-eval or lighteval: the tasks for lm-evaluation-harness or lighteval.",
         ),
@@ -46,7 +47,7 @@ def path(
 def cite(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
+        Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
     ] = None,
 ) -> None:
     """Print the BibTeX entries of benchmarks, metrics and qabench."""
@@ -83,9 +84,7 @@ def list_caches(format: Format = "table") -> None:
 
 @cache_app.command("clear")
 def clear_caches(
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only replies of this model.")
-    ] = None,
+    model: Annotated[str | None, Option(help="Only replies of this model.")] = None,
     as_json: JsonOnly = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""

@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from qabench.cli.output import say
 from qabench.data.hub import HubDataset
@@ -27,24 +27,22 @@ FILES = ("configs.json", "questions.jsonl")  # not needed if the rows are on the
 
 def new(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")
+        str, Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR", file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test."
-        ),
+        Option(file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test."),
     ] = Path(),
     hub: Annotated[
         str | None,
-        typer.Option(metavar="ORG/NAME", help="A dataset on the Hub that has the questions."),
+        Option(metavar="ORG/NAME", help="A dataset on the Hub that has the questions."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Its split.")] = "test",
-    question: Annotated[str, typer.Option(metavar="COLUMN", help="The question.")] = "question",
-    answer: Annotated[str, typer.Option(metavar="COLUMN", help="The answer.")] = "answer",
-    id: Annotated[str, typer.Option(metavar="COLUMN", help="The id; without, a digest.")] = "",
-    config: Annotated[str | None, typer.Option(help="The config of the dataset.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Its commit; without, the latest.")] = None,
+    split: Annotated[str, Option(help="Its split.")] = "test",
+    question: Annotated[str, Option(metavar="COLUMN", help="The question.")] = "question",
+    answer: Annotated[str, Option(metavar="COLUMN", help="The answer.")] = "answer",
+    id: Annotated[str, Option(metavar="COLUMN", help="The id; without, a digest.")] = "",
+    config: Annotated[str | None, Option(help="The config of the dataset.")] = None,
+    revision: Annotated[str | None, Option(help="Its commit; without, the latest.")] = None,
 ) -> None:
     """Write a small benchmark with four questions, a score, a prompt, a card and a test.
 

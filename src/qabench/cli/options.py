@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.errors import InputError
@@ -39,7 +40,7 @@ def _names(
         before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
-    return typer.Option(flag, metavar=metavar, help=help, autocompletion=complete)
+    return Option(flag, metavar=metavar, help=help, autocompletion=complete)
 
 
 def _task_options(benchmark: Benchmark) -> list[str]:
@@ -85,7 +86,7 @@ def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
 
 BenchmarkName = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="BENCHMARK",
         help=f"The benchmark: {', '.join(benchmark_names())}.",
         autocompletion=complete_benchmarks,
@@ -93,7 +94,7 @@ BenchmarkName = Annotated[
 ]
 BenchmarkOrLog = Annotated[
     str,
-    typer.Argument(
+    Argument(
         metavar="BENCHMARK",
         help=f"The benchmark: {', '.join(benchmark_names())}. Logs name theirs, so that it can be left out.",
         autocompletion=complete_benchmarks,
@@ -118,25 +119,22 @@ SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
 TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
 Questions = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--questions",
-        metavar="FILE",
         help="A file of questions in the benchmark's official format.",
     ),
 ]
 Format = Annotated[
     str,
-    typer.Option(
+    Option(
         help=f"The format of tables: {', '.join(FORMATS)}.",
         autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
     ),
 ]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the result to FILE.")
-]
+Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
 Track = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="TRACKER[:PROJECT]",
         help="Send the scores to a tracker: trackio, wandb or mlflow.",
         callback=_checked_tracker,
@@ -144,30 +142,30 @@ Track = Annotated[
 ]
 Samples = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--samples",
         help="The files are samples of one system: pass@k and pass^k of its 0/1 scores.",
     ),
 ]
 PassKs = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--pass-k",
         metavar="K,...",
         help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
     ),
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print whole signatures.")]
+Verbose = Annotated[bool, Option("--verbose", help="Print whole signatures.")]
 AllScores = Annotated[
-    bool, typer.Option("--all-scores", help="Print all scores, not only the main ones.")
+    bool, Option("--all-scores", help="Print all scores, not only the main ones.")
 ]
 
 OnRay = Annotated[
-    bool, typer.Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")
+    bool, Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--ray-address",
         metavar="ADDRESS",
         help="Work on the running Ray cluster that this machine belongs to: HOST:PORT, or auto (extra ray).",
@@ -177,7 +175,7 @@ RayAddress = Annotated[
 # Options of the commands that work on several benchmarks or configs.
 BenchmarkNames = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="BENCHMARK...",
         help="Which benchmarks; all of them by default.",
         autocompletion=complete_benchmarks,
@@ -185,22 +183,16 @@ BenchmarkNames = Annotated[
 ]
 ConfigNames = Annotated[
     list[str] | None,
-    typer.Option(
-        "--config", metavar="NAME", help="Only this config of a single benchmark; may be repeated."
-    ),
+    Option("--config", help="Only this config of a single benchmark; may be repeated."),
 ]
 SkipMissing = Annotated[
     bool,
-    typer.Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
+    Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
 ]
 # Added to all commands, and to those with the option ``Format``: see ``qabench.cli.lazy``.
-Quiet = Annotated[bool, typer.Option("--quiet", help="Do not print progress and hints.")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document. Same as --format json.")
-]
-JsonOnly = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of a table.")
-]
+Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON document. Same as --format json.")]
+JsonOnly = Annotated[bool, Option("--json", help="Print one JSON document instead of a table.")]
 
 
 def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:

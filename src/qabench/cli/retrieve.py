@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format, JsonOnly
@@ -35,26 +36,23 @@ INDEX_FILE = "documents.bm25"
 # of BM25Index, which is not imported for help
 METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")
 
-TextColumn = Annotated[
-    str, typer.Option("--column", metavar="NAME", help="The column with the text.")
-]
+TextColumn = Annotated[str, Option("--column", help="The column with the text.")]
 IdColumn = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--id-column",
-        metavar="NAME",
         help="The column with the documents' ids. Default: id, else the row's number from 0.",
     ),
 ]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Stop at a row without text, instead of skipping it.")
+    bool, Option("--strict", help="Stop at a row without text, instead of skipping it.")
 ]
 
 
 def retrieve(
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
             help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row.",
         ),
@@ -62,7 +60,7 @@ def retrieve(
     column: TextColumn,
     queries: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="FILE|TEXT",
             help="One query; or a .txt file with one per line; or a file like SOURCE with the queries in a column "
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
@@ -70,19 +68,15 @@ def retrieve(
     ],
     id_column: IdColumn = None,
     k: Annotated[
-        int, typer.Option("-k", "--k", min=1, help="The maximum number of documents per query.")
+        int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")
     ] = 10,
     everything: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Also return documents that share no term with the query, up to k."
-        ),
+        Option("--all", help="Also return documents that share no term with the query, up to k."),
     ] = False,
     method: Annotated[
         str,
-        typer.Option(
-            "--method",
-            metavar="NAME",
+        Option(
             help=f"The BM25 variant: {', '.join(METHODS)}.",
             autocompletion=lambda incomplete: [
                 name for name in METHODS if name.startswith(incomplete)
@@ -91,42 +85,31 @@ def retrieve(
     ] = METHODS[0],
     k1: Annotated[
         float,
-        typer.Option("--k1", metavar="X", help="The saturation of repeated terms, 0 or more."),
+        Option(metavar="X", help="The saturation of repeated terms, 0 or more."),
     ] = 1.5,
-    b: Annotated[
-        float, typer.Option("--b", metavar="X", help="The weight of document length, 0 to 1.")
-    ] = 0.75,
+    b: Annotated[float, Option(metavar="X", help="The weight of document length, 0 to 1.")] = 0.75,
     delta: Annotated[
         float | None,
-        typer.Option("--delta", metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
+        Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
     ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option("--epsilon", metavar="X", help="For okapi (default: 0.25).")
-    ] = None,
+    epsilon: Annotated[float | None, Option(metavar="X", help="For okapi (default: 0.25).")] = None,
     index_folder: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--index",
-            metavar="DIR",
             file_okay=False,
             help="Keep the index in this folder. The next time, only documents that changed are indexed.",
         ),
     ] = None,
     strict: Strict = False,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")
-    ] = None,
+    config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
     split: Annotated[
         str | None,
-        typer.Option(
-            "--split", metavar="NAME", help="The split of a dataset; needed if it has several."
-        ),
+        Option(help="The split of a dataset; needed if it has several."),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write a TREC run instead of printing."
-        ),
+        Option("--output", "-o", help="Write a TREC run instead of printing."),
     ] = None,
     format: Format = "table",
 ) -> None:
@@ -323,25 +306,21 @@ def _queries(argument: str) -> dict[str, str]:
 def index(
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
             help="A .csv, .tsv, .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
             "Or a .zim file: the passages of its pages.",
         ),
     ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", file_okay=False, help="The folder to write.")
-    ],
+    output: Annotated[Path, Option(file_okay=False, help="The folder to write.")],
     column: TextColumn = "text",
     id_column: IdColumn = None,
     strict: Strict = False,
     split: Annotated[
         str | None,
-        typer.Option("--split", metavar="NAME", help="The split of a dataset, such as train."),
+        Option(help="The split of a dataset, such as train."),
     ] = None,
-    config: Annotated[
-        str | None, typer.Option("--config", metavar="NAME", help="The config of a dataset.")
-    ] = None,
+    config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
 ) -> None:
     """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
 
@@ -370,7 +349,7 @@ def index(
     write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
     if unreadable:
         print_list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 # --- Wikipedia
@@ -379,15 +358,13 @@ wiki_app = typer.Typer(
     help="Wikipedia at the dataset's epoch, and the cache of its pages.", rich_markup_mode=None
 )
 
-WikiPath = Annotated[
-    str | None, typer.Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")
-]
+WikiPath = Annotated[str | None, Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
 
 
 @wiki_app.command("import-cache")
 def import_cache(
     tarball: Annotated[
-        Path, typer.Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")
+        Path, Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")
     ],
     as_json: JsonOnly = False,
 ) -> None:
@@ -419,13 +396,13 @@ def import_cache(
             f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them"
         )
     if imported.refused:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @wiki_app.command("prefetch")
 def prefetch(
     benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")
+        str, Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")
     ],
     config: ConfigName = None,
     as_json: JsonOnly = False,
@@ -466,14 +443,14 @@ def prefetch(
                 f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"
             )
     if not done.complete:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @wiki_app.command("search")
 def search(
-    query: Annotated[str, typer.Argument(help="The search query.")],
+    query: Annotated[str, Argument(help="The search query.")],
     results: Annotated[
-        int, typer.Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")
+        int, Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")
     ] = 10,
     wiki: WikiPath = None,
     as_json: JsonOnly = False,
@@ -493,9 +470,9 @@ def search(
 
 @wiki_app.command("page")
 def page(
-    title: Annotated[str, typer.Argument(help="The page's title.")],
+    title: Annotated[str, Argument(help="The page's title.")],
     pageid: Annotated[
-        int | None, typer.Option(min=1, help="The page's id, used instead of the title.")
+        int | None, Option(min=1, help="The page's id, used instead of the title.")
     ] = None,
     wiki: WikiPath = None,
 ) -> None:

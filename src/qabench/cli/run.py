@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark, Setting, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
@@ -105,7 +106,7 @@ def run(
     ctx: typer.Context,
     benchmark: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="BENCHMARK",
             help=", ".join(benchmark_names()),
             autocompletion=complete_benchmarks,
@@ -113,22 +114,21 @@ def run(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="A model name of Inspect AI: hf-inference-providers/ORG/NAME, openai/NAME, vllm/NAME, hf/NAME, ...; "
             "with --base-url, the model's name on the server.",
         ),
     ] = None,
     base_url: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="URL",
             help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY.",
         ),
     ] = None,
     model_args: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "-M",
             "--model-args",
             metavar="NAME=VALUE",
@@ -139,130 +139,114 @@ def run(
     config: ConfigName = None,
     questions: Questions = None,
     limit: Annotated[
-        str | None, typer.Option(metavar="N|A-B", help="Only the first N questions, or A to B.")
+        str | None, Option(metavar="N|A-B", help="Only the first N questions, or A to B.")
     ] = None,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="ID", help="Only this question; may be repeated."),
+        Option("--id", metavar="ID", help="Only this question; may be repeated."),
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="Only questions of this category, domain, field or chapter; may be repeated.",
         ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="The number of times each question is asked.")
+        int | None, Option(min=1, help="The number of times each question is asked.")
     ] = None,
     setting: SettingName = None,
     prompt: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="official, qabench, or auto: official if the authors' file is available.",
         ),
     ] = None,
     protocol: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="Temperature and token limit: official, qabench, or auto: as the prompt.",
         ),
     ] = None,
-    temperature: Annotated[
-        float | None, typer.Option(help="Default: that of the protocol.")
-    ] = None,
+    temperature: Annotated[float | None, Option(help="Default: that of the protocol.")] = None,
     max_new_tokens: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="The maximum length of a reply, in tokens. Default: the protocol's."
-        ),
+        Option(min=1, help="The maximum length of a reply, in tokens. Default: the protocol's."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="The seed that is sent to the model.")] = None,
+    seed: Annotated[int | None, Option(help="The seed that is sent to the model.")] = None,
     retriever: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="ENGINE:WHERE",
             help="Passages from a search engine: lucene:DIR, opensearch:URL/INDEX, elasticsearch:URL/INDEX.",
         ),
     ] = None,
     context_length: Annotated[
         int | None,
-        typer.Option(
+        Option(
             min=1, metavar="TOKENS", help="The model's context window, for settings that fill it."
         ),
     ] = None,
     wiki: Annotated[
-        str | None, typer.Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")
+        str | None, Option(metavar="PATH", help="A ZIM file, for settings with Wikipedia.")
     ] = None,
     solver: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE.py@NAME",
             help="A solver or an agent of Inspect AI that answers the questions.",
         ),
     ] = None,
     task_args: TaskArguments = None,
     list_options: Annotated[
-        bool, typer.Option("--list-options", help="List the options for -T, and exit.")
+        bool, Option("--list-options", help="List the options for -T, and exit.")
     ] = False,
     max_connections: Annotated[
-        int | None, typer.Option(min=1, help="The maximum number of concurrent calls.")
+        int | None, Option(min=1, help="The maximum number of concurrent calls.")
     ] = None,
-    max_retries: Annotated[
-        int, typer.Option(min=0, help="The number of retries of a failed call.")
-    ] = 5,
+    max_retries: Annotated[int, Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
         int | None,
-        typer.Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries."),
+        Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries."),
     ] = None,
     max_calls: Annotated[
         int | None,
-        typer.Option(min=1, help="Stop after this many replies; calls in flight may be billed."),
+        Option(min=1, help="Stop after this many replies; calls in flight may be billed."),
     ] = None,
     token_budget: Annotated[
-        int | None, typer.Option(min=1, help="Stop after this many tokens of prompts and replies.")
+        int | None, Option(min=1, help="Stop after this many tokens of prompts and replies.")
     ] = None,
     cache: Annotated[
         bool,
-        typer.Option(
-            "--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them."
-        ),
+        Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them."),
     ] = True,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit."),
+        Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit."),
     ] = False,
     price_in: Annotated[
-        float | None, typer.Option(min=0, help="The price per million prompt tokens.")
+        float | None, Option(min=0, help="The price per million prompt tokens.")
     ] = None,
     price_out: Annotated[
-        float | None, typer.Option(min=0, help="The price per million reply tokens.")
+        float | None, Option(min=0, help="The price per million reply tokens.")
     ] = None,
-    log_dir: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the log.")] = Path(
-        "logs"
-    ),
+    log_dir: Annotated[Path, Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     on: Annotated[
         str | None,
-        typer.Option(
-            metavar="FLAVOR", help="Run as a job on a GPU of the Hub, such as a10g-small."
-        ),
+        Option(metavar="FLAVOR", help="Run as a job on a GPU of the Hub, such as a10g-small."),
     ] = None,
     job_timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="With --on: end the job after 30m, 6h, 2d.")
+        str, Option(metavar="TIME", help="With --on: end the job after 30m, 6h, 2d.")
     ] = "6h",
     attach: Annotated[
-        str | None, typer.Option(metavar="JOB", help="Follow a job by its URL or OWNER/ID.")
+        str | None, Option(metavar="JOB", help="Follow a job by its URL or OWNER/ID.")
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),
+        Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),
     ] = None,
     suite: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
+        Option(
             help="Run the models x benchmarks x settings x seeds listed in a YAML file.",
         ),
     ] = None,
@@ -509,7 +493,7 @@ def _run_suite(file: Path, values: Options) -> None:
     for name in unfinished:
         warn(f"{name} is not finished; repeat the command to continue it")
     if unfinished:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _plan_suite(file: Path, options: Options, values: Options) -> None:
@@ -601,7 +585,7 @@ def _report(logs: list[Path], values: Options) -> list[Evaluation]:
     reports = show(sources, **_options(values, "format", "output", "track", "all_scores"))
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
-        raise typer.Exit(1)
+        raise Exit(1)
     return sources.evaluations
 
 

@@ -10,9 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Exit, Option
 
-from qabench.benchmarks import Benchmark, Option, benchmark_names
+from qabench.benchmarks import Benchmark, benchmark_names
+from qabench.benchmarks import Option as BenchmarkOption
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.evaluations import is_official, print_notes, scored, show
 from qabench.cli.lazy import with_parameters
@@ -81,7 +82,7 @@ def parameters() -> list[inspect.Parameter]:
 
     The default of each is None.
     """
-    options: dict[str, tuple[Option, list[str]]] = {}
+    options: dict[str, tuple[BenchmarkOption, list[str]]] = {}
     for name in benchmark_names():
         for option in benchmark_of(name).options:
             options.setdefault(option.name, (option, []))[1].append(name)
@@ -93,7 +94,7 @@ def parameters() -> list[inspect.Parameter]:
         )
         text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
         flag = f"--{name.replace('_', '-')}"
-        declared = typer.Option(flag, help=text, metavar=option.metavar or None)
+        declared = Option(flag, help=text, metavar=option.metavar or None)
         annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
         parameters.append(
             inspect.Parameter(
@@ -107,7 +108,7 @@ def _score(
     benchmark: BenchmarkOrLog,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="FILE...",
             help='Predictions as JSONL or a JSON list, also .gz: {"id", "answer"}, or the benchmark\'s own fields; '
             "- for standard input; logs of `qabench run`, or folders of logs. "
@@ -120,15 +121,13 @@ def _score(
     questions: Questions = None,
     per_item: Annotated[
         Path | None,
-        typer.Option("--per-item", metavar="FILE", help="Write the scores of each item as JSONL."),
+        Option(help="Write the scores of each item as JSONL."),
     ] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict", help="Exit with 2 if the input has a problem or a score is unofficial."
-        ),
+        Option("--strict", help="Exit with 2 if the input has a problem or a score is unofficial."),
     ] = False,
     format: Format = "table",
     output: Output = None,
@@ -167,11 +166,11 @@ def _score(
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
-        raise typer.Exit(1)
+        raise Exit(1)
     problems = any(report["problems"] for report in reports)
     with_claim = [evaluation for evaluation in sources.evaluations if evaluation.benchmark]
     if strict and (problems or not all(map(is_official, with_claim))):
-        raise typer.Exit(2)
+        raise Exit(2)
 
 
 score = with_parameters(_score, parameters())
@@ -195,7 +194,7 @@ def _compare(
     benchmark: BenchmarkOrLog,
     files: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="FILE...",
             help="Predictions, logs of runs, or folders of logs; at least two systems. Logs of any task of Inspect AI, "
             "lm-evaluation-harness (samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever need no "
@@ -205,17 +204,17 @@ def _compare(
     config: ConfigName = None,
     scores: Scores = None,
     questions: Questions = None,
-    test: Annotated[str, typer.Option(help="randomization or bootstrap.")] = "randomization",
+    test: Annotated[str, Option(help="randomization or bootstrap.")] = "randomization",
     correction: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Correction of p-values for several pairs: holm, bh (false discovery rate) or none."
         ),
     ] = "holm",
     resamples: Annotated[
-        int, typer.Option(min=1, max=MAX_RESAMPLES, help="Resamples of tests and intervals.")
+        int, Option(min=1, max=MAX_RESAMPLES, help="Resamples of tests and intervals.")
     ] = RESAMPLES,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of the resampling.")] = 0,
+    seed: Annotated[int, Option(min=0, help="The seed of the resampling.")] = 0,
     format: Format = "table",
     output: Output = None,
     track: Track = None,
@@ -273,14 +272,12 @@ def leaderboard(
     benchmark: BenchmarkName,
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
+        Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
     ] = None,
     scores: Scores = None,
     setting: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Only this setting; files of predictions were made in it."
-        ),
+        Option(help="Only this setting; files of predictions were made in it."),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -411,14 +408,14 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
 def export(
     logs: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="LOG...",
             help="Logs of runs, folders of logs; for eee also files of predictions.",
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--output",
             "-o",
             metavar="PATH",
@@ -427,7 +424,7 @@ def export(
     ] = None,
     format: Annotated[
         str,
-        typer.Option(
+        Option(
             autocompletion=lambda incomplete: [
                 name for name in SUFFIXES if name.startswith(incomplete)
             ],
@@ -438,22 +435,19 @@ def export(
     ] = "predictions",
     benchmark: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="[eee] The benchmark of files of predictions."),
+        Option(help="[eee] The benchmark of files of predictions."),
     ] = None,
     config: ConfigName = None,
     scores: Scores = None,
     developer: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
+        Option(
             help="[eee] Who made the model. Default: the organization in the model's name.",
         ),
     ] = None,
     model_id: Annotated[
         str | None,
-        typer.Option(
-            "--model-id", metavar="ORG/NAME", help="[eee] The model's id, for a single run."
-        ),
+        Option(metavar="ORG/NAME", help="[eee] The model's id, for a single run."),
     ] = None,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
@@ -493,26 +487,22 @@ def export(
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="RUN...",
             help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark.",
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", metavar="DIR", help="The folder for index.html and report.json."
-        ),
+        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
     ],
-    benchmark: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The benchmark of files of predictions.")
-    ] = None,
+    benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
     config: ConfigName = None,
     scores: Scores = None,
     questions: Questions = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The corpus of a TREC run, as for `qabench score`."),
+        Option(help="The corpus of a TREC run, as for `qabench score`."),
     ] = None,
     samples: Samples = False,
     pass_k: PassKs = None,

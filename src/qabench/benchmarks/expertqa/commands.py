@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Exit, Option
 
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli.evaluations import print_evaluations, print_notes
@@ -32,55 +32,51 @@ REASONS = 5  # claims without a score whose reasons are printed
 
 Claims = Annotated[
     str | None,
-    typer.Argument(
+    Argument(
         metavar="[FILE]",
         help='Lines {"id", "claims"}; without it, the annotated claims of --config.',
     ),
 ]
-Out = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write, as JSONL.")
-]
-Split = Annotated[
-    str | None, typer.Option(help="A split of the config; default: test, if it has one.")
-]
+Out = Annotated[Path, Option("--output", "-o", help="The file to write, as JSONL.")]
+Split = Annotated[str | None, Option(help="A split of the config; default: test, if it has one.")]
 Model = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="NAME|FOLDER",
         help="The NLI model; default: QABENCH_NLI_MODEL, or else google/t5_xxl_true_nli_mixture.",
     ),
 ]
-Revision = Annotated[str | None, typer.Option(help="A commit, tag or branch of the model.")]
+Revision = Annotated[str | None, Option(help="A commit, tag or branch of the model.")]
 Dtype = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="float32 (as the authors), bfloat16 or float16; default: bfloat16 for a large model on a GPU."
     ),
 ]
 Device = Annotated[
     str | None,
-    typer.Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one."),
+    Option(help="As torch names it, such as cuda:1. Default: a GPU if there is one."),
 ]
 BatchSize = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1, help="Prompts of 512 tokens per batch, more if shorter; default: 16, on a CPU 4."
     ),
 ]
 ServerUrl = Annotated[
-    str | None, typer.Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")
+    str | None, Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the estimated cost, and exit.")]
-PriceIn = Annotated[float | None, typer.Option(min=0, help="The price per million prompt tokens.")]
-PriceOut = Annotated[float | None, typer.Option(min=0, help="The price per million reply tokens.")]
-MaxCalls = Annotated[int | None, typer.Option(min=0, help="The maximum number of calls.")]
-Concurrency = Annotated[int, typer.Option(min=1, help="The maximum number of concurrent calls.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Print the estimated cost, and exit.")]
+PriceIn = Annotated[float | None, Option(min=0, help="The price per million prompt tokens.")]
+PriceOut = Annotated[float | None, Option(min=0, help="The price per million reply tokens.")]
+MaxCalls = Annotated[int | None, Option(min=0, help="The maximum number of calls.")]
+Concurrency = Annotated[int, Option(min=1, help="The maximum number of concurrent calls.")]
 
 
 def claims(
     answers: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.'
         ),
     ],
@@ -137,7 +133,7 @@ def attribute(
 def autoais(
     file: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE", help='Lines {"answer" or "claims", "evidence"}; - for standard input.'
         ),
     ],
@@ -196,7 +192,7 @@ def _four_digits(value: float | None) -> str:
 
 def facts(
     model: Annotated[
-        str, typer.Option(help="The model that splits claims into atomic claims and judges them.")
+        str, Option(help="The model that splits claims into atomic claims and judges them.")
     ],
     file: Claims = None,
     output: Out = Path("facts.jsonl"),
@@ -204,28 +200,28 @@ def facts(
     split: Split = None,
     base_url: ServerUrl = None,
     prompt: Annotated[
-        str, typer.Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")
+        str, Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")
     ] = "auto",
     atomic_model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The model that breaks claims down; default: --model."),
+        Option(help="The model that breaks claims down; default: --model."),
     ] = None,
     post_processing: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none."
         ),
     ] = "auto",
     corpus: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="FILE|FOLDER",
             help="Evidence of atomic claims: the best passages of this corpus.",
         ),
     ] = None,
     search: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME|FILE",
             help="Evidence of atomic claims: the best passages of the web pages that a search engine finds for them: "
             "searxng, google, or a TOML file (as the authors, with google).",
@@ -233,13 +229,11 @@ def facts(
     ] = None,
     ranker: Annotated[
         str,
-        typer.Option(
+        Option(
             help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
         ),
     ] = "auto",
-    encoder: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The encoder of the rankers dense and api.")
-    ] = None,
+    encoder: Annotated[str | None, Option(help="The encoder of the rankers dense and api.")] = None,
     dry_run: DryRun = False,
     max_calls: MaxCalls = None,
     price_in: PriceIn = None,
@@ -287,7 +281,7 @@ def facts(
             scored, unscored = score_facts(items, fields, scorer, progress, find)
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     with_atomic_claims = all(
         claim.get("atomic_claims") is not None for item in items for claim in item["claims"]
     )
@@ -299,7 +293,7 @@ def facts(
     for id, number, reason in unscored[:REASONS]:
         say(f"no score for claim {number} of {id}: {reason}", "yellow")
     if not n_scored:
-        raise typer.Exit(1)
+        raise Exit(1)
     _print_scores(scored, output, questions, "fact_score")
 
 
@@ -350,7 +344,7 @@ def _labeled(
                 progress(len(items) - len(rest) + start + len(chunk), len(items))
     except KeyboardInterrupt:
         say_on_stderr(f"stopped; the labels so far are in {output}: repeat the command to continue")
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     return [labeled[item["id"]] for item in items]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Exit, Option
 
 from qabench.cli.output import say, say_on_stderr
 
@@ -15,34 +15,25 @@ FOLDER = "leaderboard-submissions"
 
 
 def submit(
-    metadata: Annotated[
-        Path, typer.Option(metavar="FILE", help="The system's metadata, a JSON object.")
-    ],
-    name: Annotated[
-        str, typer.Option(metavar="NAME", help="The name of the files: letters, digits, - and _.")
-    ],
+    metadata: Annotated[Path, Option(help="The system's metadata, a JSON object.")],
+    name: Annotated[str, Option(help="The name of the files: letters, digits, - and _.")],
     closed_book: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
+        Option(
             help='Closed-book answers: a log of qabench run, or {"id", "answer"} per line.',
         ),
     ] = None,
-    open_book: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Open-book answers (same formats).")
-    ] = None,
+    open_book: Annotated[Path | None, Option(help="Open-book answers (same formats).")] = None,
     evidence_provided: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Evidence-provided answers (same formats).")
+        Path | None, Option(help="Evidence-provided answers (same formats).")
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
-            metavar="DIR", help="The folder to write to, such as a clone of the repository."
-        ),
+        Option(metavar="DIR", help="The folder to write to, such as a clone of the repository."),
     ] = Path(FOLDER),
     allow_unofficial: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--allow-unofficial",
             help="Accept runs that differ from the authors'; noted in the metadata.",
         ),
@@ -85,7 +76,7 @@ def submit(
         say_on_stderr(
             f"rejected, nothing was written; errors: {errors}, warnings: {warnings}", "bold red"
         )
-        raise typer.Exit(2)
+        raise Exit(2)
     for path in submission.write(checked, out):
         say(path)
     say(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from qabench.cli.options import Format
 from qabench.cli.output import print_tables, say
@@ -15,48 +15,42 @@ METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
 
 def retrieve(
-    method: Annotated[list[str] | None, typer.Option(help=METHODS)] = None,
-    config: Annotated[
-        str, typer.Option(metavar="NAME", help="questions, or sample.")
-    ] = "questions",
+    method: Annotated[list[str] | None, Option(help=METHODS)] = None,
+    config: Annotated[str, Option(help="questions, or sample.")] = "questions",
     query: Annotated[
         str | None,
-        typer.Option(help="question or keywords. Default: keywords for fts, else question."),
+        Option(help="question or keywords. Default: keywords for fts, else question."),
     ] = None,
     chunk_size: Annotated[
-        int, typer.Option(help="The maximum number of tokens (words and marks) of a chunk.")
+        int, Option(help="The maximum number of tokens (words and marks) of a chunk.")
     ] = 500,
     overlap: Annotated[
         int | None,
-        typer.Option(
+        Option(
             help="The maximum number of tokens that chunks share. Default: 64, or a quarter of the size."
         ),
     ] = None,
     chunker: Annotated[
         str,
-        typer.Option(
-            help="sentences, or llama-index: the source's chunks; needs llama-index-core."
-        ),
+        Option(help="sentences, or llama-index: the source's chunks; needs llama-index-core."),
     ] = "sentences",
-    k: Annotated[
-        int, typer.Option("--k", help="The cutoff: the number of chunks to retrieve.")
-    ] = 10,
+    k: Annotated[int, Option(help="The cutoff: the number of chunks to retrieve.")] = 10,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the rankings as a TREC run, one file per method."),
+        Option(help="Write the rankings as a TREC run, one file per method."),
     ] = None,
     qrels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write which chunks contain components, as TREC qrels."),
+        Option(help="Write which chunks contain components, as TREC qrels."),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the chunks as JSONL, for `score --corpus`."),
+        Option(help="Write the chunks as JSONL, for `score --corpus`."),
     ] = None,
     dense_model: Annotated[
-        str | None, typer.Option(help="The sentence-transformers model of dense.")
+        str | None, Option(help="The sentence-transformers model of dense.")
     ] = None,
-    colbert_model: Annotated[str | None, typer.Option(help="The ColBERT model of colbert.")] = None,
+    colbert_model: Annotated[str | None, Option(help="The ColBERT model of colbert.")] = None,
     format: Format = "table",
 ) -> None:
     """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
