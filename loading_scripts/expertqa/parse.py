@@ -133,8 +133,7 @@ def question_id(question: str) -> str:
 
 def _question(row: SourceRow) -> Json:
     row.only("question", "annotator_id", "answers", "metadata")
-    metadata = SourceRow.of(row.get("metadata", dict), f"{row.where}, field 'metadata'")
-    metadata.only("question_type", "field", "specific_field")
+    metadata = row.object("metadata", "question_type", "field", "specific_field")
     types: str = metadata.get("question_type", str)
     question = row.get("question", str)
     return {

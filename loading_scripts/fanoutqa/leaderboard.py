@@ -34,7 +34,8 @@ def read_results(path: Path) -> Iterator[Json]:
     file = SourceRow.of(read_json(path), str(path)).only(
         "_submission_hash", "_results_hash", "metadata", *SETTINGS
     )
-    about = SourceRow.of(file.get("metadata", dict), f"{path}, field 'metadata'").only(
+    about = file.object(
+        "metadata",
         "name",
         "authors",
         "url",
@@ -60,7 +61,7 @@ def read_results(path: Path) -> Iterator[Json]:
             yield {
                 **common,
                 "setting": setting,
-                **_scores(SourceRow.of(file.get(key, dict), f"{path}, field {key!r}")),
+                **_scores(file.object(key, "acc", "rouge", "bleurt", "gpt")),
             }
 
 
@@ -93,8 +94,7 @@ def _flat(row: Row) -> dict[str, float]:
 
 
 def _scores(row: SourceRow) -> Json:
-    row.only("acc", "rouge", "bleurt", "gpt")
-    rouge = SourceRow.of(row.get("rouge", dict), f"{row.where}, field 'rouge'").only(*ROUGES)
+    rouge = row.object("rouge", *ROUGES)
     return {
         "acc": _numbers(row, "acc", ("loose", "strict")),
         "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
@@ -104,5 +104,5 @@ def _scores(row: SourceRow) -> Json:
 
 
 def _numbers(row: SourceRow, key: str, names: tuple[str, ...]) -> dict[str, float]:
-    part = SourceRow.of(row.get(key, dict), f"{row.where}, field {key!r}").only(*names)
+    part = row.object(key, *names)
     return {name: part.number(name) for name in names}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.text.rouge import rouge
+from qabench.text.rouge import by_type, rouge
 
 
 class FanoutRouge(MetricModule, evaluate.Metric):
@@ -64,11 +63,8 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         score = rouge(references, predictions, backend)
-        result: dict[str, Any] = score.as_dict()
+        result: dict[str, Any] = by_type(score.mean)
         result |= self.provenance(references, rouge=score.backend, stemmer="porter")
         if per_question:
-            result["per_question"] = [
-                {kind: asdict(prf) for kind, prf in question.items()}
-                for question in score.per_question
-            ]
+            result["per_question"] = list(map(by_type, score.per_question))
         return result

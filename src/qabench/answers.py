@@ -37,6 +37,11 @@ UNANSWERED: Literal[Unanswered.UNANSWERED] = Unanswered.UNANSWERED
 """
 
 
+def is_list_of(value: Any, kind: type) -> bool:
+    """Tell whether a value is a list or a tuple whose items have a type."""
+    return isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value)
+
+
 def dumps(answer: Answer) -> str:
     """Return the JSON text of an answer. ``loads`` returns an equal answer with the same types.
 

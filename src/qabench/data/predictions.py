@@ -109,19 +109,17 @@ class Joined:
 
         Empty if there are none.
         """
-        sentences = [
-            (WITHOUT_PREDICTION, list(self.missing)),
-            (
-                "predictions for unknown questions",
-                [f"{p.id:.80} (line {p.line})" for p in self.unknown],
-            ),
-            (
-                "predictions replaced by a later line",
-                [f"{p.id:.80} (line {p.line})" for p in self.repeated],
-            ),
-            ("unreadable lines", [f"line {b.line}: {b.reason}" for b in self.bad_lines]),
-        ]
-        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in sentences if items]
+        unknown, repeated = (
+            [f"{row.id:.80} (line {row.line})" for row in rows]
+            for rows in (self.unknown, self.repeated)
+        )
+        named = {
+            WITHOUT_PREDICTION: self.missing,
+            "predictions for unknown questions": unknown,
+            "predictions replaced by a later line": repeated,
+            "unreadable lines": [f"line {bad.line}: {bad.reason}" for bad in self.bad_lines],
+        }
+        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
 
 
 def read_predictions(

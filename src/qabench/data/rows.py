@@ -119,6 +119,10 @@ class SourceRow:
             )
         return value
 
+    def object(self, key: str, *keys: str) -> SourceRow:
+        """Return the field ``key``, an object without other fields than ``keys``, as a row."""
+        return self.of(self.get(key, dict), f"{self.where}, field {key!r}").only(*keys)
+
     def rows(self, key: str) -> Iterator[SourceRow]:
         """Yield the field ``key``, a list of objects, as rows."""
         for i, item in enumerate(self.get(key, list)):

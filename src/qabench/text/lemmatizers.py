@@ -100,21 +100,17 @@ class SpacyLemmatizer:
         self.versions = f"{self.full_name}-{self.version}+spacy-{package_version('spacy')}"
 
     @cached_property
-    def _name(self) -> str:
-        # a package has the model in this folder
-        inner = self.folder / f"{self.full_name}-{self.version}"
-        digest = model_digest(inner if inner.is_dir() else self.folder)
-        by_name = self.full_name == OFFICIAL_MODEL and self.version not in RELEASES
-        return f"{self.versions}+{digest}{BY_NAME if by_name else ''}"
-
-    @property
     def name(self) -> str:
         """Versions of model and spaCy, and a digest of the model's files.
 
         The digests of the official model's releases are known. Another version of it is identified
         by its name and version only, and its name says so.
         """
-        return self._name
+        # a package has the model in this folder
+        inner = self.folder / f"{self.full_name}-{self.version}"
+        digest = model_digest(inner if inner.is_dir() else self.folder)
+        by_name = self.full_name == OFFICIAL_MODEL and self.version not in RELEASES
+        return f"{self.versions}+{digest}{BY_NAME if by_name else ''}"
 
     @property
     def key(self) -> str:

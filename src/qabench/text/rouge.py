@@ -7,8 +7,8 @@ Source: Lin, ROUGE, 2004. Google's ``rouge_score`` with the Porter stemmer, call
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,30 +17,28 @@ from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
+PARTS = {"precision": "precision", "recall": "recall", "fscore": "fmeasure"}
+"""Part of a score -> its name in ``rouge_score``."""
+COLUMNS = tuple(f"{kind}.{part}" for kind in ROUGE_TYPES for part in PARTS)
 BACKENDS = {"rouge_score": "rouge-score", "rouge_score_rs": "rouge-score-rs"}
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class PRF:
-    """Precision, recall and F-measure, as fractions in [0, 1]."""
-
-    precision: float
-    recall: float
-    fscore: float
-
-
-@dataclass(frozen=True, slots=True)
 class RougeScore:
-    """Means over questions by ROUGE type, and the values of each question in the order of the input."""
+    """Means over questions by ``COLUMNS``, and the scores of each question in the order of the input.
 
-    mean: dict[str, PRF]
-    per_question: tuple[dict[str, PRF], ...]
+    All are fractions in [0, 1].
+    """
+
+    mean: dict[str, float]
+    per_question: list[dict[str, float]]
     backend: str
 
-    def as_dict(self) -> dict[str, dict[str, float]]:
-        """Return {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}."""
-        return {kind: asdict(prf) for kind, prf in self.mean.items()}
+
+def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return ``COLUMNS`` as {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}."""
+    return {kind: {part: scores[f"{kind}.{part}"] for part in PARTS} for kind in ROUGE_TYPES}
 
 
 def rouge(
@@ -62,27 +60,19 @@ def rouge(
     check_pairs(references, predictions)
     name = resolve_backend(backend)
     answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
-    rows = [dict.fromkeys(ROUGE_TYPES, PRF(0, 0, 0)) for _ in references]
+    rows: list[dict[str, float]] = [dict.fromkeys(COLUMNS, 0) for _ in references]
     scores = _scorer(name)(
         [text_of(references[i]) for i in answered], [text_of(predictions[i]) for i in answered]
     )
     for i, score in zip(answered, scores, strict=True):
         rows[i] = {
-            kind: PRF(score[kind].precision, score[kind].recall, score[kind].fmeasure)
+            f"{kind}.{part}": getattr(score[kind], measure)
             for kind in ROUGE_TYPES
+            for part, measure in PARTS.items()
         }
-    mean = {kind: _mean([row[kind] for row in rows]) for kind in ROUGE_TYPES}
-    return RougeScore(mean, tuple(rows), _version_of(name))
-
-
-def _mean(values: list[PRF]) -> PRF:
     # The built-in sum in order, as upstream: the last digit depends on it.
-    n = len(values)
-    return PRF(
-        sum(v.precision for v in values) / n,
-        sum(v.recall for v in values) / n,
-        sum(v.fscore for v in values) / n,
-    )
+    mean = {column: sum(row[column] for row in rows) / len(rows) for column in COLUMNS}
+    return RougeScore(mean, rows, _version_of(name))
 
 
 def resolve_backend(backend: str) -> str:

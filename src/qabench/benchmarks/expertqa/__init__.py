@@ -76,13 +76,17 @@ def _numpy_mean(values: Sequence[float]) -> float:
 
 
 def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    functions: dict[str, Any] = {
-        "function": truediv,
-        "size": lambda part, whole: whole,
-        "item": truediv,
-    }
     return Metric(
-        name, title, about, columns=columns, unit="claims", partial=True, **functions, **options
+        name,
+        title,
+        about,
+        columns=columns,
+        unit="claims",
+        partial=True,
+        function=truediv,
+        size=lambda part, whole: whole,
+        item=truediv,
+        **options,
     )
 
 

@@ -27,6 +27,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from qabench.answers import is_list_of
 from qabench.benchmarks.expertqa.factscore import is_void
 from qabench.benchmarks.expertqa.prompts import MARK
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
@@ -243,11 +244,11 @@ def split_predictions(predictions: Predictions) -> list[Item]:
 def _sources(value: Any) -> Sequence[Source]:
     if value is None:
         return []
-    if is_texts(value):
+    if is_list_of(value, str):
         return list(value)
     if isinstance(value, list) and all(isinstance(source, Mapping) for source in value):
         pairs = [(source.get("url"), source.get("text")) for source in value]
-        if all(is_texts(list(pair)) for pair in pairs):
+        if all(is_list_of(pair, str) for pair in pairs):
             return pairs
     raise InputError(
         f"attribution is {value!r:.40}; allowed: strings, or objects with url and text"
@@ -307,11 +308,6 @@ def is_fraction(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def is_texts(value: Any) -> bool:
-    """Tell whether a value is a list of strings."""
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
 def problem_of(claims: Any, *, with_text: bool = False) -> str | None:
     """Return what is wrong with the claims of a line, or None.
 
@@ -331,7 +327,7 @@ def _problem_of_claim(claim: Any, with_text: bool) -> str | None:
     text, evidence, score = claim.get("claim"), claim.get("evidence"), claim.get("fact_score")
     if not isinstance(text, str) and (with_text or text is not None):
         return f"its claim is {text!r:.40}; allowed: a string"
-    if evidence is not None and not is_texts(evidence):
+    if evidence is not None and not is_list_of(evidence, str):
         return f"its evidence is {evidence!r:.40}; allowed: a list of strings"
     if claim.get("label") not in ("Y", "N", None):
         return f'its label is {claim["label"]!r:.40}; allowed: "Y", "N" or null'
@@ -393,7 +389,7 @@ def _item(row: Any, number: int) -> Item:
         if not isinstance(row, Mapping):
             raise InputError(f"a {type(row).__name__}; allowed: an object with answer or claims")
         evidence = row.get("evidence") or []
-        if not is_texts(evidence):
+        if not is_list_of(evidence, str):
             raise InputError(f"evidence is {evidence!r:.40}; allowed: a list of strings")
         answer, claims = row.get("answer"), row.get("claims")
         if claims is not None:

@@ -81,22 +81,31 @@ LONGEST = 20_000
 
 # "He was born." says nothing if another claim says where.
 INCOMPLETE = (
-    *(
-        "born.",
-        " appointed.",
-        " characterized.",
-        " described.",
-        " known.",
-        " member.",
-        " advocate.",
-    ),
-    *("served.", "elected."),
+    "born.",
+    " appointed.",
+    " characterized.",
+    " described.",
+    " known.",
+    " member.",
+    " advocate.",
+    "served.",
+    "elected.",
 )
 COMPLETE = "founding member."
 ENTITY_TYPES = {"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"}
 MONTHS = {
-    *("january", "february", "march", "april", "may", "june", "july"),
-    *("august", "september", "october", "november", "december"),
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 }
 NUMBER = re.compile(r"\b\d+\b")
 ARTICLE = re.compile(r"\b(a|an|the)\b")

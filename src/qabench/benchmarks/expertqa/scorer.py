@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from qabench.answers import is_list_of
 from qabench.benchmarks.expertqa.agreement import (
     Answer,
     AnswerAutoAIS,
@@ -40,7 +41,6 @@ from qabench.benchmarks.expertqa.agreement import (
 )
 from qabench.benchmarks.expertqa.claims import (
     faithfulness_labels,
-    is_texts,
     problem_of,
     sentence_splitter,
     split_claims,
@@ -272,7 +272,7 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
         return ReadItem(item.row, {})
     answer, claims, pages = (item.fields.get(name) for name in ("answer", "claims", "pages"))
     problem = None if claims is None else problem_of(claims)
-    if pages is not None and not is_texts(pages):
+    if pages is not None and not is_list_of(pages, str):
         problem = f"the pages are {pages!r:.60}; allowed: a list of URLs"
     if answer is not None and not isinstance(answer, str):
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"

@@ -14,18 +14,16 @@ from qabench.benchmarks.fanoutqa.normalizer import Normalizer, check_key
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
-from qabench.io.environment import package_version
 from qabench.models import bleurt
 from qabench.models.loader import ModelSource, locate
 from qabench.scale.jobs import ROWS_PER_PART, Columns, Rows, cells, open_source, run
 from qabench.text import Lemmatizer
-from qabench.text.rouge import BACKENDS, ROUGE_TYPES, resolve_backend, rouge
+from qabench.text.rouge import COLUMNS, backend_version, rouge
 
 FORMATS = ("python", "json")
-PARTS = ("precision", "recall", "fscore")
 FAMILIES = {
     "acc": {"loose": "double", "strict": "bool"},
-    "rouge": {f"{kind}.{part}": "double" for kind in ROUGE_TYPES for part in PARTS},
+    "rouge": dict.fromkeys(COLUMNS, "double"),
     "bleurt": {"bleurt": "double"},
 }
 Formula = Callable[[list[Any], list[Any]], Columns]  # of references and predictions
@@ -133,9 +131,8 @@ def score(
         load = partial(load, lemmatizer=normalizer.lemmatizer, key=normalizer.lemmatizer.key)
         job |= normalizer.signature()
     if "rouge" in families:
-        package = BACKENDS[resolve_backend("auto")]
         load = partial(load, rouge_scores=True)
-        job["rouge"] = f"{package}-{package_version(package)}"
+        job["rouge"] = backend_version()
     if "bleurt" in families:
         model = locate(bleurt_model or os.environ.get(bleurt.MODEL_VARIABLE) or bleurt.MODEL)
         load = partial(load, model=model)
@@ -184,11 +181,7 @@ def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[A
 
 def _rouge(references: list[Any], predictions: list[Any]) -> Columns:
     per_question = rouge(references, predictions).per_question
-    return {
-        f"{kind}.{part}": [float(getattr(score[kind], part)) for score in per_question]
-        for kind in ROUGE_TYPES
-        for part in PARTS
-    }
+    return {column: [float(score[column]) for score in per_question] for column in COLUMNS}
 
 
 def _bleurt(scorer: bleurt.BleurtModel, references: list[Any], predictions: list[Any]) -> Columns:

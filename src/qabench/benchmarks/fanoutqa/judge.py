@@ -235,19 +235,16 @@ class Judged:
             "questions": len(self.per_question),
             "scored": len(self.scores),
             "readable": len(readable),
+            "unanswered": self.per_question.count(NOT_ANSWERED),
+            "shortened": self.shortened,
         }
-        counts |= {"unanswered": self.per_question.count(NOT_ANSWERED), "shortened": self.shortened}
-        reasons = [
-            (i, judgment.reason)
-            for i, judgment in enumerate(self.per_question)
-            if judgment.reason is not None
-        ]
         parts = {
             "counts": counts,
             "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
             "unreadable": [
-                ({"id": ids[i]} if ids else {"index": i}) | {"reason": reason}
-                for i, reason in reasons
+                ({"id": ids[i]} if ids else {"index": i}) | {"reason": judgment.reason}
+                for i, judgment in enumerate(self.per_question)
+                if judgment.reason is not None
             ],
         }
         return scores | parts | about | {"usage": self.usage.as_dict()}

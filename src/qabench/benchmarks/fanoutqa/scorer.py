@@ -28,11 +28,11 @@ from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import digest, signature
 from qabench.io.limits import json_of
 from qabench.text import Lemmatizer
+from qabench.text.rouge import COLUMNS, backend_version, by_type, rouge
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
 
-ROUGE = tuple(f"rouge{n}.{part}" for n in "12L" for part in ("precision", "recall", "fscore"))
 NULL, BLANK, NOT_STRING = "null answers", "empty answers", "answers that are not strings"
 Bleurt = Callable[[list[str], list[str]], Sequence[float]]
 """References and candidates, two lists of strings, to one score for each pair."""
@@ -98,12 +98,8 @@ class FanOutQAScorer(Scorer):
                 row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
                 detail |= {"found": list(question.matches), "missing": list(question.missing)}
         if self.rouge:
-            from qabench.text.rouge import rouge
-
-            for row, kinds in zip(columns, rouge(references, answers).per_question, strict=True):
-                for column in ROUGE:
-                    kind, part = column.split(".")
-                    row[column] = float(getattr(kinds[kind], part))
+            for row, measures in zip(columns, rouge(references, answers).per_question, strict=True):
+                row |= {column: float(value) for column, value in measures.items()}
         if self.bleurt:
             # An unanswered question is the empty string, as upstream.
             values = list(self.bleurt(list(map(text_of, references)), list(map(text_of, answers))))
@@ -164,8 +160,6 @@ class FanOutQAScorer(Scorer):
         if self.normalizer:
             groups["acc"] = self.normalizer.signature()
         if self.rouge:
-            from qabench.text.rouge import backend_version
-
             groups["rouge"] = {"rouge": backend_version(), "stemmer": "porter"}
         if self.bleurt:
             from qabench.models.bleurt import signed_name
@@ -252,10 +246,8 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
     shape: Json = {}
     if "acc.loose" in means:
         shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
-    for column in ROUGE:
-        if column in means:
-            kind, part = column.split(".")
-            shape.setdefault("rouge", {}).setdefault(kind, {})[part] = means[column]
+    if COLUMNS[0] in means:
+        shape["rouge"] = by_type(means)
     return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
 
 

@@ -206,20 +206,15 @@ def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterat
 def _of_text(path: str, row: Prediction) -> Iterator[Problem]:
     where, answer = f"the answer to {row.id}", row.fields["answer"]
     if not isinstance(answer, str):
-        got = (
-            "null"
-            if answer is None
-            else f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
+        got = f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
+        message = (
+            f"{where} is {'null' if answer is None else got}; it must be a string, such as "
+            '"1998" or "" (write each list item on its own line)'
         )
-        message = f'{where} is {got}; it must be a string, such as "1998" or "" (write each list item on its own line)'
         yield Problem("answer is not a string", path, row.line, message)
     elif re.search("[\ud800-\udfff]", answer + row.id):
-        yield Problem(
-            "not Unicode",
-            path,
-            row.line,
-            f"{where} contains a lone surrogate, which is not a character",
-        )
+        message = f"{where} contains a lone surrogate, which is not a character"
+        yield Problem("not Unicode", path, row.line, message)
     elif not answer.strip():
         yield Problem("empty answer", path, row.line, f"{where} is empty and scores 0", error=False)
     elif len(answer) > MAX_ANSWER_CHARACTERS:

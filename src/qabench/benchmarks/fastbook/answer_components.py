@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from qabench.answers import UNANSWERED, check_pairs
+from qabench.answers import UNANSWERED, check_pairs, is_list_of
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
@@ -256,7 +256,7 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
         )
     for component in reference:
         contexts = component.get("context", ()) if isinstance(component, Mapping) else None
-        if not is_strings(contexts):
+        if not is_list_of(contexts, str):
             raise InputError(
                 f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of strings"
             )
@@ -266,17 +266,9 @@ def _components(reference: Any, where: str) -> Sequence[Component]:
 def _passages(prediction: Any, where: str) -> Sequence[str]:
     if prediction is None or prediction is UNANSWERED:
         return ()
-    if not is_strings(prediction):
+    if not is_list_of(prediction, str):
         raise InputError(
             f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None"
         )
-    return prediction
-
-
-def is_strings(value: Any) -> TypeGuard[Sequence[str]]:
-    """Return whether a value is a list of strings."""
-    return (
-        isinstance(value, Sequence)
-        and not isinstance(value, str)
-        and all(isinstance(text, str) for text in value)
-    )
+    passages: Sequence[str] = prediction
+    return passages

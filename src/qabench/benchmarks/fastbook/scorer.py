@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from qabench.answers import is_list_of
 from qabench.benchmarks.fastbook.answer_components import (
     AnswerComponentScores,
     answer_component_scores,
     check_cutoffs,
-    is_strings,
     longest_passage,
 )
 from qabench.data.rows import Json, Row
@@ -74,10 +74,9 @@ class FastbookScorer(Scorer):
         if "rouge" in self.groups:
             texts = [item.row["gold_standard_answer"] for item in items]
             measures = rouge(texts, [each.get("answer") or "" for each in predictions]).per_question
-            for column, by_kind in zip(columns, measures, strict=True):
-                column |= {
-                    f"{kind}.fscore": float(measure.fscore) for kind, measure in by_kind.items()
-                }
+            for column, measured in zip(columns, measures, strict=True):
+                names = [name for name in measured if name.endswith(".fscore")]
+                column |= {name: float(measured[name]) for name in names}
         return [
             Outcome(
                 scores=column,
@@ -110,7 +109,7 @@ class FastbookScorer(Scorer):
             texts = {
                 text
                 for passages in usable
-                if is_strings(passages)
+                if is_list_of(passages, str)
                 for text in passages[: max(cutoffs)]
             }
             scoring = AnswerComponentScores(
@@ -143,7 +142,7 @@ def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
 
 def _unusable(fields: Mapping[str, Any]) -> str | None:
     passages, answer = fields.get("passages"), fields.get("answer")
-    if passages is not None and not is_strings(passages):
+    if passages is not None and not is_list_of(passages, str):
         return f"the passages are not a list of strings: {passages!r:.60}"
     if answer is not None and not isinstance(answer, str):
         return f"the answer is not a string: {answer!r:.60}"

@@ -26,35 +26,31 @@ LABELS = {  # the digest of the labels of each config in the dataset's order, as
 DATA = "0dec248e1960"  # eval/all.jsonl
 # See FelmPrompts.label. Of raw, cot and cot-cons, link, content.
 PROMPTS = (
-    *(
-        "official-df8b848cb829",
-        "official-be83ad69b42c",
-        "official-c89a1b0a8d68",
-        "official-e9ee9b75fa2b",
-    ),
-    *("official-2adb9bb5d092", "official-c60367569484"),  # link and content with references shown
+    "official-df8b848cb829",
+    "official-be83ad69b42c",
+    "official-c89a1b0a8d68",
+    "official-e9ee9b75fa2b",
+    # Link and content with references shown.
+    "official-2adb9bb5d092",
+    "official-c60367569484",
     # For Vicuna.
-    *(
-        "official-eeb8ece632d1",
-        "official-de3a464df032",
-        "official-a93e6c52ac51",
-        "official-dcc0860a834a",
-    ),
+    "official-eeb8ece632d1",
+    "official-de3a464df032",
+    "official-a93e6c52ac51",
+    "official-dcc0860a834a",
     # By claims.
-    *(
-        "official-441901c67ebd",
-        "official-d5f6245e0b48",
-        "official-2beacdd5f6c9",
-        "official-b5c9211b4dfc",
-    ),
-    *("official-61260d0d90f3", "official-5dda9bc74fe4"),  # link and content with references shown
+    "official-441901c67ebd",
+    "official-d5f6245e0b48",
+    "official-2beacdd5f6c9",
+    "official-b5c9211b4dfc",
+    # Link and content with references shown.
+    "official-61260d0d90f3",
+    "official-5dda9bc74fe4",
     # By claims, for Vicuna.
-    *(
-        "official-ac01c4ce44f5",
-        "official-f59d9177f58a",
-        "official-320d2d5dbabb",
-        "official-ef9d6910530d",
-    ),
+    "official-ac01c4ce44f5",
+    "official-f59d9177f58a",
+    "official-320d2d5dbabb",
+    "official-ef9d6910530d",
 )
 NOT_NAMED = "not named"
 README = "the table of the authors' README differs from the data file that their script scores"

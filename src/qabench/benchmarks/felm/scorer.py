@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import (
     FelmClaim,
@@ -90,13 +91,13 @@ class FelmScorer(Scorer):
             score = response_score(row["labels"], None)
         replies = value if isinstance(value, list) else [value]
         texts = [reply for reply in replies if isinstance(reply, str)]
-        has_answer = _are_verdicts(value) or any(text.strip() for text in texts)
+        has_answer = is_list_of(value, bool) or any(text.strip() for text in texts)
         status = ANSWERED if has_answer else EMPTY if texts else MISSING
         problem = unusable or _problem(status, score, len(replies))
         reasons = fields.get("reasons", [problem]) if problem and fields else []
         return Outcome(
             scores=score.columns(),
-            detail=_detail(row, score, [] if _are_verdicts(value) else replies, reasons, claims),
+            detail=_detail(row, score, [] if is_list_of(value, bool) else replies, reasons, claims),
             problem=problem,
             status=status,
             answer=None
@@ -124,17 +125,13 @@ def _claims(fields: Mapping[str, Any]) -> list[FelmClaim] | None:
 
 def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     reply = _reply(fields)
-    if "labels" in fields and not _are_verdicts(fields["labels"]):
+    if "labels" in fields and not is_list_of(fields["labels"], bool):
         raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
-    if "labels" not in fields and _are_verdicts(reply):
+    if "labels" not in fields and is_list_of(reply, bool):
         raise InputError(
             f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null"
         )
     return fields.get("labels", reply)
-
-
-def _are_verdicts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, bool) for item in value)
 
 
 def _problem(status: str, score: ResponseScore, n_replies: int) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from qabench.answers import UNANSWERED, check_pairs
+from qabench.answers import UNANSWERED, check_pairs, is_list_of
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, unknown_name
@@ -284,7 +284,7 @@ def felm_scores(
     check_format(reply_format)
     scores = []
     for i, (labels, prediction) in enumerate(zip(references, predictions, strict=True)):
-        if not _all_of(labels, bool) or not labels:
+        if not is_list_of(labels, bool) or not labels:
             raise InputError(
                 f"references[{i}] is {labels!r:.80}; allowed: a list of True (factual) and False, one per segment"
             )
@@ -295,7 +295,7 @@ def felm_scores(
     if domains is None:
         return FelmScore(tuple(scores), None)
     names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
-    if len(names) != len(scores) or not _all_of(names, str):
+    if len(names) != len(scores) or not is_list_of(names, str):
         raise InputError(
             f"domains is {domains!r:.80}; allowed: a list of {len(scores)} strings, one per response"
         )
@@ -315,7 +315,7 @@ def response_score(
     Raises InputError if the prediction is of another type, or does not have one verdict per
     segment.
     """
-    if not claims and _all_of(prediction, bool):
+    if not claims and is_list_of(prediction, bool):
         if len(prediction) != len(labels):
             raise InputError(
                 f"{len(prediction)} verdicts for {len(labels)} segments; give one verdict per segment"
@@ -373,7 +373,3 @@ def _summary(scores: Sequence[ResponseScore]) -> Json:
         "responses": Confusion.total(score.response for score in scores).as_dict(),
         "readable": Confusion.total(readable).as_dict() | {"left_out": len(scores) - len(readable)},
     }
-
-
-def _all_of(value: Any, kind: type) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, kind) for item in value)
