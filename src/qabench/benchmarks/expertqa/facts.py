@@ -12,7 +12,6 @@ how replies are read.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.claims import Item
+from qabench.benchmarks.expertqa.claims import NUMBER_MARK, Item
 from qabench.benchmarks.expertqa.factscore import (
     Entities,
     entities_of,
@@ -56,7 +55,6 @@ K = 5  # passages that the authors retrieve. The verdict's prompt shows three of
 SEARCHES_AT_ONCE = 8
 EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
-NUMBER_MARK = re.compile(r"\[\d+\]")
 OWN_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0, "max_tokens": 1000}
 OWN_VERDICT: Mapping[str, Any] = {"temperature": 0, "max_tokens": 100}
 OFFICIAL_BREAK_DOWN: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 512}

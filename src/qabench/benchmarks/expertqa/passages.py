@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 from qabench.data.rows import Json
 from qabench.errors import InputError
-from qabench.io.tables import one_line, printable
 from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 from qabench.retrieval import BM25Index
+from qabench.retrieval.corpus_file import Documents, read_rows
 from qabench.retrieval.dense import DenseIndex, Encoder
 from qabench.retrieval.documents import SOURCES, Document
 from qabench.retrieval.engines import open_engine
@@ -34,7 +34,6 @@ from qabench.retrieval.web.web import Web, WebPage
 
 BM25, DENSE, API = "bm25", "dense", "api"
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
-READERS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
 PDF, GOOGLE, DENIED = "PDF", "a page of Google", "access denied"
 SCHOLAR = "https://scholar.google.com/scholar_url?url="
 
@@ -145,19 +144,17 @@ def load_passages(
 
     Cached by arguments.
 
-    ``corpus`` is a file (.jsonl, .json, .csv, .parquet) with the column "text" and optionally "id",
-    and "url" or "title". Texts longer than ``chunk_size`` (None: no texts) are split into passages,
-    of which adjacent ones share at most ``overlap`` characters. See ``encoder_of`` for the ranker.
-    Vectors are kept in qabench's cache.
+    ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
+    "id", and "url" or "title". Rows without text are skipped. Texts longer than ``chunk_size``
+    (None: no texts) are split into passages, of which adjacent ones share at most ``overlap``
+    characters. See ``encoder_of`` for the ranker. Vectors are kept in qabench's cache.
     """
     if chunk_size is not None:
         check_sizes(chunk_size, overlap)
     model = encoder_of(ranker, encoder)
     documents: list[Document] = []
-    for position, row in enumerate(_read(Path(corpus))):
-        id = str(position if row.get("id") is None else row["id"])
-        text = row["text"] if isinstance(row["text"], str) else ""
-        source = next((str(row[name]) for name in SOURCES if row.get(name)), "")
+    for id, text, row in Documents(read_rows(Path(corpus)), corpus, "text"):
+        source = next((str(row.fields[name]) for name in SOURCES if row.fields.get(name)), "")
         parts = (
             split_page(text, chunk_size, overlap)
             if chunk_size and len(text) > chunk_size
@@ -313,21 +310,3 @@ def _shown(page: WebPage) -> Json:
     return {"url": page.url, "outcome": page.outcome} | {
         name: value for name, value in more.items() if value
     }
-
-
-def _read(path: Path) -> Any:
-    import datasets
-
-    if not path.is_file() or path.suffix not in READERS:
-        raise InputError(f"the corpus is {str(path)!r}; allowed: a file ({', '.join(READERS)})")
-    try:
-        rows = datasets.load_dataset(READERS[path.suffix], data_files=str(path), split="train")
-    except datasets.exceptions.DatasetGenerationError as error:
-        raise InputError(
-            f"the corpus {path} cannot be read: {printable(one_line(error.__cause__ or error), 300)}"
-        ) from error
-    if "text" not in rows.column_names:
-        raise InputError(
-            f"the corpus {path} must be one table with a column 'text'; it is {rows!r:.120}"
-        )
-    return rows
