@@ -168,6 +168,15 @@ def spacy_model() -> str:
 
 
 @pytest.fixture
+def server() -> Iterator[Any]:
+    """A server of chat completions; some modules have servers of other kinds under this name."""
+    from openai_server import OpenAIServer
+
+    with OpenAIServer() as running:
+        yield running
+
+
+@pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache folder for this test only."""
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))

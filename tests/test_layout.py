@@ -116,11 +116,8 @@ def _wrong_imports(module: str) -> Iterator[str]:
         yield f"{module} is pure and imports {', '.join(sorted(frameworks))}"
 
 
-def test_pure_modules_exist() -> None:
+def test_modules_that_are_named_exist() -> None:
     assert [name for name in PURE if name not in modules()] == []
-
-
-def test_the_package_names_its_submodules() -> None:
     named = re.findall(r"``(\w+)``", (qabench.__doc__ or "").partition("Submodules:")[2])
     assert named and [name for name in named if f"qabench.{name}" not in modules()] == []
 
@@ -187,15 +184,11 @@ def test_importing_qabench_is_cheap_and_has_its_names() -> None:
         __import__("qabench").nope  # noqa: B018
 
 
-def test_test_names_are_short() -> None:
-    files = (ROOT / "tests").rglob("test_*.py")
+def test_tests_have_short_names_and_modules_different_ones() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py"))
     names = [name for path in files for name in re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8"))]
     assert [name for name in names if len(name) >= 60] == []
-
-
-def test_test_modules_have_different_names() -> None:
-    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
-    assert sorted(set(names)) == sorted(names), "pytest cannot collect two modules of one name"
+    assert len({path.name for path in files}) == len(files), "pytest cannot collect two modules of one name"
 
 
 def test_modules_and_functions_are_short() -> None:

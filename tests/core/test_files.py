@@ -19,13 +19,10 @@ from qabench.retrieval.corpus_file import read_rows
 
 
 @pytest.mark.parametrize("text", ["=1+1", "\uff1d1+1", "\xa0=1+1", "\ufeff \uff0b1+1", "\u3000@a", "\t-1+a", " =1"])
-def test_a_cell_is_not_a_formula(text: str) -> None:
+def test_a_cell_is_not_a_formula_and_others_stay(text: str) -> None:
     assert csv_text(text).startswith("'")
-
-
-@pytest.mark.parametrize("text", ["-1.5", "-0.2 to 0.1", "a=1", "", "\xa0", "1 - 2"])
-def test_a_cell_of_text_or_a_number_stays(text: str) -> None:
-    assert csv_text(text) == text
+    for other in ("-1.5", "-0.2 to 0.1", "a=1", "", "\xa0", "1 - 2"):
+        assert csv_text(other) == other
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path: Path) -> None:

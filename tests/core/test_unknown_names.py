@@ -46,7 +46,5 @@ def test_all_benchmarks_and_qabench_are_cited_once() -> None:
     assert len(cited) == len(set(cited)) == len(benchmark_names()) + 1 and cited[-1] == "qabench"
     assert f"version = {{{__version__}}}" in bibtex()
 
-
-def test_a_metric_includes_its_benchmark_and_source() -> None:
     text = bibtex(["fanout_bleurt", "fanoutqa"])
     assert "BLEURT" in text and text.count("FanOutQA}: A Multi-Hop") == 1

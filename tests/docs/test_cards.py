@@ -62,15 +62,11 @@ def test_the_metadata_of_configs_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", benchmark_names())
-def test_dataset_cards_follow_the_template(name: str) -> None:
+def test_dataset_cards_follow_the_template_with_metadata(name: str) -> None:
     sections = headings(card("loading_scripts", name).split("---\n", 2)[2])
     assert sections[0].startswith("# Dataset Card for ")
     required = template_sections()
     assert [heading for heading in sections if heading in required] == required
-
-
-@pytest.mark.parametrize("name", benchmark_names())
-def test_dataset_cards_have_the_metadata(name: str) -> None:
     data = DatasetCard(card("loading_scripts", name)).data
     keys = "license language pretty_name task_categories tags source_datasets multilinguality language_creators"
     for key in keys.split():
@@ -86,7 +82,7 @@ def test_dataset_cards_have_the_metadata(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_metric_cards_follow_the_template(name: str) -> None:
+def test_metric_cards_follow_the_template_with_the_arguments(name: str) -> None:
     text = card("metrics", name)
     data = SpaceCard(text).data
     assert data.sdk == "gradio" and {"evaluate", "metric"} <= set(data.tags or ())
@@ -97,11 +93,7 @@ def test_metric_cards_follow_the_template(name: str) -> None:
     sections = headings(text)
     assert sections[0] == f"# Metric Card for {name}"
     assert [heading for heading in sections if heading in METRIC_SECTIONS] == METRIC_SECTIONS
-
-
-@pytest.mark.parametrize("name", metric_names())
-def test_metric_cards_list_the_arguments(name: str) -> None:
     parameters = inspect.signature(qabench.load_metric(name).score).parameters
-    inputs = card("metrics", name).partition("### Inputs")[2].partition("### Output")[0]
+    inputs = text.partition("### Inputs")[2].partition("### Output")[0]
     listed = [argument for row in re.findall(r"^\| (`.+?) \|", inputs, re.MULTILINE) for argument in row.split(", ")]
     assert ["predictions", "references", *(name.strip("`") for name in listed)] == [*parameters, "references_format"]

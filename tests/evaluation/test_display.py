@@ -80,8 +80,6 @@ def test_compare_takes_evaluations_by_label(one: Evaluation, compared: Compariso
     with pytest.raises(InputError, match="log is the log of a run of fanoutqa, not of felm"):
         qabench.compare("felm", None, systems)
 
-
-def test_a_comparison(compared: Comparison) -> None:
     everywhere(compared, "Loose accuracy", "+0.5000", "no significant difference", "paired randomization test")
     assert SHOWN in repr(compared) and SHOWN not in compared._repr_html_()
 

@@ -30,12 +30,11 @@ ON = ["--model", MODEL, "--on", "a10g-small"]
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    with OpenAIServer() as running:
-        running.reply = lambda body: "Mars, 1998 and Lima."
-        monkeypatch.setenv("QABENCH_JOB_PROVIDER", "openai-api/qabench")
-        monkeypatch.setenv("QABENCH_BASE_URL", running.base_url)
-        yield running
+def server(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    server.reply = lambda body: "Mars, 1998 and Lima."
+    monkeypatch.setenv("QABENCH_JOB_PROVIDER", "openai-api/qabench")
+    monkeypatch.setenv("QABENCH_BASE_URL", server.base_url)
+    return server
 
 
 @pytest.fixture

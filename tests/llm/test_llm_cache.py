@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -138,10 +137,9 @@ print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
 
 
 @pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        server.delay = 0.05
-        yield server
+def server(server: OpenAIServer) -> OpenAIServer:
+    server.delay = 0.05
+    return server
 
 
 def start(server: OpenAIServer, path: Path, count: int) -> subprocess.Popen[str]:

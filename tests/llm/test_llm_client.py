@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
@@ -25,12 +24,6 @@ from qabench.llm.exchange import ChatOutcome, ChatRequest
 @pytest.fixture(autouse=True)
 def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qabench.llm.client.FIRST_WAIT", 0.01)
-
-
-@pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
 
 
 def requests_for(*texts: str, **parameters: Any) -> list[ChatRequest]:

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,6 @@ from qabench.runs.plan import models_at
 MEBIBYTE = 1 << 20
 BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)
 GZIPPED = {"Content-Encoding": "gzip"}
-
-
-@pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        yield server
 
 
 def huge(status: int = 200) -> Fault:

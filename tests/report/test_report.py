@@ -132,14 +132,13 @@ def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
     assert [label.partition(" · ")[0] for label in labels] == [first.model, first.model, "other/large", first.model]
 
 
-def test_nothing_to_report(three: list[Evaluation], tmp_path: Path) -> None:
+def test_nothing_to_report_and_no_jinja2(
+    three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError, match="at least one log of a run"):
         build_report([], tmp_path)
     with pytest.raises(InputError, match=r"large\.eval has no records yet \(status: started\)"):
         build_report([replace(three[0], records=[], status="started")], tmp_path)
-
-
-def test_without_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingExtra, match=r"qabench\[report\]"):
         build_report(three[:1], tmp_path)

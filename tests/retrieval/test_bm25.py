@@ -50,25 +50,21 @@ def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> No
         BM25Index(TEXTS, **options)
 
 
-def test_nothing_to_index_is_an_error() -> None:
-    with pytest.raises(InputError, match="nothing to index: 0 documents"):
-        BM25Index([])
-    with pytest.raises(InputError, match="nothing to index: 2 documents without a single term"):
-        BM25Index(["", "..."])
-
-
-def test_other_types_than_strings_are_rejected() -> None:
-    with pytest.raises(InputError, match="document 1 is None; expected a string"):
-        BM25Index(["a", None])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="put it in a list"):
-        BM25Index("a text")
-    index = BM25Index(TEXTS)
-    with pytest.raises(InputError, match="k is 0; it must be at least 1"):
-        index.search("dog", 0)
-    with pytest.raises(InputError, match="expected a string"):
-        index.search(None)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="put it in a list"):
-        index.search_batch("dog")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda index: BM25Index([]), "nothing to index: 0 documents"),
+        (lambda index: BM25Index(["", "..."]), "nothing to index: 2 documents without a single term"),
+        (lambda index: BM25Index(["a", None]), "document 1 is None; expected a string"),  # type: ignore[list-item]
+        (lambda index: BM25Index("a text"), "put it in a list"),
+        (lambda index: index.search("dog", 0), "k is 0; it must be at least 1"),
+        (lambda index: index.search(None), "expected a string"),
+        (lambda index: index.search_batch("dog"), "put it in a list"),
+    ],
+)
+def test_what_cannot_be_indexed_or_searched(call: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        call(BM25Index(TEXTS))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,6 @@ from qabench.runs import plan, running
 from qabench.runs.log import read_run
 from qabench.runs.plan import make_model, probe
 from qabench.runs.running import Watch, resume, start
-
-
-@pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -47,10 +46,9 @@ NO_LUCK = Fault(400, body={"error": {"message": "no such luck"}})
 
 
 @pytest.fixture
-def server() -> Iterator[OpenAIServer]:
-    with OpenAIServer() as running:
-        running.reply = lambda body: "Mars, 1998 and Lima.\nyes"
-        yield running
+def server(server: OpenAIServer) -> OpenAIServer:
+    server.reply = lambda body: "Mars, 1998 and Lima.\nyes"
+    return server
 
 
 @pytest.fixture

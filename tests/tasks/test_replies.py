@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,9 @@ CONVERTER = os.environ.get("EVERY_EVAL_EVER") or shutil.which("every_eval_ever")
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))
-    with OpenAIServer() as running:
-        running.reply = lambda body: "Mars, 1998 and Lima.\nyes"
-        yield running
+def server(server: OpenAIServer, cache: Path) -> OpenAIServer:
+    server.reply = lambda body: "Mars, 1998 and Lima.\nyes"
+    return server
 
 
 def identity(model: str, **arguments: Any) -> dict[str, str]:

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -83,10 +82,9 @@ def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], caps
 
 
 @pytest.fixture
-def server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        server.reply = lambda body: "- It is." if "<sentence>" in body["messages"][-1]["content"] else "True"
-        yield server
+def server(server: OpenAIServer, cache: Path) -> OpenAIServer:
+    server.reply = lambda body: "- It is." if "<sentence>" in body["messages"][-1]["content"] else "True"
+    return server
 
 
 def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

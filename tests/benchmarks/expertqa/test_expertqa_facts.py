@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,11 +26,10 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[OpenAIServer]:
+def server(server: OpenAIServer) -> OpenAIServer:
     """Splits each sentence into two facts; facts with "moon" are false."""
-    with OpenAIServer() as server:
-        server.reply = lambda body: reply(body["messages"][-1]["content"])
-        yield server
+    server.reply = lambda body: reply(body["messages"][-1]["content"])
+    return server
 
 
 def reply(text: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +29,13 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+def server(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
     """Replies from ``REPLIES`` by the judged answer, for this project's prompt."""
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
-    with OpenAIServer() as server:
-        server.reply = lambda body: REPLIES.get(answer_in(body), "no letter here!")
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
-        yield server
+    server.reply = lambda body: REPLIES.get(answer_in(body), "no letter here!")
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
+    return server
 
 
 def answer_in(body: dict[str, Any]) -> str:

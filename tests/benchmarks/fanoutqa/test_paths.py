@@ -1,6 +1,6 @@
 """The same answers through metrics, predictions, runs and logs: equal scores, to the last digit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,13 @@ READABLE = [1.0, 0.0, None, None, None, None, None, None, 0.0, 0.0, 0.0, 0.0]
 
 
 @pytest.fixture
-def judge_server(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
-    with OpenAIServer() as server:
-        server.fault = lambda number, body: next(
-            fault for answer, fault in JUDGE.items() if f"\n{answer}\n" in body["messages"][-1]["content"]
-        )
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
-        monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
-        yield server
+def judge_server(server: OpenAIServer, cache: Path, monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
+    server.fault = lambda number, body: next(
+        fault for answer, fault in JUDGE.items() if f"\n{answer}\n" in body["messages"][-1]["content"]
+    )
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
+    monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "k")
+    return server
 
 
 def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> None:

@@ -16,8 +16,6 @@ from qabench.benchmarks.fastbook.tasks import fastbook_rag
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run
 
-ROUGES = ("rouge1.fscore", "rouge2.fscore", "rougeL.fscore")
-
 
 def last_words(messages: Any) -> str:
     return " ".join(messages[-1].text.split()[-40:])
