@@ -38,7 +38,7 @@ from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
 from qabench.runs.plan import make_model
 from qabench.runs.running import resume
-from qabench.runs.sources import read_evaluations
+from qabench.runs.sources import incomplete, read_evaluations
 
 QUESTIONS = 12
 PROBE = 1  # the call before the first question
@@ -374,6 +374,32 @@ def test_the_plan_counts_calls_without_making_any(tmp_path: Path) -> None:
     assert plan["calls"] == QUESTIONS and plan["prompt_tokens"] > 100
     assert plan["cost"] == pytest.approx((plan["prompt_tokens"] * 2 + plan["completion_tokens"] * 10) / 1e6)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_log_is_read_while_its_run_writes_it(server: OpenAIServer, options: list[str], tmp_path: Path) -> None:
+    seen: list[Evaluation] = []
+    early = tmp_path / "early" / "early.eval"
+    early.parent.mkdir()
+
+    def reply(body: object) -> str:
+        for log in tmp_path.glob("*.eval"):
+            seen.append(read_run(log))
+            if not early.exists():
+                shutil.copy(log, early)
+        return "Mars, 1998 and Lima.\nyes"
+
+    server.reply = reply
+    ran = here("run", "fanoutqa", *options, "--max-connections", "1")
+    assert ran.returncode == 0, ran.stderr
+    (log,) = tmp_path.glob("*.eval")
+    finished = {record.id: record.scores for record in read_run(log).records}
+    sizes = [len(evaluation.records) for evaluation in seen]
+    assert sizes == sorted(sizes) and sizes[0] == 0 < sizes[-1] < len(finished) == QUESTIONS
+    for evaluation in seen:
+        assert (evaluation.status, evaluation.expected) == ("started", QUESTIONS)
+        assert all(finished[record.id] == record.scores for record in evaluation.records)
+    assert f"has {sizes[-1]} of {QUESTIONS} answers so far; if its run has ended, " in str(incomplete(seen[-1]))
+    assert "0 of 12 answers so far" in here("score", early).stdout
 
 
 def test_the_options_of_a_setting_are_listed() -> None:

@@ -288,8 +288,9 @@ def incomplete(evaluation: Evaluation) -> str | None:
     from qabench.runs.trust import resume_command
 
     there = evaluation.expected - lacking
+    running = " so far; if its run has ended," if evaluation.status == "started" else ";"
     return (
-        f"{evaluation.path} has {there} of {evaluation.expected} answers; "
+        f"{evaluation.path} has {there} of {evaluation.expected} answers{running} "
         f"`{resume_command(evaluation.path)}` asks for the others"
     )
 
