@@ -16,6 +16,7 @@ from typing import Any, Literal
 from qabench.errors import InputError
 from qabench.io.limits import MAX_DEPTH, json_of
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
@@ -62,7 +63,7 @@ def dumps(answer: Answer) -> str:
 def json_text(answer: Answer) -> str:
     """Return ``dumps`` of an answer that was read from JSON, so that its types need no check."""
     try:
-        text = json.dumps(answer, ensure_ascii=False)
+        text = _ENCODER.encode(answer)
     except ValueError as error:
         raise InputError(f"the answer cannot be written as JSON: {error}") from None
     if not text.isascii():

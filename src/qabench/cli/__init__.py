@@ -8,6 +8,7 @@ A command's module is imported when the command runs: ``qabench --help`` must no
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -127,6 +128,8 @@ def main() -> None:
                 )
             sys.exit(1)
         _encode_all_characters(stream)
+    # Records have no cycles: full collections took a fifth of the time of 100,000 answers.
+    gc.set_threshold(10_000, 10, 200)
     try:
         app()
     except InputError as error:

@@ -194,7 +194,18 @@ class Evaluation(Displayed):
         if score.metric.group in self.recorded:
             why = self.recorded[score.metric.group]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
-        sentences += asked_part(len({record.id for record in self.records}), self.available)
+        if "asked" not in self._computed:
+            self._computed["asked"] = self._asked_deviations()
+        sentences += self._computed["asked"]
+        if score.left_out and not score.metric.partial:
+            sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
+        if self.status != "success":
+            status = "killed, or still running" if self.status == "started" else self.status
+            sentences.append(f"the run did not finish ({status})")
+        return sentences
+
+    def _asked_deviations(self) -> list[str]:
+        sentences = asked_part(len({record.id for record in self.records}), self.available)
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):
@@ -202,11 +213,6 @@ class Evaluation(Displayed):
                 sentences.append(
                     f"{count} of {len(self.records)} questions have no answer ({status})"
                 )
-        if score.left_out and not score.metric.partial:
-            sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
-        if self.status != "success":
-            status = "killed, or still running" if self.status == "started" else self.status
-            sentences.append(f"the run did not finish ({status})")
         return sentences
 
     def _signature_deviations(self, metric: Metric) -> list[str]:

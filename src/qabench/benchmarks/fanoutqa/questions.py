@@ -131,6 +131,8 @@ def hops(decomposition: Sequence[Row]) -> int:
     A sub-question comes after those that it depends on, and counts as many hops as its own
     decomposition, or else one. 0 for a question without sub-questions.
     """
+    if not decomposition:
+        return 0
     by_id = {node["id"]: node for node in decomposition}
     ends: dict[str, int] = {}
 
@@ -141,4 +143,4 @@ def hops(decomposition: Sequence[Row]) -> int:
             ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
         return ends[node["id"]]
 
-    return max(map(end, decomposition), default=0)
+    return max(map(end, decomposition))
