@@ -46,6 +46,23 @@ def test_the_tables_and_notes() -> None:
         assert part in text
 
 
+def test_scores_of_one_system_have_no_table() -> None:
+    text = run("compare", "fanoutqa", ",".join(ANSWERS[:2]), ANSWERS[2], *SAMPLE, "--scores", "acc")
+    assert text.count("Pairs") == 2 and "rambling has no score acc.strict.pass@2" in text
+
+
+def test_the_benchmark_may_come_first(tmp_path: Path) -> None:
+    run("report", "fanoutqa", *ANSWERS, "--config", "sample", "--scores", "rouge", "-o", tmp_path)
+    assert {"index.html", "report.json"} == {path.name for path in tmp_path.iterdir()}
+    exported = run("export", "fanoutqa", ANSWERS[0], "--config", "sample")
+    assert len(exported.splitlines()) == len(Path(ANSWERS[0]).read_text().splitlines())
+    with pytest.raises(InputError, match="needs its benchmark, as the first argument"):
+        run("score", ANSWERS[0])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"has no log \(allowed: .eval of `qabench run`; .json, samples_"):
+        run("report", tmp_path / "empty", "-o", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -89,6 +106,8 @@ def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_to_rank() -> None:
     with pytest.raises(InputError, match="there are no scores of FanOutQA to rank"):
+        run("leaderboard", "fanoutqa", "--setting", "evidence-provided")
+    with pytest.raises(InputError, match="FanOutQA has no setting 'none'; allowed: closed-book"):
         run("leaderboard", "fanoutqa", "--setting", "none")
 
 

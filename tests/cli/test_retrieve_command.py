@@ -76,6 +76,11 @@ def test_documents_without_a_common_term_need_an_option(source: Path) -> None:
     assert table.splitlines()[0] == "rank,id,score,text" and "Paris is a city, in France" in table
 
 
+def test_the_column_is_text_by_default(tmp_path: Path) -> None:
+    (tmp_path / "passages.csv").write_text("docno,text\na,red planet\nb,giant planet\n")
+    assert [hit["text"] for hit in documents(tmp_path / "passages.csv", "--queries", "red")] == ["red planet"]
+
+
 def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("density of planets\n\nBrazil\n")

@@ -63,6 +63,7 @@ def test_an_evaluation(one: Evaluation) -> None:
 def test_a_score_by_its_name(one: Evaluation) -> None:
     score = one["acc.loose"]
     assert (score.value, float(score), f"{score:.2f}", score.n) == (0.5, 0.5, "0.50", 3)
+    assert str(score) == "acc.loose 0.5000 (95% interval 0.0387 to 0.9613, 3 questions)"
     assert (score.low, score.high) == (score.interval.low, score.interval.high)
     assert "acc.loose" in one and list(one) == list(one.scores())
     with pytest.raises(InputError, match=r"no score 'acc': the scores are acc\.loose"):

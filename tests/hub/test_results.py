@@ -13,6 +13,7 @@ import yaml
 from click.testing import Result
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi, parse_eval_result_entries
+from huggingface_hub.errors import LocalEntryNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -21,7 +22,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
-from qabench.hub.leaderboards import eval_file, tasks_of
+from qabench.hub.leaderboards import eval_file, shown_tasks, tasks_of
 from qabench.hub.results import About, entries, to_yaml
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.runs.log import read_run
@@ -130,6 +131,15 @@ def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> Non
     said = command(*arguments).stderr
     assert "leaderboards of someone/fanoutqa that will show them: dev_closed_book_acc_loose\n" in said
     assert "2 of 3 are only on the model's page: eval.yaml of someone/fanoutqa has no such task" in said
+
+
+def test_leaderboards_of_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*args: object, **options: object) -> str:
+        raise LocalEntryNotFoundError("no connection")
+
+    monkeypatch.setattr(HfApi, "hf_hub_download", unreachable)
+    with pytest.raises(QabenchError, match="no connection"):
+        shown_tasks("someone/fanoutqa")
 
 
 def test_an_entry_has_everything_a_reader_needs() -> None:

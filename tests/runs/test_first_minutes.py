@@ -76,8 +76,20 @@ def test_runs_of_one_model_are_told_apart_by_what_differs(server: OpenAIServer, 
     warm = replace(seed, arguments={**seed.arguments, "temperature": 0.5})
     assert labels([run, other, replace(run, model="n")]) == [f"m · {place}", "m · other:80/v1", "n"]
     assert labels([run, seed]) == ["m · seed 1", "m · seed 2"]
-    assert labels([run, warm, seed])[1] == "m · seed 2 · temperature 0.5"
-    assert labels([run, replace(run, path="b.eval", created="2020-01-01")]) == ["m", "m (2)"]
+    assert labels([run, warm, seed])[1] == "m · temperature 0.5"
+    cached = replace(run, path="b.eval", created="2020-01-01T10:30:59", arguments={**run.arguments, "cache": True})
+    date = run.created[:16].replace("T", " ")
+    assert labels([run, cached, run]) == [f"m · {date}", "m · 2020-01-01 10:30", f"m · {date} (2)"]
+    assert run.model == "openai-api/qabench/m" and run.title.startswith("m on felm sample")
+
+
+def test_frequent_mistakes_with_models(server: OpenAIServer) -> None:
+    server.fault = lambda number, body: Fault(404, body={"error": {"message": "no"}})
+    address = server.base_url.removesuffix("/v1")
+    with pytest.raises(QabenchError, match=f"the model m at {address} does not .*; is the address {address}/v1"):
+        probe("openai-api/qabench/m", address, None, GenerateConfig(timeout=5, max_retries=0))
+    with pytest.raises(InputError, match=r"Add --base-url URL, or a provider: openai/gpt-4o"):
+        make_model("gpt-4o")
 
 
 @pytest.mark.parametrize(

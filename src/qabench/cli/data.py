@@ -336,7 +336,7 @@ def _print_registrations(registrations: list[Registration]) -> None:
     print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
-        "about 20 seconds. Name the config, because several are cached: without it, load_dataset returns the default "
-        "config if its data is available, else the first one that is registered.",
+        "about 20 seconds. Name the config, because several are cached: without it, load_dataset takes one of them, or "
+        "stops.",
         "dim",
     )

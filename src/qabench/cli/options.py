@@ -215,6 +215,14 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
     return scorer, list(files)
 
 
+def benchmark_first(paths: Sequence[Path], benchmark: str | None) -> tuple[list[Path], str | None]:
+    """Return the files and the benchmark of the arguments [BENCHMARK] FILE... and of --benchmark."""
+    first, *others = paths
+    if benchmark is None and others and str(first) in benchmark_names() and not first.exists():
+        return others, str(first)
+    return [first, *others], benchmark
+
+
 def parse_ks(text: str | None) -> list[int]:
     """Return the numbers of --pass-k; [] without it. Raises InputError."""
     parts = text.split(",") if text is not None else []

@@ -57,7 +57,6 @@ def retrieve(
             help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row.",
         ),
     ],
-    column: TextColumn,
     queries: Annotated[
         str,
         Option(
@@ -66,6 +65,7 @@ def retrieve(
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
         ),
     ],
+    column: TextColumn = "text",
     id_column: IdColumn = None,
     k: Annotated[
         int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")

@@ -35,6 +35,7 @@ from qabench.cli.options import (
     Track,
     Verbose,
     benchmark_and_files,
+    benchmark_first,
     on_ray,
     parse_ks,
 )
@@ -293,6 +294,8 @@ def leaderboard(
     from qabench.benchmarks.published import own_entries, published_entries, ranked
 
     scorer = benchmark_of(benchmark)
+    if setting and scorer.settings:
+        scorer.setting(setting)
     evaluations = (
         scored(files, scorer.name, config, questions=questions).evaluations if files else []
     )
@@ -409,8 +412,8 @@ def export(
     logs: Annotated[
         list[Path],
         Argument(
-            metavar="LOG...",
-            help="Logs of runs, folders of logs; for eee also files of predictions.",
+            metavar="[BENCHMARK] LOG...",
+            help="Logs of runs, folders of logs; for eee also a benchmark and files of predictions.",
         ),
     ],
     output: Annotated[
@@ -455,6 +458,7 @@ def export(
 
     if format not in SUFFIXES:
         raise unknown_name("unknown format", format, SUFFIXES)
+    logs, benchmark = benchmark_first(logs, benchmark)
     sources = read_evaluations(logs, benchmark, config, scores=scores)
     several = len(sources.evaluations) > 1
     if output is None and (several or format == "eee"):
@@ -488,8 +492,8 @@ def report(
     runs: Annotated[
         list[Path],
         Argument(
-            metavar="RUN...",
-            help="Logs of `qabench run`, folders of logs, or files of predictions with --benchmark.",
+            metavar="[BENCHMARK] RUN...",
+            help="Logs of `qabench run`, folders of logs, or a benchmark and files of predictions.",
         ),
     ],
     output: Annotated[
@@ -516,6 +520,7 @@ def report(
         raise InputError(
             f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"
         )
+    runs, benchmark = benchmark_first(runs, benchmark)
     check_writable(output / "index.html")
     from qabench.report import build_report
 

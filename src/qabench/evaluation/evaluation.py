@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from qabench.stats import Interval
 
 MAX_LENGTH = 80  # of a label
+SERVED = "openai-api/qabench/"  # Inspect's name for a model at --base-url starts so
+LABELS = ("temperature", "seed")  # the first options that tell runs of one model apart
+NO_LABELS = ("model_path", "cache", "max_connections", "max_retries", "timeout")
 UNDEFINED = "undefined"
 # fields of ``Evaluation.as_dict``
 IN_JSON = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected")
@@ -140,7 +143,7 @@ class Evaluation(Displayed):
     def title(self) -> str:
         """Return model, benchmark, config and setting, such as "gpt-4o on fanoutqa dev (closed-book)"."""
         setting = "" if self.setting in ("", PREDICTIONS) else f" ({self.setting})"
-        return f"{self.model} on {self.questions}{setting}"
+        return f"{self.model.removeprefix(SERVED)} on {self.questions}{setting}"
 
     def _once(self, key: str, compute: Callable[[], Json]) -> Json:
         if key not in self._computed:
@@ -550,11 +553,14 @@ def _with_half_width(interval: Interval) -> str:
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     """Return one label per evaluation: the model's name, with what differs between equal names, or else a number.
 
-    The setting, server, seed and options are tried in this order. The provider is left out of a
-    model's name unless two providers have a model of that name. A model that was loaded from a
-    folder (``-M model_path=DIR``) has the folder's name.
+    The setting, server, temperature, seed, other options and date are tried in this order. The
+    provider is left out of a model's name unless two providers have a model of that name. A model
+    that was loaded from a folder (``-M model_path=DIR``) has the folder's name.
     """
-    models = [str(each.arguments.get("model_path", each.model)) for each in evaluations]
+    models = [
+        str(each.arguments.get("model_path", each.model.removeprefix(SERVED)))
+        for each in evaluations
+    ]
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models
@@ -563,10 +569,13 @@ def labels(evaluations: Sequence[Evaluation]) -> list[str]:
         names = [f"{name} · {setting}" for name, setting in zip(names, settings, strict=True)]
     names = _told_apart(names, [each.server.partition("://")[2] for each in evaluations])
     options = {name for each in evaluations for name in each.arguments}
-    for option in ("seed", *sorted(options - {"seed", "model_path"})):
+    for option in (*LABELS, *sorted(options - {*LABELS, *NO_LABELS})):
         values = [each.arguments.get(option) for each in evaluations]
         simple = [f"{option} {v}" if isinstance(v, str | int | float) else "" for v in values]
         names = _told_apart(names, simple)
+    logs = [each.setting != PREDICTIONS for each in evaluations]
+    dates = [each.created[:16].replace("T", " ") for each in evaluations]
+    names = _told_apart(names, [date if log else "" for date, log in zip(dates, logs, strict=True)])
     return distinct([name[:MAX_LENGTH] for name in names])
 
 

@@ -147,6 +147,9 @@ class Score:
     def __float__(self) -> float:
         return self.value
 
+    def __str__(self) -> str:
+        return f"{self.metric.name} {self.value:.4f} (95% interval {self.interval.bounds()}, {self.size})"
+
     def __format__(self, form: str) -> str:
         return format(self.value, form) if form else str(self)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 from huggingface_hub import HfApi
-from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.errors import RemoteEntryNotFoundError
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
@@ -76,7 +76,7 @@ def shown_tasks(dataset: str) -> set[str]:
     with bounded_answers(), hub_errors(api):
         try:
             path = Path(api.hf_hub_download(dataset, FILE, repo_type="dataset", etag_timeout=5))
-        except EntryNotFoundError:
+        except RemoteEntryNotFoundError:
             return set()
     try:
         return {str(task["id"]) for task in yaml_of(path.read_text(encoding="utf-8"))["tasks"]}

@@ -246,8 +246,8 @@ def _some(labels: Sequence[str], section: Section) -> list[str]:
 
 
 def differing_fields(section: Section) -> dict[str, list[str]]:
-    """Return by group of scores the fields in which the runs' signatures differ, except fields of the system."""
-    differing_by_group = {}
+    """Return the fields in which the runs' signatures differ, except fields of the system, with the scores' groups."""
+    groups_by_fields: dict[str, list[str]] = {}
     for group in dict.fromkeys(group for run in section.runs.values() for group in run.signatures):
         lines = [run.signatures[group] for run in section.runs.values() if group in run.signatures]
         try:
@@ -260,8 +260,8 @@ def differing_fields(section: Section) -> dict[str, list[str]]:
             declared |= run.declarations.get(name, {})
         names = [field for field, about in declared.items() if about.official is not None]
         if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
-            differing_by_group[group] = differing
-    return differing_by_group
+            groups_by_fields.setdefault(", ".join(differing), []).append(group)
+    return groups_by_fields
 
 
 def _run_problems(run: Evaluation) -> list[str]:

@@ -98,7 +98,9 @@ def compare(
         for label in by_label
         if label not in comparison.systems
     ]
-    return replace(computed[0], others=tuple(computed[1:]), notes=(*read.notes, *unscored))
+    # Without a pair there is nothing to compare: one system has several samples, and pass@k.
+    shown = [comparison for comparison in computed if comparison.pairs] or computed
+    return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:

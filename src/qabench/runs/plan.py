@@ -258,9 +258,12 @@ def probe(
         reason = reason_of(error)
         if base_url and reason.cause.startswith(("HTTP 401", "HTTP 403")):
             hint = f"; set {KEY_VARIABLE} to the server's key"
+        elif base_url and reason.cause.startswith("HTTP 404") and "/v1" not in base_url:
+            hint += f"; is the address {printable(base_url.rstrip('/'))}/v1?"
         text = reason.cause if place else reason.text
         detail = plain(error) if text == "HTTP" else text
-        raise QabenchError(f"the model {model}{place} does not answer: {detail}{hint}") from error
+        named = model.removeprefix(f"{ADDRESSED[0]}{SERVICE}/")
+        raise QabenchError(f"the model {named}{place} does not answer: {detail}{hint}") from error
     return model
 
 
@@ -319,7 +322,10 @@ def make_model(
     except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
         if "pip install" in plain(error):
             raise _missing_package(model, error) from error
-        raise InputError(f"the model {model} cannot be used: {plain(error)}") from error
+        no_provider = "" if "/" in model else f" Add --base-url URL, or a provider: openai/{model}"
+        raise InputError(
+            f"the model {model} cannot be used: {plain(error)}{no_provider}"
+        ) from error
 
 
 def _missing_package(model: str, error: Exception) -> MissingExtra:

@@ -229,7 +229,7 @@ def _read(
     if benchmark is None:
         raise InputError(
             f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "
-            "needs a benchmark: --benchmark NAME"
+            "needs its benchmark, as the first argument of the command"
         )
     options |= {"questions": questions, "progress": progress}
     return [evaluate_predictions(benchmark, config, path, scores, **options)]
@@ -326,7 +326,11 @@ def _logs_of_folder(
             (logs if matches else skipped).append(file)
     what = " ".join(["log", *(["of", *required.values()] if required else [])])
     if not logs:
-        raise InputError(f"the folder {folder} has no {what} (a file that ends in {LOG})")
+        kinds = "" if benchmark else "; .json, samples_*.jsonl or details_*.parquet of other tasks"
+        raise InputError(
+            f"the folder {folder} has no {what} (allowed: {LOG} of `qabench run`{kinds}). "
+            "Name files of predictions and reports one by one"
+        )
     if skipped:
         files_are = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
         named = some([file.name for file in skipped])
