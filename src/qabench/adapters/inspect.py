@@ -144,24 +144,21 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     Raises InputError that names an id or group that no question has.
     """
     by_id = {question.id: question for question in questions.rows}
-    groups_of = {
-        id: {name for names in each.groups.values() for name in names} for id, each in by_id.items()
-    }
-    all_groups = set().union(*groups_of.values())
-    wanted_ids, wanted_groups = texts(ids), set(texts(groups))
+    groups_of = {id: set[str]().union(*each.groups.values()) for id, each in by_id.items()}
+    all_groups = set[str]().union(*groups_of.values())
+    wanted_ids, wanted_groups = texts(ids) or list(by_id), set(texts(groups))
     if unknown := [id for id in wanted_ids if id not in by_id]:
         raise InputError(
             f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}"
         )
     if unknown := sorted(wanted_groups - all_groups):
         raise unknown_name("no question is in", unknown[0], sorted(all_groups))
-    selected = []
-    for id, question in by_id.items():
-        is_named = not wanted_ids or id in wanted_ids
-        is_in_group = not wanted_groups or wanted_groups & groups_of[id]
-        if is_named and is_in_group:
-            selected.append(question)
-    return selected
+    named = set(wanted_ids)
+    return [
+        question
+        for id, question in by_id.items()
+        if id in named and (not wanted_groups or wanted_groups & groups_of[id])
+    ]
 
 
 def note_prediction(

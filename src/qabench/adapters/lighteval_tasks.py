@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -41,15 +41,14 @@ _Loader.add_constructor("!function", lambda loader, node: node.value)
 class LightevalTask(HarnessTask):
     """The questions of a config, by their ids."""
 
-    def question(self, id: str) -> Question:
-        """Return a question."""
-        if not hasattr(self, "_by_id"):
-            self._by_id = {question.id: question for question in self.questions.rows}
-        return self._by_id[id]
+    @cached_property
+    def by_id(self) -> dict[str, Question]:
+        """Return the questions by id."""
+        return {question.id: question for question in self.questions.rows}
 
     def doc(self, row: Row, task: str) -> Doc:
         """Return the prompt of a row of the dataset that lighteval loaded."""
-        question = self.question(str(next(row[name] for name in ID_FIELDS if name in row)))
+        question = self.by_id[str(next(row[name] for name in ID_FIELDS if name in row))]
         messages = dict(self.asking.messages(question.row))
         system = messages.get("system")
         return Doc(
@@ -72,7 +71,7 @@ class Scores(SampleLevelComputation):
     def compute(self, doc: Any, model_response: Any, **kwargs: Any) -> Json:
         """Return the values for each score, and whether the reply is unparsed or unanswered."""
         reply = model_response.final_text[0]
-        return self.task.values(self.task.question(doc.specific["id"]).row, reply)
+        return self.task.values(self.task.by_id[doc.specific["id"]].row, reply)
 
     def __str__(self) -> str:
         return f"scores of {self.task.benchmark.name}"

@@ -220,23 +220,22 @@ def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[M
     if not chosen:
         raise InputError(f"no scores are selected; allowed: {listed}")
     selected: dict[str, Metric] = {}
-    named = set(chosen)
     for name in chosen:
         stem, _, cutoff = name.partition("@")
-        matching = [metric for metric in metrics if name in (metric.name, metric.group)]
-        if cutoff.isdigit() and not matching:
-            declared = [metric for metric in metrics if metric.name == stem + CUTOFF]
-            matching = [metric.at(cutoff) for metric in declared]
         scored, of_samples = pass_of(name)
-        if of_samples and not matching:
-            declared = [metric for metric in metrics if not metric.reducer]
-            matching = [
-                of_samples.of(each) for each in declared if scored in (each.name, each.group)
-            ]
+        exact, at_cutoff, passes = [], [], []
+        for metric in metrics:
+            if name in (metric.name, metric.group):
+                exact.append(metric)
+            if cutoff.isdigit() and metric.name == stem + CUTOFF:
+                at_cutoff.append(metric.at(cutoff))
+            if of_samples and not metric.reducer and scored in (metric.name, metric.group):
+                passes.append(of_samples.of(metric))
+        matching = exact or at_cutoff or passes
         if not matching:
             raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
         for metric in matching:
-            selected[metric.name] = replace(metric, main=metric.main or metric.name in named)
+            selected[metric.name] = replace(metric, main=metric.main or metric.name in chosen)
     return list(selected.values())
 
 
