@@ -15,7 +15,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.workers import iterate_parallel, killed_with_parent, most_workers
 from qabench.retrieval.corpus_file import Documents
 from qabench.retrieval.documents import SOURCES
-from qabench.retrieval.java import anserini_jar, java_command
+from qabench.retrieval.lucene import anserini_jar, java_command
 from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageUnreadable

@@ -341,7 +341,7 @@ class InvertedScorer:
         ):
             terms, ends = encode(tokenizer, texts, self.vocabulary.get)
             return lambda first, last: (terms, ends[first : last + 1])
-        from qabench.retrieval.bm25.compiled_words import WordTable, joined
+        from qabench.retrieval.bm25.compiled import WordTable, joined
 
         self._table = table = self._table or WordTable(self.vocabulary)
         data, bounds = joined(tokenizer, texts)

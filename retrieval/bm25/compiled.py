@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import array
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +33,7 @@ from qabench.retrieval.bm25.search import (
     Results,
     Search,
 )
+from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -407,3 +408,110 @@ class CompiledSearch(Search):
 
 def _address(values: Array | None) -> int:
     return 0 if values is None else int(values.ctypes.data)
+
+
+# --- Terms of queries, found by compiled functions, so that threads find them at once
+
+# of the hash FNV-1a, in signed integers
+FIRST_CODE, FACTOR = 0xCBF29CE484222325 - 2**64, 0x100000001B3
+SPACE = 32
+# a letter in lower case. A space for what is in no word
+LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
+
+
+@compiled
+def _slot(table: Array, words: Array, ends: Array, code: int, text: Array) -> int:
+    """Return the slot of a word in a hash table, or an empty slot if the word is not there."""
+    slot = code & (len(table) - 1)
+    while table[slot] >= 0:
+        start = ends[table[slot]]
+        if ends[table[slot] + 1] - start == len(text):
+            place = 0
+            while place < len(text) and words[start + place] == text[place]:
+                place += 1
+            if place == len(text):
+                break
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
+
+
+@compiled
+def _fill(table: Array, words: Array, ends: Array) -> None:
+    """Enter all words into an empty table."""
+    for number in range(len(ends) - 1):
+        text = words[ends[number] : ends[number + 1]]
+        code = FIRST_CODE
+        for byte in text:
+            code = (code ^ byte) * FACTOR
+        table[_slot(table, words, ends, code, text)] = number
+
+
+@compiled
+def _encode(
+    table: Array,
+    words: Array,
+    ends: Array,
+    lower: Array,
+    texts: Array,
+    bounds: Array,
+    terms: Array,
+    term_ends: Array,
+) -> None:
+    """Find the numbers of known words.
+
+    Text i has the bytes from ``bounds[i]`` to before ``bounds[i + 1]``.
+    """
+    count = 0
+    for i in range(len(bounds) - 1):
+        place, end = bounds[i], bounds[i + 1]
+        while place < end:
+            start, code = place, FIRST_CODE
+            while place < end and lower[texts[place]] != SPACE:
+                texts[place] = lower[texts[place]]
+                code = (code ^ texts[place]) * FACTOR
+                place += 1
+            if place > start:
+                number = table[_slot(table, words, ends, code, texts[start:place])]
+                if number >= 0:
+                    terms[count] = number
+                    count += 1
+            place += 1
+        term_ends[i + 1] = count
+
+
+class WordTable:
+    """The vocabulary of an index in a hash table.
+
+    ``Words`` is the only tokenizer that it can replace.
+    """
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        self.words, self.ends = _joined(list(vocabulary))
+        self.table = np.full(1 << (2 * len(self.ends)).bit_length(), -1, dtype=np.int32)
+        _fill(self.table, self.words, self.ends)
+
+    def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
+        """Return the numbers of known terms in some texts, and the start of each text and the end of the last."""
+        terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
+        ends = np.zeros(len(bounds), dtype=np.int64)
+        _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)
+        return terms[: ends[-1]], ends
+
+
+def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
+    """Return texts as UTF-8, with the start of each one and the end of the last.
+
+    Texts beyond ASCII are tokenized.
+    """
+    if tokenizer.stemmer or not "".join(texts).isascii():
+        texts = [
+            text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))
+            for text in texts
+        ]
+    return _joined(texts)
+
+
+def _joined(texts: Sequence[str]) -> tuple[Array, Array]:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return np.frombuffer(bytearray(b"".join(encoded)), dtype=np.uint8), bounds

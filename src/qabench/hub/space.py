@@ -1,35 +1,30 @@
 """The page of a metric on a Space: a form over the metric's ``example.json``.
 
-Input is scored in memory, and uploaded files are deleted within two hours. Visitors set only
-harmless options: booleans, integers, and strings with documented choices. Servers, keys, models and
-files are the host's. (The widget of ``evaluate`` does not run on current versions of gradio.)
+Input is scored in memory. Visitors set only harmless options: booleans, integers, and strings with
+documented choices. Servers, keys, models and files are the host's. (The widget of ``evaluate`` does
+not run on current versions of gradio.)
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from qabench.data.predictions import read_bytes, some
+from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.io.limits import json_of, numbered_lines, why_not_json
+from qabench.io.limits import json_of, why_not_json
 from qabench.io.tables import Table, flattened, markdown_text
 from qabench.loading import load_metric
 from qabench.metrics import metric_folder
 
-UPLOAD_SECONDS = 3600  # uploaded files are deleted after one to two times this
-MAX_BYTES = 5 * 1024 * 1024
+MAX_CHARACTERS = 5_000_000
 MAX_JUDGE_CALLS = 100  # to limit the costs of the host
 NOT_SHOWN = ("signature", "deviations", "absent", "per_question", "raw")
-HOW = (
-    "Paste JSON lists of the same length, or JSONL with one value per line, or upload such files. "
-    "`null` is an unanswered question."
-)
+HOW = "Paste JSON lists of the same length. `null` is an unanswered question."
 
 
 def page(metric: str) -> Any:
@@ -52,11 +47,6 @@ def page(metric: str) -> Any:
     inputs: Json = {}
     for name, text in example["columns"].items():
         inputs[name] = gradio.Textbox(text, label=name.capitalize(), lines=6, max_lines=20)
-        inputs[f"{name}_file"] = gradio.File(
-            label=f"{name.capitalize()}: a file, used instead of the text",
-            file_types=[".json", ".jsonl"],
-            height=140,
-        )
     for option in options_of(load_metric(metric)).values():
         inputs[option["label"]] = _control(gradio, **option)
 
@@ -66,7 +56,7 @@ def page(metric: str) -> Any:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     named = [inspect.Parameter(name, kind, default=None) for name in inputs]
     respond.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    form = gradio.Interface(
+    return gradio.Interface(
         respond,
         list(inputs.values()),
         [
@@ -80,12 +70,12 @@ def page(metric: str) -> Any:
         submit_btn="Score",
         clear_btn=None,
         analytics_enabled=False,
-        delete_cache=(UPLOAD_SECONDS, UPLOAD_SECONDS),
         api_name="score",
+        delete_cache=(
+            3600,
+            3600,
+        ),  # visitors can upload files, although the form has no use for them
     )
-    # Larger files than the limit reach the page, whose error says what to do instead.
-    form.launch = functools.partial(form.launch, max_file_size=4 * MAX_BYTES)
-    return form
 
 
 def _example(metric: str) -> Json:
@@ -134,8 +124,8 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
 
     Args:
         metric: the name of the metric.
-        values: by name: texts, paths of files ("references_file", used instead of the text), and
-            options. Missing options, and those that are None, have the metric's defaults.
+        values: by name: texts and options. Missing options, and those that are None, have the
+            metric's defaults.
     """
     try:
         # In memory, so that users' input is not stored on the disk.
@@ -149,54 +139,38 @@ def answer(metric: str, values: Mapping[str, Any]) -> tuple[str, str | None]:
                     raise InputError(f"{name} is {values[name]!r}; allowed: {allowed}")
         if "judge" in _parameters(loaded):
             options["judge"] = {"max_calls": MAX_JUDGE_CALLS}
-        columns = {name: _read(values, name) for name in _example(metric)["columns"]}
+        columns = {
+            name: read_values(str(values.get(name) or ""), name)
+            for name in _example(metric)["columns"]
+        }
         result = loaded.compute(**columns, **options)
     except QabenchError as error:
         return f"**This cannot be scored yet.** {markdown_text(error)}", None
     return result_markdown(result), json.dumps(result, indent=1)
 
 
-def _read(values: Mapping[str, Any], name: str) -> list[Any]:
-    if path := values.get(f"{name}_file"):
-        return read_values(read_bytes(path), name)
-    return read_values(str(values.get(name) or "").encode("utf-8", "surrogatepass"), name)
-
-
-def read_values(data: bytes, name: str) -> list[Any]:
-    """Return the values of a JSON list or of JSONL in UTF-8, or raise InputError."""
-    if len(data) > MAX_BYTES:
+def read_values(text: str, name: str) -> list[Any]:
+    """Return the values of a JSON list, or raise InputError."""
+    if len(text) > MAX_CHARACTERS:
         raise InputError(
-            f"{name}: {len(data) / 1024**2:.1f} MB; the limit of this page is {MAX_BYTES // 1024**2} MB. Score larger "
-            "files on your own machine: install qabench, then use qabench score or qabench.load_metric"
+            f"{name}: {len(text) / 1e6:.1f} million characters; the limit of this page is "
+            f"{MAX_CHARACTERS / 1e6:.0f} million. Score larger files on your own machine: install qabench, then use "
+            "qabench score or qabench.load_metric"
         )
-    if not data.strip():
-        raise InputError(f"{name}: empty; paste a JSON list, or choose a file")
+    if not text.strip():
+        raise InputError(f"{name}: empty; paste a JSON list")
     try:
-        document = json_of(data)
-        values = document if isinstance(document, list) else [document]
+        values = json_of(text)
     except ValueError as error:
-        values = _values_of_lines(data, name, error)
+        raise InputError(f"{name}: {why_not_json(error)}; strings need double quotes") from None
+    if not isinstance(values, list):
+        raise InputError(f"{name} is {values!r:.60}; paste a JSON list")
     with_id = [item["id"] for item in values if isinstance(item, dict) and "id" in item]
     if with_id:
         raise InputError(
             f"{name}: items have ids ({some(list(map(str, with_id)))}), but this page scores values by their position. "
             "Give the values only, or use `qabench score`, which joins predictions by id"
         )
-    return values
-
-
-def _values_of_lines(data: bytes, name: str, whole: ValueError) -> list[Any]:
-    """Return the values of JSONL.
-
-    ``whole`` is why the text is not one JSON document.
-    """
-    values: list[Any] = []
-    for number, line in numbered_lines(data):
-        try:
-            values.append(json_of(line))
-        except ValueError as error:
-            reason = f"line {number}: {why_not_json(error)}" if values else why_not_json(whole)
-            raise InputError(f"{name}: {reason}; strings need double quotes") from None
     return values
 
 

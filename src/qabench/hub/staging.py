@@ -119,7 +119,7 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     it.
     """
     copy_files(metric_folder(name), folder)
-    page = f'from qabench.hub.space import page\n\npage("{name}").launch()\n'
+    page = f'from qabench.hub.space import page\n\npage("{name}").launch(max_file_size="1mb")\n'
     benchmark = metric_class(name).BENCHMARK
     if package := custom_folders().get(benchmark):
         copy_files(package, folder / benchmark)
