@@ -60,10 +60,10 @@ def table(_largest: int, _rounds: int) -> Table:
         base = accuracy(references, texts, pipeline.batch)
         for candidate in candidates:
             score = accuracy(references, texts, Normalizer(candidate).batch)
-            pairs = list(zip(score.per_question, base.per_question, strict=True))
+            pairs = list(zip(score, base, strict=True))
             moved = sum(abs(a.loose - b.loose) for a, b in pairs) / len(pairs)
             flipped = sum(a.strict != b.strict for a, b in pairs)
-            change = 100 * (score.loose - base.loose)
+            change = 100 * sum(a.loose - b.loose for a, b in pairs) / len(pairs)
             rows.append(
                 [
                     f"{style.__name__}, {candidate.name}",

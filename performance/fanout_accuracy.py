@@ -19,6 +19,7 @@ from cases import Case, Measured, timed
 
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
+from qabench.evaluation.metric import mean_in_order
 from qabench.io.workers import most_workers
 from qabench.text.lemmatizers import SpacyLemmatizer
 from qabench.text.rouge import BACKENDS, rouge
@@ -57,7 +58,11 @@ def cases(size: int | None = None) -> Iterator[Case]:
             for run in runs
         ]
         return [
-            (each.loose, each.strict, [question.loose for question in each.per_question])
+            (
+                mean_in_order([question.loose for question in each]),
+                mean_in_order([question.strict for question in each]),
+                [question.loose for question in each],
+            )
             for each in scores
         ]
 

@@ -9,6 +9,7 @@ import evaluate
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
+from qabench.evaluation.metric import mean_in_order
 
 
 class FanoutAcc(MetricModule, evaluate.Metric):
@@ -58,12 +59,15 @@ class FanoutAcc(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
-        score = accuracy(references, predictions, normalizer.batch)
-        result: dict[str, Any] = {"loose": score.loose, "strict": score.strict}
+        questions = accuracy(references, predictions, normalizer.batch)
+        result: dict[str, Any] = {
+            "loose": mean_in_order([question.loose for question in questions]),
+            "strict": mean_in_order([question.strict for question in questions]),
+        }
         result |= self.provenance(references, **normalizer.signature())
         if per_question:
             result["per_question"] = [
                 {"loose": question.loose, "strict": question.strict, "missing": question.missing}
-                for question in score.per_question
+                for question in questions
             ]
         return result

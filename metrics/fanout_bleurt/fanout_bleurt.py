@@ -7,6 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.adapters.metric import MetricModule
+from qabench.evaluation.metric import mean_in_order
 from qabench.models.bleurt import bleurt, load_bleurt
 
 
@@ -63,9 +64,9 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         scorer = load_bleurt(model, revision, batch_size=batch_size)
-        score = bleurt(references, predictions, scorer)
-        result: dict[str, Any] = {"bleurt": score.mean}
-        result |= self.provenance(references, bleurt=score.scorer)
+        scores = bleurt(references, predictions, scorer)
+        result: dict[str, Any] = {"bleurt": mean_in_order(scores)}
+        result |= self.provenance(references, bleurt=scorer.name)
         if per_question:
-            result["per_question"] = list(score.per_question)
+            result["per_question"] = scores
         return result

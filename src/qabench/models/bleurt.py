@@ -71,19 +71,10 @@ def signed_name(scorer: Any) -> str:
     return f"function:{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class BleurtScore:
-    """The mean over questions, and the score of each question in the order of the input."""
-
-    mean: float
-    per_question: tuple[float, ...]
-    scorer: str
-
-
 def bleurt(
     references: Sequence[Any], predictions: Sequence[Any], scorer: BleurtModel
-) -> BleurtScore:
-    """Return the mean BLEURT of answers.
+) -> list[float]:
+    """Return the BLEURT of each answer.
 
     Predictions and references are aligned.
 
@@ -97,8 +88,7 @@ def bleurt(
         scorer: the scorer from ``load_bleurt``.
     """
     check_pairs(references, predictions)
-    scores = scorer(list(map(text_of, references)), list(map(text_of, predictions)))
-    return BleurtScore(sum(scores) / len(scores), tuple(scores), scorer.name)
+    return scorer(list(map(text_of, references)), list(map(text_of, predictions)))
 
 
 def load_bleurt(

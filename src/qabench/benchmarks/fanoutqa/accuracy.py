@@ -36,25 +36,19 @@ class QuestionAccuracy:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AccuracyScore:
-    """Means over questions, as fractions, and the score of each question in the order of the input."""
-
-    loose: float
-    strict: float
-    per_question: tuple[QuestionAccuracy, ...]
-
-
 def accuracy(
     references: Sequence[Any], predictions: Sequence[Any], normalize: Normalize
-) -> AccuracyScore:
-    """Compute loose and strict accuracy of answers, aligned with their references.
+) -> list[QuestionAccuracy]:
+    """Return the loose and strict accuracy of each answer, aligned with its reference.
+
+    The official score is their mean by the built-in sum in order (``mean_in_order``), with integer
+    zeros, to the last digit.
 
     A reference's strings are its keys and values (dict), its items (list) or itself. Bools count as
     "yes" and "no". A string is found if its normal form occurs in the answer's normal form between
-    word boundaries. loose is the mean share of strings found, strict the share of questions with
-    all found. Strings missing from nested containers all count against the outer container's own
-    length, so a nested reference can score below zero, as upstream.
+    word boundaries. loose is the share of strings found, strict whether all are found. Strings
+    missing from nested containers all count against the outer container's own length, so a nested
+    reference can score below zero, as upstream.
 
     Args:
         references: answers as Python objects: dict, list, str, int, float, bool.
@@ -78,11 +72,7 @@ def accuracy(
                 f"reference {i} is or contains an empty list or dict: its accuracy is undefined"
             )
         scores.append(_question(reference, prediction, forms))
-    n = len(scores)
-    # The built-in sum in order, with integer zeros, equals the official sum to the last digit.
-    return AccuracyScore(
-        sum(s.loose for s in scores) / n, sum(s.strict for s in scores) / n, tuple(scores)
-    )
+    return scores
 
 
 def _is_undefined(reference: Any) -> bool:

@@ -172,7 +172,7 @@ def _load_scorer(
 
 
 def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[Any]) -> Columns:
-    per_question = accuracy(references, predictions, normalizer.batch).per_question
+    per_question = accuracy(references, predictions, normalizer.batch)
     return {
         "loose": [float(score.loose) for score in per_question],
         "strict": [score.strict for score in per_question],

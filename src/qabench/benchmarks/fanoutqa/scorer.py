@@ -93,7 +93,7 @@ class FanOutQAScorer(Scorer):
         details: list[Json] = [{} for _ in items]
         if self.normalizer:
             normalize = partial(self.normalizer.batch, progress=progress)
-            accuracies = accuracy(references, answers, normalize).per_question
+            accuracies = accuracy(references, answers, normalize)
             for row, detail, question in zip(columns, details, accuracies, strict=True):
                 row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
                 detail |= {"found": list(question.matches), "missing": list(question.missing)}
