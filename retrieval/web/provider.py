@@ -187,28 +187,25 @@ def load_provider(search: str) -> SearchProvider:
             variable that is not set. Names it.
     """
     if search in PRESETS:
-        return _provider(
-            search, PRESETS[search], f"the search preset {search}", _variables(PRESETS[search])
-        )
+        settings = PRESETS[search]
+        return _provider(search, settings, f"the search preset {search}", _variables(settings))
     path = Path(search)
-    if not path.is_file():
-        raise InputError(
-            f"the search is {search!r}; allowed: {', '.join(PRESETS)}, or the path of a TOML file"
-        )
     try:
         content = path.read_bytes()
         document = toml_of(content.decode("utf-8"))
+    except FileNotFoundError:
+        allowed = f"{', '.join(PRESETS)}, or the path of a TOML file"
+        raise InputError(f"the search is {search!r}; allowed: {allowed}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"the search configuration {path} cannot be read: {error}") from None
     preset = document.pop("preset", None)
-    if preset is not None and preset not in tuple(PRESETS):
+    if preset not in (None, *PRESETS):
         raise InputError(f"{path}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
-    settings = {**PRESETS.get(preset, {}), **document}
     name = preset or f"{path.stem}@{hashlib.sha256(content).hexdigest()[:8]}"
-    allowed = {variable.strip() for variable in os.environ.get(ALLOWED, "").split(",")}
+    variables = {variable.strip() for variable in os.environ.get(ALLOWED, "").split(",")}
     if preset and "url" not in document:  # the preset's keys go to the preset's server
-        allowed |= _variables(PRESETS[preset])
-    return _provider(name, settings, str(path), allowed)
+        variables |= _variables(PRESETS[preset])
+    return _provider(name, {**PRESETS.get(preset, {}), **document}, str(path), variables)
 
 
 def _provider(

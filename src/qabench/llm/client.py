@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from qabench.data.rows import Json, without_none
-from qabench.errors import InputError, MissingExtra
+from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import Retry
 from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error
@@ -342,9 +342,7 @@ class ChatClient:
                 if attempt == LOOKS_BEFORE_WARNING:
                     message = f"another process is calling {model}: waiting until it has ended, to use its replies"
                     warnings.warn(message, stacklevel=2)
-            except (
-                OSError
-            ):  # a folder that cannot be written, where the cache cannot be used either
+            except OSError:  # a folder that cannot be written. The cache cannot be used either
                 break
             await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
         try:
@@ -354,19 +352,8 @@ class ChatClient:
                 lock.release()
 
     def _session(self) -> Any:
-        try:
-            from openai import AsyncOpenAI
-        except ImportError:
-            raise MissingExtra(
-                "calls to language models need openai: pip install 'qabench[judge]'"
-            ) from None
-        import httpx2
-
-        from qabench.io.transport import AsyncTransport, client_options
-
         limits = Limits(self.max_bytes, problem=too_large(self.max_bytes))
-        http_client = httpx2.AsyncClient(**client_options(limits, AsyncTransport))
-        return self.endpoint.openai_client(AsyncOpenAI, http_client, max_retries=0)
+        return self.endpoint.openai_client(limits, max_retries=0)
 
     async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> ChatOutcome:
         try:

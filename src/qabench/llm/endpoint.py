@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from qabench.errors import InputError
+from qabench.errors import InputError, MissingExtra
 from qabench.io.addresses import origin
 from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
+from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
@@ -42,11 +43,24 @@ class Endpoint:
     def __post_init__(self) -> None:
         keep_secret(self.api_key)
 
-    def openai_client(self, kind: type[Any], http_client: Any, max_retries: int) -> Any:
-        """Return ``openai.OpenAI`` or ``AsyncOpenAI`` that sends this key, and nothing of OPENAI_... variables.
+    def openai_client(self, limits: Limits, max_retries: int, *, sync: bool = False) -> Any:
+        """Return ``openai.AsyncOpenAI`` or ``OpenAI`` that sends this key, and nothing of OPENAI_... variables."""
+        try:
+            import openai
+        except ImportError:
+            raise MissingExtra(
+                "calls to language models need openai: pip install 'qabench[judge]'"
+            ) from None
+        import httpx2
 
-        The limits of time and size are the HTTP client's.
-        """
+        from qabench.io.transport import AsyncTransport, Transport, client_options
+
+        kind: Any = openai.OpenAI if sync else openai.AsyncOpenAI
+        http_client: Any = (
+            httpx2.Client(**client_options(limits, Transport))
+            if sync
+            else httpx2.AsyncClient(**client_options(limits, AsyncTransport))
+        )
         parts = urlsplit(self.base_url)
         client = kind(
             base_url=urlunsplit(parts._replace(query="")),

@@ -71,23 +71,11 @@ class ApiEncoder:
     """
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:
-        try:
-            import openai
-        except ImportError:
-            raise MissingExtra(
-                "an embeddings API needs openai: pip install 'qabench[judge]'"
-            ) from None
-
         endpoint = resolve_endpoint(base_url)
         if endpoint.why_unusable:
             raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
         self.name = model
-        import httpx2
-
-        from qabench.io.transport import Transport, client_options
-
-        http_client = httpx2.Client(**client_options(LIMITS, Transport))
-        self._client = endpoint.openai_client(openai.OpenAI, http_client, RETRIES)
+        self._client = endpoint.openai_client(LIMITS, RETRIES, sync=True)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries."""
