@@ -24,6 +24,17 @@ def test_ids_are_strings_or_integers(identity: Any, tmp_path: Path) -> None:
     assert [line.reason for line in found.bad_lines] == [f"the id is neither a string nor an integer: {identity!r}"]
 
 
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
+def test_tables_have_predictions(suffix: str, delimiter: str, tmp_path: Path) -> None:
+    file = tmp_path / f"a{suffix}"
+    file.write_text('\ufeffid,answer\r\n007,"two\nlines"\r\n8,\r\n9\r\n'.replace(",", delimiter), encoding="utf-8")
+    rows = [(row.line, row.id, row.fields["answer"]) for row in read_predictions(file, ["answer"]).rows]
+    assert rows == [(3, "007", "two\nlines"), (4, "8", ""), (5, "9", None)]
+    file.write_text("id,answer\n1," + "x" * 200_000)
+    with pytest.raises(InputError, match="field larger than field limit"):
+        read_predictions(file, ["answer"])
+
+
 @pytest.mark.parametrize(("name", "field"), [("felm", "index"), ("expertqa", "example_id")])
 def test_files_may_use_the_datasets_name_of_the_id(name: str, field: str) -> None:
     predictions = benchmark(name).read(

@@ -64,6 +64,8 @@ def test_files_of_one_system(files: list[str]) -> None:
     chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--scores", "acc", "--pass-k", "1")
     assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
     assert "acc.strict.pass@2" not in chosen["scores"]
+    one = CliRunner().invoke(app, ["score", "fanoutqa", files[0], "--samples", *SAMPLE, "--scores", "rouge"])
+    assert "--samples: each question has one answer, so that there is no pass@k" in one.stdout
 
 
 def test_systems_with_samples_are_compared_by_question(files: list[str]) -> None:
@@ -89,6 +91,8 @@ def test_a_report_has_a_chart_over_k(files: list[str], tmp_path: Path) -> None:
 def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
     parts = [evaluate_predictions("fanoutqa", "sample", file, ["acc"], lemmatizer="simplemma") for file in files]
     merged = as_samples(parts)
+    named = [replace(part, model=name, setting="predictions") for part, name in zip(parts, "abc", strict=False)]
+    assert as_samples(named).model == f"a and {len(named) - 1} more"
     fewer = with_passes(replace(merged, records=merged.records[:-1]))
     assert "acc.strict.pass@2" in fewer and "acc.strict.pass@3" not in fewer
     assert "at most 2: 1 of 12 questions have only 2 of 3 samples" in fewer.notes[-1]

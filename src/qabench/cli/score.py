@@ -111,8 +111,8 @@ def _score(
         list[str] | None,
         Argument(
             metavar="FILE...",
-            help='Predictions as JSONL or a JSON list, also .gz: {"id", "answer"}, or the benchmark\'s own fields; '
-            "- for standard input; logs of `qabench run`, or folders of logs. "
+            help='Predictions as JSONL or a JSON list, also .gz, or as CSV: {"id", "answer"}, or the benchmark\'s own '
+            "fields; - for standard input; logs of `qabench run`, or folders of logs. "
             "Logs of any task, as for `qabench compare`, need no benchmark.",
         ),
     ] = None,

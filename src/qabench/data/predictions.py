@@ -1,19 +1,21 @@
 """Files of predictions: reading them, and joining them to a benchmark's questions by id.
 
-A file is JSONL (one object per line), a JSON list of objects, or either of them compressed with
-gzip. Every object has an "id". The other fields depend on the benchmark. Real files lack ids,
-repeat them, contain ids of other versions, and end in the middle of a line: such cases are counted
-and listed, and do not affect other lines. Rankings can also be runs in the format of TREC.
+A file is JSONL (one object per line) or a JSON list of objects, also compressed with gzip, or CSV or
+TSV with a header, whose cells are text. Every object has an "id". The other fields depend on the
+benchmark. Real files lack ids, repeat them, contain ids of other versions, and end in the middle of
+a line: such cases are counted and listed, and do not affect other lines. Rankings can also be runs
+in the format of TREC.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +32,7 @@ MOST_LINES = 1_000_000
 MOST_LIST_BYTES = 1 << 26  # of a file with a JSON list, which is parsed as a whole
 NAMED = 5  # ids or lines that a message lists. The others are counted
 STDIN = "-"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 WITHOUT_PREDICTION = "questions without a prediction"
 NO_PREDICTION = "the file has no prediction"  # the problem of the record of such a question
 
@@ -152,8 +155,10 @@ def parse_predictions(
 ) -> Predictions:
     """Return the predictions in the content of a file, as ``read_predictions``.
 
-    ``name`` is the file in messages.
+    ``name`` is the file in messages, and its suffix says whether it is a table.
     """
+    if delimiter := DELIMITERS.get(Path(name).suffix):
+        return _collected(name, _table_rows(data, name, delimiter), needs, ids)
     if data.lstrip()[:1] == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
     if (count := data.count(b"\n")) > MOST_LINES:
@@ -161,6 +166,16 @@ def parse_predictions(
             f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}"
         )
     return _collected(name, numbered_lines(data), needs, ids)
+
+
+def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, Row]]:
+    """Yield the rows of a CSV file, with their last lines. Raises InputError."""
+    text = io.StringIO(data.decode("utf-8", "replace"), newline="")
+    reader = csv.DictReader(text, delimiter=delimiter)
+    try:
+        yield from ((reader.line_num, row) for row in reader)
+    except csv.Error as error:
+        raise InputError(f"{name}, line {reader.line_num}: {error}") from None
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:

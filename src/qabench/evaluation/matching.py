@@ -181,7 +181,8 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
     model = first.model
     if first.setting == PREDICTIONS:  # such as "gpt" of "gpt-1" and "gpt-2"
         prefix = commonprefix([each.model for each in evaluations])  # noqa: RUF071  (of characters)
-        model = prefix.rstrip("-_. ") or model
+        others = f" and {len(evaluations) - 1} more" if len(evaluations) > 1 else ""
+        model = prefix.rstrip("-_. ") or model + others
     joined: dict[str, Any] = {
         "status": next(
             (each.status for each in evaluations if each.status != "success"), "success"

@@ -171,6 +171,8 @@ def read_evaluations(
     notes += filter(None, map(incomplete, latest))
     if samples and latest:
         latest = [as_samples(latest)]
+        if all(record.epoch == 1 for record in latest[0].records):
+            notes.append("--samples: each question has one answer, so that there is no pass@k")
     passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
     if ks or passes:
         all_ks = sorted({*ks, *(each.k for each in passes)})
