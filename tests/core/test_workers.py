@@ -20,8 +20,7 @@ from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, using
-from qabench.scale import Cluster
-from qabench.scale.cluster import delete_abandoned
+from qabench.scale import Cluster, delete_abandoned
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3 + [
@@ -145,7 +144,7 @@ def test_folders_of_killed_clusters_are_deleted(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, answers: Path) -> None:
-    monkeypatch.setattr("qabench.scale.cluster.find_spec", lambda name: None)
+    monkeypatch.setattr("qabench.scale.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'qabench\[ray\]'"):
         Cluster()
     done = CliRunner().invoke(app, ["score", "fanoutqa", str(answers), "--ray"])

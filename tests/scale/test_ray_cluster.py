@@ -120,7 +120,7 @@ def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path)
 def test_errors_of_workers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster() as machines, pytest.raises(InputError, match=r"^2 is refused$"):
         list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [1, 2]))
-    monkeypatch.setattr("qabench.scale.cluster.MAX_ATTEMPTS", 1)
+    monkeypatch.setattr("qabench.scale.MAX_ATTEMPTS", 1)
     # One input: a result that its process did not deliver before it was killed would be computed again.
     with Cluster() as machines, pytest.raises(QabenchError, match="part 0 of the job was started 1 times; its process"):
         list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [3]))

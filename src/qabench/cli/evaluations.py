@@ -56,11 +56,16 @@ def show(
     else:
         print_evaluations(evaluations, by, format, all_scores)
     print_notes(evaluations, sources.notes, format, verbose)
+    send_scores(evaluations, track)
+    return reports
+
+
+def send_scores(evaluations: Sequence[Evaluation], track: str | None) -> None:
+    """Send scores to the tracker of ``--track``, if there is one."""
     if track:
         from qabench.runs.export import send
 
         send(evaluations, track)
-    return reports
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:

@@ -291,9 +291,15 @@ def results(
                     f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
                 )
             present += new
-    written = _write_entries(files, output) if output else []
+    paths = {output / name: entries for name, entries in files.items()} if output else {}
+    texts = {}  # all are made before the first one is written
+    for path, entries in paths.items():
+        old = path.read_bytes() if path.is_file() else b""
+        texts[path] = hub_results.to_yaml(entries, old, path)
+    for path, text in texts.items():
+        write_text(path, text)
     pull_request = hub_results.push(push, files) if push else None
-    _print_entries(files, written, push, pull_request, as_json)
+    _print_entries(files, list(map(str, texts)), push, pull_request, as_json)
     _say_where_shown(files)
 
 
@@ -319,17 +325,6 @@ def _say_where_shown(files: Files) -> None:
         if others := len(ids) - len(leaderboards):
             note = f"{others} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
             say_on_stderr(note, "dim")
-
-
-def _write_entries(files: Files, folder: Path) -> list[str]:
-    from qabench.hub.results import to_yaml
-
-    texts = {}
-    for path, entries in ((folder / name, entries) for name, entries in files.items()):
-        texts[path] = to_yaml(entries, path.read_bytes() if path.is_file() else b"", path)
-    for path, text in texts.items():
-        write_text(path, text)
-    return [str(path) for path in texts]
 
 
 def _print_entries(

@@ -19,6 +19,7 @@ from qabench.errors import InputError
 from qabench.io.environment import ENVIRONMENT, environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.tables import Table, write_document, write_line
+from qabench.llm.cache import clear, replies_path, stored_replies
 
 cache_app = typer.Typer(
     help="Show the size of every cache; clear model replies. Replies are kept until then."
@@ -60,8 +61,6 @@ def list_caches(format: Format = "table") -> None:
 
     For model replies, by model.
     """
-    from qabench.llm.cache import replies_path, stored_replies
-
     replies = stored_replies()
     sizes = {
         str(path): folder_size(path) if path.is_dir() else path.stat().st_size
@@ -88,8 +87,6 @@ def clear_caches(
     as_json: JsonOnly = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
-    from qabench.llm.cache import clear, stored_replies
-
     names = {row.model for row in stored_replies()}
     if model and not any(name == model or name.endswith(f"/{model}") for name in names):
         models = ", ".join(sorted(names)) or "none"

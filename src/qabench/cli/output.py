@@ -32,16 +32,12 @@ def set_quiet(quiet: bool) -> None:
 
 def say(text: object, style: str | None = None) -> None:
     """Print a line on standard output, with control characters escaped and without interpreting markup."""
-    _results().print(printable(text), style=style, markup=False, soft_wrap=True)
+    _console().print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
 def say_on_stderr(text: object, style: str | None = None) -> None:
     """Print a line on standard error, as ``say`` does on standard output."""
-    from rich.console import Console
-
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        printable(text), style=style, markup=False
-    )
+    _console(stderr=True).print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
 def hint(text: object, style: str | None = "dim") -> None:
@@ -77,15 +73,17 @@ def print_tables(tables: Sequence[Table], format: str = "table", document: Any =
         print_json(document or {"tables": [table.as_dict() for table in tables]})
     elif format == "table":
         for table in tables:
-            _results().print(table, "", soft_wrap=True)
+            _console().print(table, "", soft_wrap=True)
     else:
         write_document("\n".join(table.formatted(format) for table in tables))
 
 
-def _results() -> Console:
+def _console(stderr: bool = False) -> Console:
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPE_WIDTH
+    return Console(stderr=stderr, highlight=False, width=width)
 
 
 @contextmanager
@@ -105,11 +103,10 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
     if not sys.stderr.isatty():
         yield _progress_lines(label, unit)
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=None)
 
         def show(done: int, total: int) -> None:

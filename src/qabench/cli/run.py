@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from huggingface_hub import JobInfo
 
     from qabench.evaluation import Evaluation
+    from qabench.runs.plan import TaskOption
     from qabench.runs.running import Watch
 
 Options = Mapping[str, Any]
@@ -329,7 +330,7 @@ def _run_benchmark(benchmark: Benchmark, values: Options) -> None:
     if values["category"]:
         task_args = {benchmark.part: values["category"]} | task_args
     benchmark.selected_groups(scores)
-    if scores and "scores" in _task_options(benchmark, chosen):
+    if scores and any(option.name == "scores" for option in _task_options(benchmark, chosen)):
         task_args["scores"] = ",".join(scores)
     if values["dry_run"]:
         plans = [((values["benchmark"], setting, model), task_args, 1)]
@@ -552,13 +553,10 @@ def _print_plans(
 
 def _list_options(name: str, setting_name: str | None, format: str) -> None:
     """Print the options for -T, for one setting of a benchmark or for all."""
-    _check_inspect()
-    from qabench.runs.plan import task_options
-
     benchmark = benchmark_of(name)
     tables = []
     for setting in [benchmark.setting(setting_name)] if setting_name else benchmark.settings:
-        options = task_options(benchmark, setting)
+        options = _task_options(benchmark, setting)
         rows = [
             [option.name, option.default and str(option.default), option.about]
             for option in options
@@ -569,11 +567,11 @@ def _list_options(name: str, setting_name: str | None, format: str) -> None:
     print_tables(tables, format)
 
 
-def _task_options(descriptor: Benchmark, setting: Setting) -> list[str]:
+def _task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
+    _check_inspect()
     from qabench.runs.plan import task_options
 
-    _check_inspect()
-    return [option.name for option in task_options(descriptor, setting)]
+    return task_options(benchmark, setting)
 
 
 def _report(logs: list[Path], values: Options) -> list[Evaluation]:

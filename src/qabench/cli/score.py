@@ -15,7 +15,7 @@ from typer import Argument, Exit, Option
 from qabench.benchmarks import Benchmark, benchmark_names
 from qabench.benchmarks import Option as BenchmarkOption
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.cli.evaluations import is_official, print_notes, scored, show
+from qabench.cli.evaluations import is_official, print_notes, scored, send_scores, show
 from qabench.cli.lazy import with_parameters
 from qabench.cli.options import (
     AllScores,
@@ -260,10 +260,7 @@ def _compare(
         write_json(output, document)
     print_tables(comparison.tables(), format, document)
     print_notes(evaluations, notes, format, verbose)
-    if track:
-        from qabench.runs.export import send
-
-        send(evaluations, track)
+    send_scores(evaluations, track)
 
 
 compare = with_parameters(_compare, parameters())
