@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 import re
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 
 from qabench.data.hub import HubDataset
 from qabench.data.pinned import SourceTable, load_table
+from qabench.data.rows import read_json
 from qabench.data.sources import local_path
 from qabench.errors import InputError, unknown_name, unreadable
 
@@ -114,8 +114,12 @@ def folder_of(name: str) -> Path:
     Raises InputError that lists all names.
     """
     name = name.removeprefix("qabench/")
-    if name not in benchmark_names():
-        raise unknown_name("unknown benchmark", name, benchmark_names())
+    if name not in (names := benchmark_names()):
+        directories = filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep))
+        parents = {folder.parent for folder in custom_folders().values()}
+        empty = [each for each in directories if Path(each).absolute() not in parents]
+        note = f". {PATH_VARIABLE}: no benchmark is in {', '.join(empty)}" if empty else ""
+        raise unknown_name("unknown benchmark", name, names, ", ".join(names) + note)
     return custom_folders().get(name, FOLDER / name)
 
 
@@ -139,9 +143,12 @@ def custom_benchmark(name: str, folder: Path) -> Any:
         raise InputError(f"the benchmark {name} has no {folder / '__init__.py'}")
     sys.modules[module] = module_from_spec(spec)
     spec.loader.exec_module(sys.modules[module])
-    instance = getattr(sys.modules[module], "BENCHMARK", None)
+    instance: Any = getattr(sys.modules[module], "BENCHMARK", None)
     if getattr(instance, "name", None) != name:
         raise InputError(f"{folder / '__init__.py'} has no BENCHMARK with the name {name!r}")
+    for group in [*(metric.group for metric in instance.metrics), *instance.default_groups]:
+        if group not in instance.groups:
+            raise unknown_name(f"{folder / '__init__.py'}: unknown group", group, instance.groups)
     return instance
 
 
@@ -158,7 +165,7 @@ def _dataset_table(name: str, folder: Path) -> DatasetTable:
         config = Config(HUB_CONFIG, about, {data.split: (data.file(name).path,)})
         title = custom_benchmark(name, folder).title
         return DatasetTable(name, title, HUB_CONFIG, {HUB_CONFIG: config})
-    table = json.loads((folder / TABLE).read_text(encoding="utf-8"))
+    table = read_json(folder / TABLE)
     configs = {
         config: Config(
             config,
@@ -167,6 +174,8 @@ def _dataset_table(name: str, folder: Path) -> DatasetTable:
         )
         for config, row in table["configs"].items()
     }
+    if table["default"] not in configs:
+        raise unknown_name(f"{folder / TABLE}: the default config is", table["default"], configs)
     return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
 
 

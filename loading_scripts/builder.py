@@ -134,11 +134,27 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
 
 
 class RowsBuilder(BenchmarkBuilder):
-    """A builder of JSON files whose objects are the rows: all rows together have the columns and their types."""
+    """A builder of JSON files whose objects are the rows: all rows together have the columns and their types.
+
+    A column without values, such as the answers of a held-out config, has the type of the default
+    config's.
+    """
 
     def _columns(self) -> dict[str, Any]:
-        files = [file for files in self._files().values() for file in files]
-        rows = [row for file in files for row in self._rows(self._path(file), "")]
+        columns = self._types(
+            [self._path(file) for each in self._files().values() for file in each]
+        )
+        untyped = [name for name, kind in columns.items() if "null" in str(kind)]
+        if untyped:
+            splits = dataset_table(self.BENCHMARK).config(None).splits.values()
+            known = self._types(
+                [open_path(self.BENCHMARK, file) for each in splits for file in each]
+            )
+            columns |= {name: known[name] for name in untyped if name in known}
+        return columns
+
+    def _types(self, paths: Sequence[Path]) -> dict[str, Any]:
+        rows = [row for path in paths for row in self._rows(path, "")]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: [row.get(name) for row in rows] for name in names}
         return dict(datasets.Dataset.from_dict(columns).features)

@@ -34,7 +34,8 @@ def bibtex(names: Iterable[str] = ()) -> str:
 def _entries(name: str) -> Iterator[str]:
     name = name.removeprefix("qabench/")
     if name in benchmark_names():
-        yield citation(name).strip() + "\n"
+        if entry := citation(name).strip():
+            yield f"{entry}\n"
     elif name in metric_names():
         kind = metric_class(name)
         yield from _entries(kind.BENCHMARK)

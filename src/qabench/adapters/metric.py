@@ -50,6 +50,7 @@ class MetricModule:
     Attributes:
         BENCHMARK: the benchmark of the metric, such as "felm".
         GROUP: the group of its scores, if it does not define ``score``.
+        REFERENCE: the column of a row that the references are, for the scorer of ``GROUP``.
         STRINGS: whether the references are strings, of which "42" is JSON only by chance.
         DESCRIPTION, INPUTS: the two parts of the docstring.
         URLS: the paper and the official implementation.
@@ -63,6 +64,7 @@ class MetricModule:
     URLS: ClassVar[tuple[str, ...]] = ()
     CITATION: ClassVar[str] = ""
     GROUP: ClassVar[str] = ""
+    REFERENCE: ClassVar[str] = "answer"
 
     def _scores(
         self,
@@ -74,9 +76,12 @@ class MetricModule:
         """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
         check_pairs(references, predictions)
         scored = benchmark(self.BENCHMARK)
+        if self.GROUP not in scored.groups:
+            where = f"{type(self).__name__}.GROUP: {scored.title} has no group"
+            raise unknown_name(where, self.GROUP, scored.groups)
         scorer = scored.scorer((self.GROUP,), **options)
         items = [
-            Item({"answer": reference}, None if answer is UNANSWERED else {"answer": answer})
+            Item({self.REFERENCE: reference}, None if answer is UNANSWERED else {"answer": answer})
             for answer, reference in zip(predictions, references, strict=True)
         ]
         outcomes = scorer.score(items)

@@ -14,7 +14,7 @@ from qabench.data.hub import HubDataset
 from qabench.data.predictions import join, read_predictions
 from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available
-from qabench.errors import InputError, MissingExtra, unknown_name
+from qabench.errors import DataError, InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.metric import (
     CUTOFF,
@@ -214,9 +214,15 @@ class Benchmark(Displayed, ABC):
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the rows of a config's file, which is one of the dataset's or a user's in its format.
 
-        By default, the file is JSON Lines or a JSON list, and each object is a row.
+        By default, the file is JSON Lines, and each object is a row with an id of its own.
         """
-        return (row.fields for row in read_json_lines(path))
+        ids: set[str] = set()
+        for row in read_json_lines(path):
+            id = str(row.get("id", str, int))
+            if id in ids:
+                raise DataError(f"{row.where}: the id {id!r} is repeated; each row needs its own")
+            ids.add(id)
+            yield row.fields
 
     def question(self, row: Row) -> Question:
         """Return a row as a question.
@@ -224,7 +230,9 @@ class Benchmark(Displayed, ABC):
         By default, a grouping is a column of the row.
         """
         groups = {name: [str(row[name])] for name in self.groupings}
-        return Question(str(row["id"]), row["question"], str(row.get("answer", "")), groups, row)
+        answer = row.get("answer")
+        reference = "" if answer is None else str(answer)
+        return Question(str(row["id"]), row["question"], reference, groups, row)
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
         """Return the questions of a config that can be scored, or of a custom file.
@@ -240,8 +248,16 @@ class Benchmark(Displayed, ABC):
             )
         ((path,),) = selected.splits.values()
         digest = custom_digest(file) if file else file_digest(self.name, path)
-        rows = self.read_rows(file or open_path(self.name, path), selected.name)
-        return Questions(selected.name, digest, [self.question(row) for row in rows])
+        rows = list(self.read_rows(file or open_path(self.name, path), selected.name))
+        if rows and all("answer" in row and row["answer"] is None for row in rows):
+            raise InputError(
+                f"{self.title} {selected.name} has no answers, so nothing can be scored; choose another config"
+            )
+        try:
+            questions = [self.question(row) for row in rows]
+        except KeyError as error:
+            raise DataError(f"{file or path}: a row without the column {error}") from error
+        return Questions(selected.name, digest, questions)
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the groups of scores that are computed for a file of predictions by default."""

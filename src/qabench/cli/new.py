@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from importlib import resources
@@ -56,6 +57,8 @@ def new(
         raise InputError(
             f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"
         )
+    if name in sys.stdlib_module_names:
+        raise InputError(f"{name} is a module of Python; choose another name")
     if name in benchmark_names():
         raise InputError(f"there is a benchmark {name}; choose another name")
     template = Path(str(resources.files("qabench.cli") / "template"))

@@ -408,7 +408,7 @@ class Evaluation(Displayed):
         missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in self.problems)
         named = (None, "", NO_PREDICTION) if missing_named else (None, "")
         kinds = grouped(
-            (f"{record.status}: {record.problem}", record.id)
+            (f"{record.status}: {record.problem}".removeprefix(f"{ANSWERED}: "), record.id)
             for record in self.records
             if record.problem not in named
         )

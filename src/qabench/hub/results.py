@@ -183,8 +183,9 @@ def setting_of(report: Report, about: About) -> str:
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
         )
     if not (setting := recorded or about.setting):
+        names = ", ".join(each.name for each in benchmark(report["benchmark"]).settings)
         raise InputError(
-            f"{report.get('path')} does not have the setting of the run: add --setting closed-book, open-book, ..."
+            f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
     return str(setting)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.adapters.files import evaluate
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import benchmark, benchmark_names
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.data.rows import Row, without_none
 from qabench.errors import InputError
@@ -227,7 +227,8 @@ def _read(
         _check(evaluation, benchmark, config)
         return [evaluation]
     if benchmark is None and not Path(path).exists() and str(path) != STDIN:
-        raise InputError(f"cannot read {path}: No such file or directory")
+        hint = f"; for the benchmark, give --benchmark {path}" * (str(path) in benchmark_names())
+        raise InputError(f"cannot read {path}: No such file or directory{hint}")
     if benchmark is None:
         raise InputError(
             f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError, SourceUnavailable, unreadable
+from qabench.errors import InputError, SourceUnavailable, unknown_name, unreadable
 from qabench.evaluation.scoring import Messages
 from qabench.io.limits import toml_of
 from qabench.loading_scripts import open_path
@@ -97,6 +97,8 @@ class AskOnce:
 
     def messages(self, row: Row) -> Messages:
         """Return the messages for a row. The items of a list are lines."""
+        if unknown := sorted(self.prompt.fields() - row.keys()):
+            raise unknown_name("the prompt has a field that is no column:", unknown[0], row)
         values = {name: row[name] for name in self.prompt.fields()}
         texts = {
             name: "\n".join(map(str, value)) if isinstance(value, list) else str(value)

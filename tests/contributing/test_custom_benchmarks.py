@@ -1,0 +1,101 @@
+"""A benchmark outside of the package: held-out questions, a metric of another column, and the errors of its author."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import qabench
+from qabench.cli.new import new
+from qabench.errors import InputError
+from qabench.tasks.prompts import AskOnce, Prompt
+
+pytestmark = pytest.mark.quick
+ANSWERS = [{"id": "r1", "answer": "It is the Seine."}]
+METRIC = "rivers/metrics/rivers_match/rivers_match.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    new("rivers", tmp_path)
+    monkeypatch.setenv("QABENCH_PATH", str(tmp_path))
+    return tmp_path
+
+
+def change(path: Path, old: str, new_text: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new_text))
+
+
+def hold_out(folder: Path) -> None:
+    """Add a config without answers."""
+    table = json.loads((folder / "rivers/configs.json").read_text())
+    table["configs"]["held_out"] = {"description": "no answers", "splits": {"test": ["./held_out.jsonl"]}}
+    (folder / "rivers/configs.json").write_text(json.dumps(table))
+    row = {"id": "h1", "question": "Which river flows through Rome?", "answer": None, "continent": "Europe"}
+    (folder / "rivers/held_out.jsonl").write_text(json.dumps(row) + "\n")
+
+
+def test_held_out_questions_are_loaded_and_not_scored(folder: Path) -> None:
+    hold_out(folder)
+    rows = qabench.load_dataset("rivers", "held_out", split="test")
+    assert rows.features == qabench.load_dataset("rivers", split="test").features and rows[0]["answer"] is None
+    with pytest.raises(InputError, match=r"Rivers held_out has no answers"):
+        qabench.evaluate_predictions("rivers", "held_out", [{"id": "h1", "answer": "the Tiber"}])
+
+
+def test_references_of_another_column(folder: Path) -> None:
+    change(folder / METRIC, "    STRINGS", '    REFERENCE = "continent"\n    STRINGS')
+    change(folder / "rivers/__init__.py", 'item.row["answer"]', 'item.row["continent"]')
+    metric = qabench.load_metric("rivers_match")
+    assert metric.compute(predictions=["It is in Asia."], references=["Asia"])["match"] == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new_text", "message"),
+    [
+        ("rivers/questions.jsonl", '"r2"', '"r1"', "line 2: the id 'r1' is repeated"),
+        ("rivers/questions.jsonl", '"id": "r2", ', "", "line 2: the field 'id' is missing"),
+        ("rivers/questions.jsonl", ', "continent": "Africa"', "", "a row without the column 'continent'"),
+        ("rivers/configs.json", '"default"', "default", "configs.json: not JSON"),
+        (
+            "rivers/configs.json",
+            '"default": "questions"',
+            '"default": "all"',
+            "default config is 'all'; allowed: quest",
+        ),
+        (
+            "rivers/__init__.py",
+            'groups = ("match",)',
+            'groups = ("mach",)',
+            "unknown group 'mach' .did you mean 'match'",
+        ),
+    ],
+)
+def test_errors_of_the_author_say_where(folder: Path, file: str, old: str, new_text: str, message: str) -> None:
+    change(folder / file, old, new_text)
+    with pytest.raises(InputError, match=message):
+        qabench.evaluate_predictions("rivers", None, ANSWERS)
+
+
+def test_a_wrong_group_of_a_metric(folder: Path) -> None:
+    change(folder / METRIC, 'GROUP = "match"', 'GROUP = "mach"')
+    with pytest.raises(InputError, match=r"RiversMatch.GROUP: Rivers has no group 'mach'"):
+        qabench.load_metric("rivers_match").compute(predictions=["x"], references=["x"])
+
+
+def test_a_folder_without_benchmarks_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_PATH", str(folder / "rivers"))
+    with pytest.raises(InputError, match=r"QABENCH_PATH: no benchmark is in .*rivers$"):
+        qabench.evaluate_predictions("rivers", None, ANSWERS)
+
+
+def test_a_field_of_the_prompt_that_is_no_column() -> None:
+    with pytest.raises(InputError, match=r"'fact' .did you mean 'facts'"):
+        AskOnce(Prompt("x", "{fact}")).messages({"facts": ["a"]})
+
+
+def test_names_of_python_modules_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"json is a module of Python"):
+        new("json", tmp_path)
