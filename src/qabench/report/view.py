@@ -91,6 +91,7 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     labels = list(section.runs)
     metrics = {metric.name: metric for metric in section.metrics}
     by_run = [run.by_id() for run in section.runs.values()]
+    questions = [[records.get(id, ()) for records in by_run] for id in _questions(section)]
     return {
         name: {
             "pairs": _pairs(analysis.comparisons[name], labels)
@@ -98,8 +99,7 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
             else None,
             "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
             "marks": [
-                [_mark(metrics.get(name), records.get(id, ())) for records in by_run]
-                for id in _questions(section)
+                [_mark(metrics.get(name), records) for records in answers] for answers in questions
             ],
         }
         for name in names

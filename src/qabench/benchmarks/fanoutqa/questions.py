@@ -19,7 +19,7 @@ from qabench.loading_scripts import (
     file_digest,
     open_path,
 )
-from qabench.loading_scripts.fanoutqa.parse import read_rows
+from qabench.loading_scripts.fanoutqa.parse import parser
 from qabench.loading_scripts.fanoutqa.stats import type_name
 
 
@@ -47,13 +47,13 @@ def read_questions(config: str | None = None, file: str | Path | None = None) ->
         )
     path = Path(file)
     digest = custom_digest(path)
-    rows = list(read_rows(path, "dev"))
-    if not rows:
+    questions = _questions(path, "dev")
+    if not questions:
         raise InputError(f"{path} has no questions")
-    ((id, count),) = Counter(row["id"] for row in rows).most_common(1)
+    ((id, count),) = Counter(each.id for each in questions).most_common(1)
     if count > 1:
         raise InputError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
-    return Questions(f"file:{path.name}", digest, list(map(question, rows)))
+    return Questions(f"file:{path.name}", digest, questions)
 
 
 def source_rows(config: str | None, file: str | None) -> dict[str, str]:
@@ -81,16 +81,36 @@ def _of_config(config: str | None) -> tuple[str, Path]:
 @lru_cache(maxsize=1)
 def _read(config: str, path: Path, digest: str, modified: int) -> Questions:
     """Return the questions of a file, which is parsed once for all systems that are scored on it."""
-    return Questions(config, digest, list(map(question, read_rows(path, config))))
+    return Questions(config, digest, _questions(path, config))
 
 
-def question(row: Row) -> Question:
-    """Return a row as a question.
+def _questions(path: Path, config: str) -> list[Question]:
+    parse = parser(config)
+    return [question(parse(source), source.fields) for source in read_json_list(path)]
 
-    The answers to test questions are not public.
+
+def question(row: Row, source: Row | None = None) -> Question:
+    """Return a row as a question with its groups.
+
+    They are its categories, its number of evidence pages, its answer's type and its hops. The
+    answers to test questions are not public.
+
+    Args:
+        row: the row of the dataset.
+        source: the row of the file, so that the row's JSON text is not parsed again.
     """
-    reference = text_of(loads(row["answer"])) if "answer" in row else ""
-    return Question(row["id"], row["question"], reference, groups_of(row), row)
+    if source is None:
+        source = {name: loads(row[name]) for name in ("answer", "decomposition") if name in row}
+    groups = {
+        "category": list(row["categories"]),
+        "evidence": [f"{len(row['necessary_evidence'])} pages"],
+    }
+    if "answer" in source:
+        n = hops(source["decomposition"])
+        groups["type"] = [type_name(source["answer"])]
+        groups["hops"] = [f"{n} hop{'s' * (n != 1)}"]
+    reference = text_of(source.get("answer"))
+    return Question(row["id"], row["question"], reference, groups, row)
 
 
 def are_public(questions: Questions) -> bool:
@@ -108,21 +128,6 @@ def check_public(questions: Questions) -> None:
         f"the answers of {table.title} {questions.config} are not public; its authors score submissions for their "
         f"leaderboard. Configs with answers: {', '.join(public)}"
     )
-
-
-def groups_of(row: Row) -> dict[str, list[str]]:
-    """Return the groups of a question: its categories and number of evidence pages.
-
-    Its answer's type and its hops.
-    """
-    groups = {
-        "category": list(row["categories"]),
-        "evidence": [f"{len(row['necessary_evidence'])} pages"],
-    }
-    if "answer" in row:
-        n = hops(loads(row["decomposition"]))
-        groups |= {"type": [type_name(loads(row["answer"]))], "hops": [f"{n} hop{'s' * (n != 1)}"]}
-    return groups
 
 
 def hops(decomposition: Sequence[Row]) -> int:
