@@ -18,9 +18,14 @@ from qabench.loading_scripts import dataset_table
 FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 
+def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return the completion of one of some names."""
+    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
+
+
 def complete_benchmarks(incomplete: str) -> list[str]:
     """Return the benchmarks that begin with the text typed so far."""
-    return [name for name in benchmark_names() if name.startswith(incomplete)]
+    return completing(benchmark_names())(incomplete)
 
 
 def _names(
@@ -128,7 +133,7 @@ Format = Annotated[
     str,
     Option(
         help=f"The format of tables: {', '.join(FORMATS)}.",
-        autocompletion=lambda incomplete: [name for name in FORMATS if name.startswith(incomplete)],
+        autocompletion=completing(FORMATS),
     ),
 ]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]

@@ -16,7 +16,7 @@ import typer
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
-from qabench.cli.options import ConfigName, Format, JsonOnly
+from qabench.cli.options import ConfigName, Format, JsonOnly, completing
 from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
 from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
@@ -78,9 +78,7 @@ def retrieve(
         str,
         Option(
             help=f"The BM25 variant: {', '.join(METHODS)}.",
-            autocompletion=lambda incomplete: [
-                name for name in METHODS if name.startswith(incomplete)
-            ],
+            autocompletion=completing(METHODS),
         ),
     ] = METHODS[0],
     k1: Annotated[

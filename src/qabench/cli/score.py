@@ -36,6 +36,7 @@ from qabench.cli.options import (
     Verbose,
     benchmark_and_files,
     benchmark_first,
+    completing,
     on_ray,
     parse_ks,
 )
@@ -386,18 +387,8 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     for entry in entries:
         # published scores have none
         interval = None if entry.n is None else bounds_text(entry.low, entry.high)
-        rows.append(
-            [
-                entry.rank,
-                entry.system,
-                f"{entry.score:.4f}",
-                interval,
-                entry.n,
-                entry.metric,
-                entry.config,
-            ]
-        )
-        rows[-1] += [entry.setting, entry.judge, entry.source]
+        cells = [entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric]
+        rows.append([*cells, entry.config, entry.setting, entry.judge, entry.source])
     return Table(
         f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
         RANKS,
@@ -425,9 +416,7 @@ def export(
     format: Annotated[
         str,
         Option(
-            autocompletion=lambda incomplete: [
-                name for name in SUFFIXES if name.startswith(incomplete)
-            ],
+            autocompletion=completing(SUFFIXES),
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
             "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
             "below the folder --output.",
