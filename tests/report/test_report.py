@@ -89,6 +89,10 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
     same = "loose accuracy: 0.500 (95% CI 0.013 to 0.987, n = 2 questions)"
     assert finding(compare(equal, metric)) == f"a and b have the same {same}."
+    one = next(iter(equal.values()))
+    fewer = {"all": one, "some": replace(one, records=[each for each in one.records if not each.scores["acc.loose"]])}
+    text = finding(compare(fewer, metric))
+    assert text.startswith("all has the best ") and text.endswith("shares with some, they are equal.")
     equal["c"] = scored("c", [0.0, 0.5])
     assert finding(compare(equal, metric)) == f"a and b have the best {same}; a is not significantly better than c."
 

@@ -398,6 +398,9 @@ def finding(comparison: Comparison) -> str:
     equal = list(takewhile(lambda label: abs(pairs[label].difference.interval.mean) < 1e-9, rivals))
     behind = rivals[len(equal) :]
     if not behind:
+        values = {f"{comparison.systems[label].value:.9f}" for label in (leader, *equal)}
+        if len(values) > 1:  # they were asked different questions
+            return f"{best}. On the questions that it shares with {_named(equal)}, they are equal."
         return f"{_named([leader, *equal])} have the same {title}: {score}."
     beaten = [pair.second for pair in pairs.values() if pair.significant and pair.first == leader]
     tied = [label for label in behind if label not in beaten]
