@@ -55,7 +55,6 @@ MAX_WAIT = 120.0  # seconds that a server can ask for
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-TOO_LONG = "the prompt is longer than the model's context"
 _NOBODY_THERE = {errno.EHOSTUNREACH, errno.ENETUNREACH}
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
 BYTES_PER_TOKEN = 4
@@ -493,15 +492,6 @@ def reason_of(error: BaseException) -> Reason:
     if any("Timeout" in type(link).__name__ for link in chain):
         return Reason("no reply in time", url=url)
     return Reason(_message(chain[-1]) or type(chain[-1]).__name__, url=url)
-
-
-def too_long(output: Any) -> bool:
-    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long, not a reply.
-
-    Inspect returns the text of the error as a reply that stopped at the length. A real reply has
-    used tokens.
-    """
-    return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None
 
 
 def _body_message(error: BaseException) -> str:

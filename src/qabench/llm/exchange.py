@@ -20,6 +20,7 @@ from qabench.io.limits import MAX_REPLY_CHARACTERS, Limits, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
+TOO_LONG = "the prompt is longer than the model's context"
 LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
 MAX_TOKENS = 10**9  # of one call. A server that reports more reports nothing
 
@@ -217,3 +218,12 @@ def _limited(
         return kind(status, headers=headers, content=body.encode(), request=request)
 
     return send
+
+
+def too_long(output: Any) -> bool:
+    """Tell whether an output of Inspect AI is a server's error about a prompt that is too long, not a reply.
+
+    Inspect returns the text of the error as a reply that stopped at the length. A real reply has
+    used tokens.
+    """
+    return bool(output.choices) and output.stop_reason == "model_length" and output.usage is None

@@ -34,7 +34,7 @@ from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
-from qabench.llm.client import TOO_LONG, run_sync, too_long
+from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import Log, groups_of, numbers_of
 from qabench.runs.plain import (
@@ -297,15 +297,21 @@ def _samples(path: str | Path, log: Any, keys: Keys) -> list[tuple[Record, list[
             return [_scored(sample) for sample in read_plain_samples(path, keys)]
 
     with with_buffer(path, log.status) as file:
-        return run_sync(samples_of(file, keys, _scored))
+        return samples_of(file, keys, _scored)
 
 
 def _scored(sample: Any) -> tuple[Record, list[Any]]:
     return record_of(sample), _metadata(sample)
 
 
-async def samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
+def samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
     """Return the converted samples with these ids and epochs, read one at a time."""
+    from qabench.llm.client import run_sync  # imports asyncio
+
+    return run_sync(_samples_of(path, keys, convert))
+
+
+async def _samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
     # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes
     # for 10,000 of them.
     from inspect_ai._util.async_zip import AsyncZipReader
@@ -577,7 +583,7 @@ def _foreign_records(path: Path, header: Any, keys: Keys) -> list[Record]:
         log = inspect_log().read_eval_log(str(path), resolve_attachments="core")
         return list(map(_foreign_record, log.samples or ()))
     with with_buffer(path, header.status) as file:
-        return run_sync(samples_of(file, keys, _foreign_record))
+        return samples_of(file, keys, _foreign_record)
 
 
 def _foreign_record(sample: Any) -> Record:

@@ -74,9 +74,9 @@ from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
 from qabench.io.tables import printable
 from qabench.io.workers import run_job
-from qabench.llm.client import TOO_LONG, Answered, reason_of, too_long
+from qabench.llm.client import Answered, reason_of
 from qabench.llm.endpoint import ADDRESSED, clean_url
-from qabench.llm.exchange import SURROGATE
+from qabench.llm.exchange import SURROGATE, TOO_LONG, too_long
 from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED
 
 # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
