@@ -77,6 +77,7 @@ UNPINNED = """
 from qabench.benchmarks import Benchmark, HubDataset
 class Unpinned(Benchmark):
     name, title, settings, metrics, groups = "unpinned", "U", (), (), {"match": ""}
+    default_groups = ("match",)
     data = HubDataset("org/name", question="q", answer="a")
 BENCHMARK = Unpinned()
 """
