@@ -105,6 +105,16 @@ def test_wrong_types_in_a_suite_are_one_error(line: str, message: str, tmp_path:
         running.read_suite(file)
 
 
+def test_a_suite_has_all_settings_of_all_benchmarks(tmp_path: Path) -> None:
+    file = tmp_path / "suite.yaml"
+    file.write_text(
+        "models: [mockllm/model]\nbenchmarks: [{benchmark: felm, settings: [raw, cot]}, {benchmark: fastbook}]\n"
+    )
+    entries = running.read_suite(file).entries
+    assert [(entry.benchmark, entry.setting) for entry in entries[:2]] == [("felm", "raw"), ("felm", "cot")]
+    assert [entry.benchmark for entry in entries[2:]] == ["fastbook"]
+
+
 def test_a_suite_is_estimated(suite_file: Path, tmp_path: Path) -> None:
     result = run("--suite", suite_file, "--dry-run", "--limit", "2", "--log-dir", tmp_path / "logs", "--format", "csv")
     assert result.exception is None, result.exception

@@ -553,10 +553,10 @@ class Suite(_Strict):
             scorer = benchmark(part.benchmark)
             arguments = dict(part.options or {}) | without_none({"config": part.config})
             names: Sequence[str | None] = part.settings or [None]
-        for name in names:
-            setting = scorer.setting(name)
-            check_task_options(scorer, setting, arguments)
-            entries.append(SuiteEntry(scorer.name, setting.name, arguments))
+            for name in names:
+                setting = scorer.setting(name)
+                check_task_options(scorer, setting, arguments)
+                entries.append(SuiteEntry(scorer.name, setting.name, arguments))
         return entries
 
     def with_options(
