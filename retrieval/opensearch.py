@@ -74,7 +74,9 @@ class OpenSearchIndex:
         self.client, self.index, self.where = es_client, index, where
         self.text_field, self.id_field = text_field, id_field
         fields = self._call(es_client.field_caps, lambda reply: sorted(reply["fields"]), fields="*")
-        for name in {text_field, id_field} - {*fields, ID}:
+        for name in (text_field, id_field):
+            if name in (*fields, ID):
+                continue
             allowed = ", ".join(field for field in fields if not field.startswith("_")) or "none"
             raise InputError(
                 f"the index {index!r} of {where} has no field {name!r}; its fields are "

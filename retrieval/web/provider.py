@@ -224,7 +224,8 @@ def _provider(
             raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {name_of_kind}")
     if (method := settings.get("method", "GET")) not in ("GET", "POST"):
         raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
-    for field_name, value in {**settings.get("params", {}), **settings.get("headers", {})}.items():
+    sent = [*settings.get("params", {}).items(), *settings.get("headers", {}).items()]
+    for field_name, value in sent:
         if isinstance(value, date | time):
             raise InputError(
                 f"{where}: {field_name!r} must not be a date or time; write it in quotes"

@@ -30,9 +30,21 @@ def test_tables_have_predictions(suffix: str, delimiter: str, tmp_path: Path) ->
     file.write_text('\ufeffid,answer\r\n007,"two\nlines"\r\n8,\r\n9\r\n'.replace(",", delimiter), encoding="utf-8")
     rows = [(row.line, row.id, row.fields["answer"]) for row in read_predictions(file, ["answer"]).rows]
     assert rows == [(3, "007", "two\nlines"), (4, "8", ""), (5, "9", None)]
-    file.write_text("id,answer\n1," + "x" * 200_000)
-    with pytest.raises(InputError, match="field larger than field limit"):
-        read_predictions(file, ["answer"])
+    long = "x" * 200_000  # more than csv's own limit
+    file.write_text(f"id{delimiter}answer\n1{delimiter}{long}")
+    assert read_predictions(file, ["answer"]).rows[0].fields["answer"] == long
+    (fastbook,) = benchmark("fastbook").read(file).rows
+    assert fastbook.fields["answer"] == long
+    file.write_text('{"id": "1", "answer": "a"}')  # a file of ours, with any name
+    assert read_predictions(file, ["answer"]).rows[0].fields == {"id": "1", "answer": "a"}
+    for content, problem in (
+        (f"id{delimiter}answer\n1{delimiter}Paris{delimiter} France", "line 2 has more cells than the header"),
+        (f"id{delimiter}answer\n1{delimiter}Zürich", "is not UTF-8"),
+        ("number\n1", "the header must have id and answer"),
+    ):
+        file.write_bytes(content.encode("latin-1"))
+        with pytest.raises(InputError, match=problem):
+            read_predictions(file, ["answer"])
 
 
 @pytest.mark.parametrize(("name", "field"), [("felm", "index"), ("expertqa", "example_id")])

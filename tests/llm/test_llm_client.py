@@ -1,8 +1,10 @@
 """The client over HTTP on loopback: faults, retries, limits, and never paying twice."""
 
 import asyncio
+import json
 import os
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
@@ -15,10 +17,11 @@ from openai_server import Fault, OpenAIServer, completion
 
 from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError, QabenchError
+from qabench.io.http import HttpClient
 from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller, ChatClient, Prices, run_sync
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
-from qabench.llm.exchange import ChatOutcome, ChatRequest
+from qabench.llm.exchange import ChatOutcome, ChatRequest, read_reply
 
 
 @pytest.fixture(autouse=True)
@@ -139,6 +142,7 @@ DAMAGED = {
     "205": (Fault(205, body=""), "the reply is not a JSON object: ''"),
     "206": (Fault(206, body="{"), "the reply is not a JSON object: '{'"),
     "idna": (Fault(400, {"Content-Type": "text/html; charset=idna"}, "\u00e4"), "HTTP 400: \u00e4"),
+    "idna alone": (Fault(400, {"Content-Type": "charset=idna"}, "\u00e4"), "HTTP 400: \u00e4"),
     "hex": (Fault(400, {"Content-Type": "text/html; charset=hex"}, "zz"), "HTTP 400: zz"),
     "HTML": (Fault(200, {"Content-Type": "text/html"}, "<html>"), "the reply is not a JSON object: '<html>'"),
     "truncated": (FAULTS["truncated"], "peer closed connection without sending complete message body"),
@@ -156,6 +160,30 @@ def test_every_damaged_answer_is_one_line(server: OpenAIServer, tmp_path: Path, 
     (outcome,) = complete(client_for(server, tmp_path, retries=0), requests_for("q"))
     assert outcome.reply is None and str(outcome.reason).startswith(reason)
     assert "\n" not in str(outcome.reason)
+
+
+@pytest.mark.parametrize("charset", ["utf-16", "idna"])
+def test_a_page_in_a_wrong_encoding_is_read(server: OpenAIServer, charset: str) -> None:
+    server.models = Fault(200, {"Content-Type": f"charset={charset}"}, "no mark")
+    assert isinstance(HttpClient().get(f"{server.base_url}/models").text, str)
+
+
+def test_an_unknown_host_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        calls.append(1)
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    calls: list[int] = []
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    client = Caller(Endpoint("http://no-such-host.invalid/v1", "k"), "m").client(ReplyCache(tmp_path / "r.sqlite"))
+    (outcome,) = complete(client, requests_for("q"))
+    assert str(outcome.reason).startswith("unknown host") and len(calls) == 1
+
+
+def test_what_is_not_text_in_a_reply_is_left_out() -> None:
+    message = {"content": [{"type": "text", "text": "a"}, "b", {"type": "image"}]}
+    reply = read_reply(json.dumps({"choices": [{"message": message}], "usage": "n/a"}))
+    assert (reply.text, reply.prompt_tokens) == ("a", None)
 
 
 @pytest.mark.slow  # imports Inspect

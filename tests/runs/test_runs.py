@@ -244,7 +244,7 @@ def test_the_export_command_writes_records_for_datasets(log: Path, done: Evaluat
         (["run", "fanoutqa", "--model", "m", "--base-url", "notaurl"], "the base URL is 'notaurl'"),
         (["run", "fanoutqa", "--model", "no-such-provider/x", "--config", "sample"], "no-such-provider"),
         (["export", "x.eval"], "the log x.eval does not exist"),
-        (["report", "x.eval", "--config", "dev", "--output", "x"], "need --benchmark"),
+        (["report", "x.eval", "--config", "dev", "--output", "x"], "need their benchmark"),
         (["report", "x.eval", "--output", "runs/x.html"], "report.json: runs/x, for example"),
     ],
 )

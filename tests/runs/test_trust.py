@@ -58,8 +58,9 @@ def test_a_log_chooses_no_code_and_no_server(logs: dict[str, Path], tmp_path: Pa
     for named in (None, "http://mine.example/v1"):
         with pytest.raises(InputError, match=r"was run with the server http://evil\.example/v1"):
             checked_log(log, MODEL, base_url=named)
-    log = edited(logs["fanoutqa"], tmp_path, lambda log: setattr(log.eval, "task", "other/task"))
-    with pytest.raises(InputError, match="'other/task', which is not a task of qabench"):
+    other = "other/fanoutqa_closed_book"
+    log = edited(logs["fanoutqa"], tmp_path, lambda log: setattr(log.eval, "task", other))
+    with pytest.raises(InputError, match=f"'{other}', which is not a task of qabench"):
         checked_log(log)
 
 

@@ -250,12 +250,13 @@ class Benchmark(Displayed, ABC):
         digest = custom_digest(file) if file else file_digest(self.name, path)
         rows = list(self.read_rows(file or open_path(self.name, path), selected.name))
         if rows and all("answer" in row and row["answer"] is None for row in rows):
-            raise InputError(
-                f"{self.title} {selected.name} has no answers, so nothing can be scored; choose another config"
-            )
+            what = file or f"the config {selected.name} of {self.title}"
+            raise InputError(f"{what} has no answers, so nothing can be scored")
         try:
             questions = [self.question(row) for row in rows]
         except KeyError as error:
+            if all(error.args[0] in row for row in rows):
+                raise  # another mistake in ``question``
             raise DataError(f"{file or path}: a row without the column {error}") from error
         return Questions(selected.name, digest, questions)
 

@@ -71,8 +71,12 @@ class Command(_QuickHelp, TyperCommand):
         """Return the words of the usage line: [OPTIONS] and the names of the arguments."""
         parameters: list[Any] = self.get_params(ctx)
         arguments = [param for param in parameters if param.param_type_name == "argument"]
-        names = [(param.display_name_raw.strip("[]"), param.required) for param in arguments]
-        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in names)]
+        words = ["[OPTIONS]"]
+        for argument in arguments:
+            name = argument.display_name_raw
+            in_brackets = argument.required or name.startswith("[")
+            words.append(name if in_brackets else f"[{name}]")
+        return words
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""

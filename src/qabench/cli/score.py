@@ -511,9 +511,7 @@ def report(
     from qabench.report import build_report
 
     if benchmark is None and (config or questions or corpus):
-        message = (
-            "--config, --questions and --corpus are for files of predictions and need --benchmark"
-        )
+        message = "--config, --questions and --corpus are for files of predictions and need their benchmark"
         raise InputError(message)
     if benchmark:
         benchmark_of(benchmark).selected_groups(scores)

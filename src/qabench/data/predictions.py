@@ -157,9 +157,11 @@ def parse_predictions(
 
     ``name`` is the file in messages, and its suffix says whether it is a table.
     """
-    if delimiter := DELIMITERS.get(Path(name).suffix):
+    first = data.lstrip()[:1]
+    delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
+    if delimiter and first not in (b"{", b"["):
         return _collected(name, _table_rows(data, name, delimiter), needs, ids)
-    if data.lstrip()[:1] == b"[":
+    if first == b"[":
         return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
     if (count := data.count(b"\n")) > MOST_LINES:
         raise InputError(
@@ -170,12 +172,24 @@ def parse_predictions(
 
 def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a CSV file, with their last lines. Raises InputError."""
-    text = io.StringIO(data.decode("utf-8", "replace"), newline="")
-    reader = csv.DictReader(text, delimiter=delimiter)
     try:
-        yield from ((reader.line_num, row) for row in reader)
+        text = io.StringIO(data.decode("utf-8-sig"), newline="")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not UTF-8 ({error}); save it as UTF-8") from None
+    reader = csv.DictReader(text, delimiter=delimiter)
+    limit = csv.field_size_limit(MOST_BYTES)  # of the whole process
+    try:
+        for row in reader:
+            if None in row:
+                raise InputError(
+                    f"{name}, line {reader.line_num} has more cells than the header; put quotes around cells that "
+                    f"contain {delimiter!r}"
+                )
+            yield reader.line_num, row
     except csv.Error as error:
         raise InputError(f"{name}, line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
@@ -298,7 +312,8 @@ def _collected(
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}
         raise InputError(
-            f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}"
+            f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}. "
+            f"In a CSV file, the header must have {' and '.join(example)}"
         )
     return Predictions(name, tuple(rows), tuple(bad))
 

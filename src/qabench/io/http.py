@@ -117,12 +117,17 @@ class HttpClient:
         """
         import httpx2
 
-        with self.stream(url, **options) as response:
-            status, headers = response.status_code, response.headers
+        with self.stream(url, **options) as streamed:
+            status, headers = streamed.status_code, streamed.headers
             wanted = status == 200 or "json" in headers.get("content-type", "")
-            body = b"".join(response.iter_raw()) if wanted else b""
+            body = b"".join(streamed.iter_raw()) if wanted else b""
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
-            return httpx2.Response(status, headers=headers, content=body)
+            response = httpx2.Response(status, headers=headers, content=body)
+            try:
+                _ = response.text
+            except ValueError:  # such as UTF-16 without its mark
+                response.encoding = "utf-8"
+            return response
 
     @contextlib.contextmanager
     def stream(self, url: str, **options: Any) -> Iterator[httpx2.Response]:

@@ -96,7 +96,9 @@ def first_line(text: str) -> str:
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Yield the error and its causes, with the last attempt in place of tenacity's RetryError."""
-    while error is not None and str(error) != NO_LOOP:
+    seen: set[int] = set()  # causes can form a cycle
+    while error is not None and id(error) not in seen and str(error) != NO_LOOP:
+        seen.add(id(error))
         if (attempt := getattr(error, "last_attempt", None)) is not None:
             error = attempt.exception()
             continue

@@ -136,7 +136,8 @@ def make_safe(response: Any, limits: Limits) -> None:
     headers = response.headers
     headers.pop("set-cookie", None)
     if decoded(b" ", response.charset_encoding) is None:
-        headers["content-type"] = headers.get("content-type", "").partition(";")[0]
+        kind = headers.get("content-type", "").partition(";")[0]
+        headers["content-type"] = "" if "=" in kind else kind  # "charset=idna" alone
     most = limits.max_bytes
     larger = HttpError("too large", f"more than {most:,} bytes")
     error = HttpError(limits.problem) if limits.problem else larger

@@ -55,7 +55,11 @@ MAX_WAIT = 120.0  # seconds that a server can ask for
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-_NOBODY_THERE = {errno.EHOSTUNREACH, errno.ENETUNREACH}
+_NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
+# Clients' errors have only the text of the system's error, on Linux and macOS.
+_UNKNOWN_HOST = re.compile(
+    "Name or service not known|nodename nor servname|Temporary failure in name resolution"
+)
 _REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
 BYTES_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4
@@ -483,11 +487,11 @@ def reason_of(error: BaseException) -> Reason:
             return Reason(f"HTTP {status}: {message}", status in FATAL)
     url = next(filter(None, map(_url, chain)), None)
     for link in chain:
-        if isinstance(link, socket.gaierror):
+        if isinstance(link, socket.gaierror) or _UNKNOWN_HOST.search(str(link)):
             return Reason("unknown host", True, url)
         if _REFUSED.search(str(link)):
             return Reason("connection refused", True, url)
-        if isinstance(link, OSError) and link.errno is not None:
+        if isinstance(link, OSError) and isinstance(link.errno, int):
             return Reason(os.strerror(link.errno), link.errno in _NOBODY_THERE, url)
     if any("Timeout" in type(link).__name__ for link in chain):
         return Reason("no reply in time", url=url)

@@ -49,7 +49,7 @@ class Endpoint:
             import openai
         except ImportError:
             raise MissingExtra(
-                "calls to language models need openai: pip install 'qabench[judge]'"
+                "calls to language models and embeddings APIs need openai: pip install 'qabench[judge]'"
             ) from None
         import httpx2
 

@@ -115,13 +115,15 @@ def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
         message = choice["message"]
         content = message.get("content") or ""
         if isinstance(content, list):  # some servers return parts
-            content = "".join(part["text"] for part in content if part["type"] == "text")
-        usage = dict(document.get("usage") or ())
+            parts = [part for part in content if isinstance(part, dict)]
+            content = "".join(part["text"] for part in parts if part.get("type") == "text")
     except (AttributeError, LookupError, TypeError, ValueError):
         content = None
     if not isinstance(content, str):
         shown = quoted(body, 120)
         raise UnreadableReply(f"the reply is not a chat completion: {shown}", transient=True)
+    usage = document.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
     return Reply(
         content,
         finish_reason=_text(choice.get("finish_reason")),

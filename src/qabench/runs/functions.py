@@ -158,10 +158,19 @@ def _run_model(
 ) -> Evaluation:
     from qabench.runs.running import Watch, start
 
-    options |= {"max_connections": concurrency, "log_dir": log_dir}
     task_args = {**(task_args or {}), **({"config": config} if config else {})}
     watch = Watch(Path(log_dir), on_progress=progress)
-    return read_run(start(name, setting, model, task_args=task_args, watch=watch, **options))
+    log = start(
+        name,
+        setting,
+        model,
+        task_args=task_args,
+        watch=watch,
+        log_dir=log_dir,
+        max_connections=concurrency,
+        **options,
+    )
+    return read_run(log)
 
 
 async def _ask(

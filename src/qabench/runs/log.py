@@ -348,9 +348,11 @@ def record_of(sample: Any) -> Record:
     detail: Json = {}
     for about in _metadata(sample):
         detail |= about.get("detail", {})
-    values: Json = {}
+    values: dict[str, float] = {}  # without values that are undefined: NaN in the log
     for score in scores:
-        values |= score.value if isinstance(score.value, dict) else {}
+        for name, number in (score.value if isinstance(score.value, dict) else {}).items():
+            if isinstance(number, int | float) and isfinite(number):
+                values[name] = float(number)
     usages = list(sample.model_usage.values())
     # Providers count cached tokens separately.
     prompts = [
@@ -368,11 +370,7 @@ def record_of(sample: Any) -> Record:
         answer=answer,
         status=status,
         problem="; ".join([*filter(None, [problem]), *metadata.get("problems", ())]) or None,
-        scores={  # without those that are undefined for the sample, which are NaN in the log
-            name: float(number)
-            for name, number in values.items()
-            if isinstance(number, int | float) and isfinite(number)
-        },
+        scores=values,
         groups=metadata.get("groups", {}),
         detail=detail,
         input_tokens=sum(prompts) if usages else None,
@@ -440,13 +438,19 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     of_run = scorer.rescoring_options(run)
     options = of_run | {name: value for name, value in options.items() if name in of_run}
     config = run.config if questions is None else None
-    computed: dict[tuple[int, str], Record] = {}
     try:
-        for epoch, predictions in _predictions(run, scorer).items():
-            today = evaluate(scorer, config, predictions, questions=questions, **options)
-            computed |= {(epoch, record.id): record for record in today.records}
+        epochs = {
+            epoch: evaluate(scorer, config, predictions, questions=questions, **options)
+            for epoch, predictions in _predictions(run, scorer).items()
+        }
     except (QabenchError, ImportError) as error:
         return replace(run, recorded=dict.fromkeys(needs, f"not computed again: {error}"))
+    today = next(iter(epochs.values()))
+    computed = {
+        (epoch, record.id): record
+        for epoch, evaluation in epochs.items()
+        for record in evaluation.records
+    }
     pairs = [(record, computed.get((record.epoch, record.id))) for record in run.records]
     absent = {
         group

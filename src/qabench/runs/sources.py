@@ -227,7 +227,8 @@ def _read(
         _check(evaluation, benchmark, config)
         return [evaluation]
     if benchmark is None and not Path(path).exists() and str(path) != STDIN:
-        hint = f"; for the benchmark, give --benchmark {path}" * (str(path) in benchmark_names())
+        is_benchmark = str(path) in benchmark_names()
+        hint = f"; give the benchmark {path} as the first argument of the command" * is_benchmark
         raise InputError(f"cannot read {path}: No such file or directory{hint}")
     if benchmark is None:
         raise InputError(

@@ -217,9 +217,11 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     Raises:
         InputError: it is not a task of qabench. The message names the log ``path``.
     """
-    for scorer in map(benchmark, benchmark_names()):
-        if setting := setting_of(scorer, name, passed):
-            return scorer, setting
+    task = name.removeprefix("qabench/")
+    if "/" not in task:  # of another package
+        for scorer in map(benchmark, benchmark_names()):
+            if setting := setting_of(scorer, task, passed):
+                return scorer, setting
     raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
 
 

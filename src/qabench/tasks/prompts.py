@@ -264,8 +264,9 @@ class PromptSource:
     def _scope(self, within: str) -> ast.Module | _Definition:
         scope: ast.Module | _Definition = self._module
         for name in filter(None, within.split(".")):
-            named = [node for node in _statements(scope) if getattr(node, "name", "") == name]
-            if not named or not isinstance(named[0], _Definition):
+            definitions = [node for node in _statements(scope) if isinstance(node, _Definition)]
+            named = [node for node in definitions if node.name == name]
+            if not named:
                 raise InputError(f"{self.path} has no {within}; is it the right file?")
             scope = named[0]
         return scope

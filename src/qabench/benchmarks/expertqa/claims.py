@@ -404,10 +404,17 @@ def _item(row: Any, number: int) -> Item:
 
 
 def _given(claims: Any, evidence: list[str]) -> list[Item]:
-    if isinstance(claims, list):
-        claims = [{"claim": claim} if isinstance(claim, str) else claim for claim in claims]
-    if problem := problem_of(claims, with_text=True):
-        raise InputError(problem)
+    if not isinstance(claims, list):
+        raise InputError(f"claims is {claims!r:.40}; allowed: a list")
+    claims = [{"claim": claim} if isinstance(claim, str) else claim for claim in claims]
+    for claim in claims:
+        if not isinstance(claim, Mapping) or not isinstance(claim.get("claim"), str):
+            raise InputError(
+                f"a claim is {claim!r:.40}; allowed: a string, or an object with claim"
+            )
+        own = claim.get("evidence")
+        if own is not None and not is_list_of(own, str):
+            raise InputError(f"a claim's evidence is {own!r:.40}; allowed: a list of strings")
     return [
         {"claim": claim["claim"], "evidence": evidence if own is None else own}
         for claim in claims

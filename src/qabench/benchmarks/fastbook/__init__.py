@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.predictions import parse_predictions, read_bytes, source_name
+from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes, source_name
 from qabench.data.rows import Json, Row, Splits
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.metric import Metric
@@ -141,7 +141,8 @@ class FastbookBenchmark(Benchmark):
         if not isinstance(source, str | Path):
             return super().read(source)
         data, name = read_bytes(source), source_name(source)
-        if data.lstrip()[:1] in (b"[", b"{", b""):
+        is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
+        if is_table or data.lstrip()[:1] in (b"[", b"{", b""):
             return parse_predictions(data, name, self.prediction_fields)
         if corpus is None:
             raise InputError(
