@@ -94,12 +94,16 @@ def _custom_folders(path: str) -> dict[str, Path]:
         for location in (spec and spec.submodule_search_locations) or ():
             folders[entry_point.name] = Path(location)
     for directory in filter(None, path.split(os.pathsep)):
-        for module in Path(directory).absolute().glob("*/__init__.py"):
-            if _INSTANCE.search(module.read_bytes()):
-                folders[module.parent.name] = module.parent
+        folders |= {module.parent.name: module.parent for module in _modules(directory)}
     return {
         name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()
     }
+
+
+def _modules(directory: str) -> list[Path]:
+    """Return the modules in a directory's folders that define a benchmark."""
+    modules = Path(directory).absolute().glob("*/__init__.py")
+    return [module for module in modules if _INSTANCE.search(module.read_bytes())]
 
 
 def benchmark_names() -> list[str]:
@@ -116,8 +120,7 @@ def folder_of(name: str) -> Path:
     name = name.removeprefix("qabench/")
     if name not in (names := benchmark_names()):
         directories = filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep))
-        parents = {folder.parent for folder in custom_folders().values()}
-        empty = [each for each in directories if Path(each).absolute() not in parents]
+        empty = [each for each in directories if not _modules(each)]
         note = f". {PATH_VARIABLE}: no benchmark is in {', '.join(empty)}" if empty else ""
         raise unknown_name("unknown benchmark", name, names, ", ".join(names) + note)
     return custom_folders().get(name, FOLDER / name)

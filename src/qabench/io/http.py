@@ -119,8 +119,8 @@ class HttpClient:
 
         with self.stream(url, **options) as streamed:
             status, headers = streamed.status_code, streamed.headers
-            wanted = status == 200 or "json" in headers.get("content-type", "")
-            body = b"".join(streamed.iter_raw()) if wanted else b""
+            is_read = status == 200 or "json" in headers.get("content-type", "")
+            body = b"".join(streamed.iter_raw()) if is_read else b""
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
             response = httpx2.Response(status, headers=headers, content=body)
             try:

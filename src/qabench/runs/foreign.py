@@ -333,8 +333,9 @@ def read_lighteval(path: Path) -> Log:
     records = []
     for number, row in enumerate(lighteval_rows(path)):
         doc, gold = row["doc"], row["doc"].get("gold_index")
-        choices = dict(enumerate(doc.get("choices") or ()))
-        targets = [choices[i] for i in (gold if isinstance(gold, list) else [gold]) if i in choices]
+        choices = doc.get("choices") or ()
+        indices = gold if isinstance(gold, list) else [gold]
+        targets = [choices[i] for i in indices if i in range(len(choices))]
         records.append(
             _record(
                 id=str(doc.get("id") or number),

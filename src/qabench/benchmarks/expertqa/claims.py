@@ -393,14 +393,14 @@ def _item(row: Any, number: int) -> Item:
             raise InputError(f"evidence is {evidence!r:.40}; allowed: a list of strings")
         answer, claims = row.get("answer"), row.get("claims")
         if claims is not None:
-            found = _given(claims, evidence)
+            own_claims = _given(claims, evidence)
         elif isinstance(answer, str):
-            found = _split_by_evidence(answer, evidence)
+            own_claims = _split_by_evidence(answer, evidence)
         else:
             raise InputError(f"answer is {answer!r:.40}; allowed: a string, or a list of claims")
     except InputError as error:
         raise InputError(f"row {number}: {error}") from None
-    return {"id": str(row.get("id", number)), "answer": answer, "claims": found}
+    return {"id": str(row.get("id", number)), "answer": answer, "claims": own_claims}
 
 
 def _given(claims: Any, evidence: list[str]) -> list[Item]:
@@ -431,8 +431,8 @@ def _split_by_evidence(answer: str, evidence: list[str]) -> list[Item]:
 
 def claim_fields(rows: Sequence[Row]) -> dict[str, str]:
     """Return the fields of signatures for claims: given, or the splitter, and that all count."""
-    given = all(row.get("claims") is not None for row in rows)
-    claims = "given" if given else sentence_splitter()[0]
+    all_given = all(row.get("claims") is not None for row in rows)
+    claims = "given" if all_given else sentence_splitter()[0]
     return {"unlabeled": "N", "claims": claims, "counted": "all claims"}
 
 
