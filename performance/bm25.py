@@ -99,8 +99,8 @@ def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
         if any(cells):
             rows.append([f"adding 1 %, ms: {name}", *cells])
     title = (
-        f"CPU time per query (a batch has {BATCH:,}), indexing, and memory, by number of passages; "
-        f"ratios to {OURS}"
+        f"CPU time per query (a batch has {BATCH:,}; with all cores: elapsed time), indexing, and memory, "
+        f"by number of passages; ratios to {OURS}"
     )
     return Table(title, ["", *(f"{size:,}" for size in sizes)], rows)
 
