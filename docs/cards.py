@@ -61,7 +61,7 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
             f"(`qabench cite {name}`), and this project has no machine-readable copy of them."
         )
     tables = [
-        _results_table(of.metric, group, shown, title, best)
+        _results_table(of.score_spec, group, shown, title, best)
         for title, group in _groups(scores)
         if _any_of(group, shown)
     ]

@@ -144,6 +144,6 @@ def _values(field: Field) -> str:
 def _metrics() -> Iterator[str]:
     yield "| benchmark | score | what it measures | n counts | official |\n|---|---|---|---|---|"
     for name in benchmark_names():
-        for metric in benchmark(name).metrics:
-            official = "yes" if metric.official else "no"
-            yield f"| {benchmark(name).title} | `{metric.name}` | {metric.about} | {metric.unit} | {official} |"
+        for spec in benchmark(name).scores:
+            official = "yes" if spec.official else "no"
+            yield f"| {benchmark(name).title} | `{spec.name}` | {spec.about} | {spec.unit} | {official} |"

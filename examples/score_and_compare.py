@@ -65,7 +65,7 @@ axes = systems["every-second"].plot(["acc.loose"], by="type")
 # %%
 from qabench.evaluation.comparison import compare
 
-comparison = compare(systems, qabench.benchmark("fanoutqa").metric("acc.loose"))
+comparison = compare(systems, qabench.benchmark("fanoutqa").score_spec("acc.loose"))
 comparison
 
 # %%

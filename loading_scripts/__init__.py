@@ -149,7 +149,7 @@ def custom_benchmark(name: str, folder: Path) -> Any:
     instance: Any = getattr(sys.modules[module], "BENCHMARK", None)
     if getattr(instance, "name", None) != name:
         raise InputError(f"{folder / '__init__.py'} has no BENCHMARK with the name {name!r}")
-    for group in [*(metric.group for metric in instance.metrics), *instance.default_groups]:
+    for group in [*(spec.group for spec in instance.scores), *instance.default_groups]:
         if group not in instance.groups:
             raise unknown_name(f"{folder / '__init__.py'}: unknown group", group, instance.groups)
     return instance

@@ -19,7 +19,7 @@ from cases import Case, Measured, timed
 
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
-from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.score_spec import mean_in_order
 from qabench.io.workers import most_workers
 from qabench.text.lemmatizers import SpacyLemmatizer
 from qabench.text.rouge import BACKENDS, rouge

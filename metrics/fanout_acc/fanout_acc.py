@@ -9,7 +9,7 @@ import evaluate
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
-from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.score_spec import mean_in_order
 
 
 class FanoutAcc(MetricModule, evaluate.Metric):

@@ -7,7 +7,7 @@ from typing import Any
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.score_spec import mean_in_order
 from qabench.models.bleurt import bleurt, load_bleurt
 
 

@@ -114,7 +114,7 @@ def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
     open_book = [score for score in published("fanoutqa") if (score.setting, score.config) == ("open-book", "test")]
     assert len(open_book) == 16 * 13
     for one in published("felm"):
-        assert benchmark("felm").metric(one.metric).official
+        assert benchmark("felm").score_spec(one.metric).official
 
 
 def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

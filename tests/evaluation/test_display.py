@@ -26,7 +26,7 @@ def evaluation(model: str, *values: float) -> Evaluation:
         for i, v in enumerate(values)
     ]
     about = ("log", "task", "fanoutqa", "sample", "closed-book", model, "2026-01-01", "success", len(records))
-    return Evaluation(*about, records, metrics=benchmark("fanoutqa").metrics)
+    return Evaluation(*about, records, score_specs=benchmark("fanoutqa").scores)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def everywhere(shown: Displayed, *words: str) -> None:
 @pytest.fixture(scope="module")
 def compared(one: Evaluation) -> Comparison:
     systems = {"m": one, SHOWN: evaluation(SHOWN, 0, 0, 0)}
-    return compare(systems, benchmark("fanoutqa").metric("acc.loose"), resamples=100)
+    return compare(systems, benchmark("fanoutqa").score_spec("acc.loose"), resamples=100)
 
 
 def test_an_evaluation(one: Evaluation) -> None:
@@ -87,13 +87,13 @@ def test_compare_takes_evaluations_by_label(one: Evaluation, compared: Compariso
 
 def test_a_benchmark_an_index_and_hits() -> None:
     felm = benchmark("felm")
-    everywhere(felm, felm.title, felm.metrics[0].name, felm.settings[0].name)
+    everywhere(felm, felm.title, felm.scores[0].name, felm.settings[0].name)
     index = BM25Index.from_dataset([{"text": "a b", "kind": 1}, {"text": "b c", "kind": 2}], filters="kind")
     everywhere(index, "documents", "bm25+", "kind", "delta", "tokenizer")
     hits = index.search("c", k=2)
     everywhere(hits, "2 hits", "rank", f"{hits.scores[0]:.4f}")
     assert list(hits.to_pandas()["score"]) == hits.scores
-    assert list(felm.to_pandas()["score"]) == [metric.name for metric in felm.metrics]
+    assert list(felm.to_pandas()["score"]) == [metric.name for metric in felm.scores]
     assert "and 90 more" in repr(Hits(list(range(100)), [0.0] * 100))
 
 

@@ -50,14 +50,14 @@ def test_scores_and_records_are_complete(run: Evaluation, tmp_path: Path) -> Non
             score.interval.low,
             score.interval.high,
         )
-        assert details["details"]["signature"] == run.signatures[score.metric.group]
+        assert details["details"]["signature"] == run.signatures[score.spec.group]
         assert details["details"]["questions failed"] == "1" and "simplemma" in str(by_name["acc.loose"])
     assert by_name["acc.loose"]["generation_config"]["generation_args"] == {"temperature": 0.5}
     samples = document["detailed_evaluation_results"]
     text = (tmp_path / samples["file_path"]).read_bytes()
     assert hashlib.sha256(text).hexdigest() == samples["checksum"]
     rows = [json.loads(line) for line in text.splitlines()]
-    official = [score for score in run.scores().values() if score.metric.official]
+    official = [score for score in run.scores().values() if score.spec.official]
     assert len(rows) == samples["total_rows"] == sum(score.n for score in official)
     assert rows[0]["interaction_type"] == "multi_turn" and len(rows[0]["messages"]) == 5
     assert rows[0]["token_usage"]["total_tokens"] == 12

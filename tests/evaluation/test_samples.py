@@ -14,7 +14,7 @@ from qabench.answers import loads, text_of
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.evaluation.matching import as_samples, with_passes
-from qabench.evaluation.metric import Pass
+from qabench.evaluation.score_spec import Pass
 
 SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
 

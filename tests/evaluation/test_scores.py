@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.benchmarks.felm.scores import Confusion, felm_scores
 from qabench.errors import InputError
-from qabench.evaluation import Evaluation, Metric, Record
+from qabench.evaluation import Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import compare
 from qabench.evaluation.evaluation import without_superseded
 from qabench.evaluation.records import item_score, scores_of, undefined_note
 from qabench.stats import adjust, bootstrap, bootstrap_mean, paired_randomization
 
 COUNTS = ("tp", "tn", "fp", "fn")
-FELM = benchmark("felm").metrics
+FELM = benchmark("felm").scores
 
 
 def record(id: str = "1", epoch: int = 1, **scores: float) -> Record:
@@ -28,14 +28,14 @@ def record(id: str = "1", epoch: int = 1, **scores: float) -> Record:
 
 def of(*records: Record, **more: Any) -> Evaluation:
     about = ("log", "task", "fanoutqa", "sample", "raw", "m", "2026-01-01", "success", len(records))
-    return replace(Evaluation(*about, records, metrics=benchmark("fanoutqa").metrics), **more)
+    return replace(Evaluation(*about, records, score_specs=benchmark("fanoutqa").scores), **more)
 
 
-def mean_metric(name: str) -> Metric:
-    return Metric(name, name, "", "x")
+def mean_spec(name: str) -> ScoreSpec:
+    return ScoreSpec(name, name, "", "x")
 
 
-SHARE = Metric(
+SHARE = ScoreSpec(
     "share", "Share", "", "x", unit="claims", columns=("part", "whole"), function=lambda part, whole: part / whole,
     size=lambda part, whole: whole, item=lambda part, whole: part / whole if whole else nan,
 )  # fmt: skip
@@ -73,8 +73,8 @@ def test_a_resample_without_a_flag_has_an_f1_of_0() -> None:
 def test_comparisons_and_intervals_agree_on_undefined_resamples() -> None:
     flagged = [record(str(i), tp=1, tn=i % 2, fp=i % 2, fn=0) for i in range(4)]
     silent = [record(str(i), tp=1, tn=0, fp=2 * (i % 2), fn=float(i == 3)) for i in range(4)]
-    metric = benchmark("felm").metric("precision")
-    compared = compare({"flagged": of(*flagged), "silent": of(*silent)}, metric)
+    spec = benchmark("felm").score_spec("precision")
+    compared = compare({"flagged": of(*flagged), "silent": of(*silent)}, spec)
     (pair,) = compared.pairs
     alone = max(score.interval.undefined for score in compared.systems.values())
     assert pair.difference.interval.undefined >= alone > 0
@@ -84,7 +84,7 @@ def test_comparisons_and_intervals_agree_on_undefined_resamples() -> None:
 def test_undefined_scores_are_left_out() -> None:
     found = scores_of(FELM, [record(tp=2, tn=0, fp=0, fn=0)])
     assert not {"f1", "recall", "precision"} & found.keys()
-    assert scores_of([mean_metric("a")], [record()]) == {} == scores_of([mean_metric("a")], [])
+    assert scores_of([mean_spec("a")], [record()]) == {} == scores_of([mean_spec("a")], [])
 
 
 def test_ratios_count_their_units_and_what_is_left_out() -> None:
@@ -97,16 +97,16 @@ def test_ratios_count_their_units_and_what_is_left_out() -> None:
 
 def test_means_are_over_the_records_that_have_the_column() -> None:
     records = [record("1", 1, a=0.1), record("1", 2, a=0.2, b=nan), record("2", 1, a=0.7, b=0.3)]
-    found = scores_of([mean_metric("a"), mean_metric("b")], records)
+    found = scores_of([mean_spec("a"), mean_spec("b")], records)
     assert found["b"].interval == bootstrap_mean([0.3]) and found["b"].left_out == 2
     assert found["a"].interval == bootstrap_mean([0.1, 0.2, 0.7], clusters=["1", "1", "2"])
 
 
 def test_the_official_mean_to_the_last_digit() -> None:
     values = [0.1] * 10 + [0.7]
-    metric = Metric("a", "A", "", "x", mean=lambda of: float(np.float32(sum(of) / len(of))))
+    spec = ScoreSpec("a", "A", "", "x", mean=lambda of: float(np.float32(sum(of) / len(of))))
     records = [record(str(i), a=value) for i, value in enumerate(values)]
-    assert scores_of([metric], records)["a"].interval.mean == metric.mean(values)  # type: ignore[misc]
+    assert scores_of([spec], records)["a"].interval.mean == spec.mean(values)  # type: ignore[misc]
 
 
 def test_nothing_answered_has_no_score() -> None:
@@ -134,15 +134,15 @@ def test_equal_problems_are_one_sentence() -> None:
 
 # Comparisons
 
-MEAN = mean_metric("x")
-F1 = Metric(
+MEAN = mean_spec("x")
+F1 = ScoreSpec(
     "f1", "F1", "", "x", columns=("tp", "fp", "fn"), function=lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn),
     item=lambda tp, fp, fn: tp - fp - fn,
 )  # fmt: skip
 
 
 def evaluation(rows: list[dict[str, float]], **more: object) -> Evaluation:
-    return of(*(record(str(i), **row) for i, row in enumerate(rows)), **{"metrics": ()} | more)
+    return of(*(record(str(i), **row) for i, row in enumerate(rows)), **{"score_specs": ()} | more)
 
 
 def of_values(values: list[float]) -> Evaluation:
@@ -174,13 +174,13 @@ def test_functions_of_sums_are_compared_by_their_sums() -> None:
     assert pair.difference.p_value == wanted.p_value and pair.n == 30
 
 
-def test_metrics_of_all_benchmarks_are_compared() -> None:
+def test_scores_of_all_benchmarks_are_compared() -> None:
     for name in benchmark_names():
-        for metric in benchmark(name).metrics:
-            rows = [dict.fromkeys(metric.needs, value) for value in (1.0, 0.0, 1.0)]  # the second has no units
-            pairs = compare({"a": evaluation(rows), "b": evaluation(rows)}, metric, resamples=20).pairs
-            assert all(pair.ties == pair.n == 3 for pair in pairs), metric
-            assert pairs or name != "expertqa" or metric.group == "factscore"  # some are undefined for equal numbers
+        for spec in benchmark(name).scores:
+            rows = [dict.fromkeys(spec.needs, value) for value in (1.0, 0.0, 1.0)]  # the second has no units
+            pairs = compare({"a": evaluation(rows), "b": evaluation(rows)}, spec, resamples=20).pairs
+            assert all(pair.ties == pair.n == 3 for pair in pairs), spec
+            assert pairs or name != "expertqa" or spec.group == "factscore"  # some are undefined for equal numbers
 
 
 def test_each_pair_uses_its_common_questions() -> None:

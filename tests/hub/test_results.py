@@ -112,7 +112,7 @@ def test_entries_belong_to_tasks_of_the_dataset() -> None:
         scorer, table = benchmark(name), dataset_table(name)
         assert all(task.split in table.config(task.config).splits for task in tasks)
         for config, scores in scorer.leaderboards().items():
-            assert all(scorer.metric(score).official for score in scores), config
+            assert all(scorer.score_spec(score).official for score in scores), config
     ids = {task.id for task in tasks_of("fanoutqa")}
     new = entries(REPORT, CLOSED)
     assert {entry.task_id for entry in new} <= ids and all(entry.source_url is None for entry in new)

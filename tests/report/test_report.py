@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra
-from qabench.evaluation import Evaluation, ExtraSection, Message, Metric, Record, SectionRow
+from qabench.evaluation import Evaluation, ExtraSection, Message, Record, ScoreSpec, SectionRow
 from qabench.evaluation.comparison import compare
 from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
@@ -75,8 +75,8 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     rng = np.random.default_rng(0)
     weak = rng.random(200) * 0.5
     runs = {"a": weak + 0.3, "b": weak, "c": weak + rng.normal(0, 0.001, 200)}
-    metric = Metric("acc.loose", "Loose accuracy", "", "acc")
-    compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, metric)
+    spec = ScoreSpec("acc.loose", "Loose accuracy", "", "acc")
+    compared = compare({name: scored(name, list(values)) for name, values in runs.items()}, spec)
     second = list(compared.systems)[1]
     (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
     test = f"0.300 (95% CI {interval.bounds('.3f')}, paired test, corrected p < 0.001, n = 200)"
@@ -85,16 +85,16 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     significant = "it is significantly better than all other systems."
     assert finding(compared) == f"{best}. It is {test} ahead of {second}; {significant}"
     two = {name: scored(name, list(runs[name])) for name in "bc"}
-    assert "; it is not significantly better than " in finding(compare(two, metric))
+    assert "; it is not significantly better than " in finding(compare(two, spec))
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
     same = "loose accuracy: 0.500 (95% CI 0.013 to 0.987, n = 2 questions)"
-    assert finding(compare(equal, metric)) == f"a and b have the same {same}."
+    assert finding(compare(equal, spec)) == f"a and b have the same {same}."
     one = next(iter(equal.values()))
     fewer = {"all": one, "some": replace(one, records=[each for each in one.records if not each.scores["acc.loose"]])}
-    text = finding(compare(fewer, metric))
+    text = finding(compare(fewer, spec))
     assert text.startswith("all has the best ") and text.endswith("shares with some, they are equal.")
     equal["c"] = scored("c", [0.0, 0.5])
-    assert finding(compare(equal, metric)) == f"a and b have the best {same}; a is not significantly better than c."
+    assert finding(compare(equal, spec)) == f"a and b have the best {same}; a is not significantly better than c."
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_scores_of_a_run_are_those_of_its_details(tmp_path: Path) -> None:
         evaluation = evaluate_predictions(name, "sample", path)
         shown = results["results"][f"{task}|0"]
         assert shown.pop("unanswered") == 0 and evaluation.counts()["answered"] == len(evaluation.records)
-        scores = {metric.name: evaluation.scores().get(metric.name) for metric in evaluation.metrics}
+        scores = {metric.name: evaluation.scores().get(metric.name) for metric in evaluation.score_specs}
         for metric, value in shown.items():
             if metric != "unparsed" and not math.isnan(value):
                 assert scores[metric].value == pytest.approx(value, rel=1e-12), metric

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from qabench import stats
 from qabench.benchmarks.felm.formulas import balanced_accuracy, f1_of_counts
 from qabench.errors import InputError
-from qabench.evaluation.metric import Pass
+from qabench.evaluation.score_spec import Pass
 from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_bootstrap, paired_randomization
 
 SCORES = st.lists(st.integers(0, 4).map(lambda n: n / 4), min_size=2, max_size=30)

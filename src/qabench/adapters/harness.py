@@ -10,8 +10,8 @@ from typing import Any
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json, Row
 from qabench.evaluation import EMPTY, MISSING, Record
-from qabench.evaluation.metric import CUTOFF, Metric
 from qabench.evaluation.records import values_of
+from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
 
 COUNTS = ("unparsed", "unanswered")
@@ -54,13 +54,13 @@ class HarnessTask:
         return self.benchmark.load(self._config)
 
     @cached_property
-    def metrics(self) -> list[Metric]:
+    def score_specs(self) -> list[ScoreSpec]:
         """Return the scores of the results."""
         groups = self.benchmark.default_groups
         return [
-            metric
-            for metric in self.benchmark.metrics
-            if metric.main and metric.group in groups and not metric.name.endswith(CUTOFF)
+            spec
+            for spec in self.benchmark.scores
+            if spec.main and spec.group in groups and not spec.name.endswith(CUTOFF)
         ]
 
     def values(self, row: Row, reply: str | None) -> Json:
@@ -72,17 +72,17 @@ class HarnessTask:
         unanswered = reply is None or outcome.status == MISSING
         unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
         values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
-        for metric in self.metrics:
-            columns = [outcome.scores.get(name, nan) for name in metric.needs]
-            values[metric.name] = columns if metric.function else columns[0]
+        for spec in self.score_specs:
+            columns = [outcome.scores.get(name, nan) for name in spec.needs]
+            values[spec.name] = columns if spec.function else columns[0]
         return values
 
 
-def total(metric: Metric, rows: Sequence[Sequence[float]]) -> float | None:
+def total(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> float | None:
     """Return a score that is not a mean from the values of all replies, or None if it is undefined."""
     records = [
-        Record(str(i), 1, "", "", (), None, "", scores=dict(zip(metric.needs, row, strict=True)))
+        Record(str(i), 1, "", "", (), None, "", scores=dict(zip(spec.needs, row, strict=True)))
         for i, row in enumerate(rows)
         if all(map(isfinite, row))
     ]
-    return values_of([metric], records).get(metric.name)
+    return values_of([spec], records).get(spec.name)

@@ -23,7 +23,7 @@ from inspect_ai.util import concurrency
 from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation.metric import CUTOFF
+from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
 from qabench.tasks.common import (
     answer_of,
@@ -217,7 +217,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
             # logs are read.
             absent = {
                 column: nan
-                for each in scored.metrics
+                for each in scored.scores
                 if each.group in signatures and not each.name.endswith(CUTOFF)
                 for column in each.needs
             }
@@ -248,6 +248,6 @@ def benchmark_scores(name: str) -> Metric:
     """
 
     def value(scores: list[SampleScore]) -> Value:
-        return dict(metric_values(scores, benchmark(name).metrics))
+        return dict(metric_values(scores, benchmark(name).scores))
 
     return value

@@ -26,7 +26,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from qabench.adapters.harness import COUNTS, HarnessTask, total
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.data.rows import Json, Row
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question
 from qabench.lm_eval import ID_FIELDS
 
@@ -77,10 +77,10 @@ class Scores(SampleLevelComputation):
         return f"scores of {self.task.benchmark.name}"
 
 
-def _total(metric: Metric, values: Sequence[Any]) -> dict[str, float]:
+def _total(spec: ScoreSpec, values: Sequence[Any]) -> dict[str, float]:
     # lighteval adds no bootstrapped error to a result that is a dictionary, and cannot sum None.
-    value = total(metric, values) if metric.function else fmean(values)
-    return {metric.name: float("nan") if value is None else value}
+    value = total(spec, values) if spec.function else fmean(values)
+    return {spec.name: float("nan") if value is None else value}
 
 
 def _count(name: str, values: Sequence[float]) -> dict[str, float]:
@@ -92,9 +92,9 @@ def _config(content: Mapping[str, Any]) -> LightevalTaskConfig:
     task = LightevalTask(
         content["dataset_path"], content["dataset_name"], content.get("metadata", {})
     )
-    totals = {metric.name: partial(_total, metric) for metric in task.metrics}
+    totals = {spec.name: partial(_total, spec) for spec in task.score_specs}
     totals |= {name: partial(_count, name) for name in COUNTS}
-    higher = {metric.name: metric.higher_is_better for metric in task.metrics}
+    higher = {spec.name: spec.higher_is_better for spec in task.score_specs}
     generation = content["generation_kwargs"]
     split = content.get("test_split") or content["validation_split"]
     return LightevalTaskConfig(

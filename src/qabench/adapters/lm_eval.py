@@ -102,14 +102,14 @@ class QabenchTask(ConfigurableTask):
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that compute the scores from the values of all replies."""
         functions = {
-            metric.name: partial(total, metric) if metric.function else mean
-            for metric in self.harness.metrics
+            spec.name: partial(total, spec) if spec.function else mean
+            for spec in self.harness.score_specs
         }
         return functions | dict.fromkeys(COUNTS, sum)
 
     def higher_is_better(self) -> dict[str, bool]:
         """Return the direction of each score."""
-        directions = {metric.name: metric.higher_is_better for metric in self.harness.metrics}
+        directions = {spec.name: spec.higher_is_better for spec in self.harness.score_specs}
         return directions | dict.fromkeys(COUNTS, False)
 
     def _sign(self) -> None:

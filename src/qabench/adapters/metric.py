@@ -89,8 +89,8 @@ class MetricModule:
             Record(str(number), 1, "", "", (), None, outcome.status, scores=outcome.scores)
             for number, outcome in enumerate(outcomes)
         ]
-        metrics = [metric for metric in scored.metrics if metric.group == self.GROUP]
-        result: Json = dict(values_of(metrics, records))
+        specs = [spec for spec in scored.scores if spec.group == self.GROUP]
+        result: Json = dict(values_of(specs, records))
         result |= self.provenance(references, **scorer.fields[self.GROUP])
         if per_question:
             result["per_question"] = [dict(outcome.scores) for outcome in outcomes]

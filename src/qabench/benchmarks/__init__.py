@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.hub import HubDataset
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.loading_scripts import benchmark_names, custom_benchmark, custom_folders, folder_of
 
 __all__ = ["Benchmark", "HubDataset", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
@@ -26,7 +26,7 @@ class OtherTask(Benchmark):
     name = ""
     title = "Task"
     settings = ()
-    metrics: ClassVar[tuple[Metric, ...]] = ()
+    scores: ClassVar[tuple[ScoreSpec, ...]] = ()
     groups: ClassVar[Mapping[str, str]] = {}
 
 

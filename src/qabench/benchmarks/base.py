@@ -16,17 +16,17 @@ from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available
 from qabench.errors import DataError, InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.metric import (
+from qabench.evaluation.records import PREDICTIONS
+from qabench.evaluation.score_spec import (
     CUTOFF,
-    Metric,
     Names,
+    ScoreSpec,
     pass_of,
     present,
     select_scores,
     split_names,
     stems,
 )
-from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
 from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
 from qabench.io.tables import Displayed, Table
@@ -147,8 +147,8 @@ class Benchmark(Displayed, ABC):
             if no setting has one.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
-        metrics: all metrics, in display order.
-        headline: names of metrics. The first one that an evaluation has is its main metric.
+        scores: all scores, in display order.
+        headline: names of scores. The first one that an evaluation has is its main score.
         groups: group of scores -> what its scores are, in one sentence.
         default_groups: the groups that are computed by default.
         groupings: grouping -> its title, such as "type" -> "type of answer".
@@ -177,7 +177,7 @@ class Benchmark(Displayed, ABC):
     retriever_setting: ClassVar[str] = ""
     prompt: ClassVar[str] = "{question}"
     part: ClassVar[str] = "groups"
-    metrics: ClassVar[tuple[Metric, ...]]
+    scores: ClassVar[tuple[ScoreSpec, ...]]
     headline: ClassVar[tuple[str, ...]] = ()
     groups: ClassVar[Mapping[str, str]]
     default_groups: ClassVar[tuple[str, ...]]
@@ -362,7 +362,7 @@ class Benchmark(Displayed, ABC):
 
     def leaderboards(self) -> Mapping[str, Sequence[str]]:
         """Return the scores of leaderboards by config: by default the authors' main scores on the default config."""
-        names = [metric.name for metric in self.metrics if metric.official and metric.main]
+        names = [spec.name for spec in self.scores if spec.official and spec.main]
         return {dataset_table(self.name).default: names}
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
@@ -378,7 +378,7 @@ class Benchmark(Displayed, ABC):
         if config == LEADERBOARD:
             return [
                 published_table(
-                    score for score in self.published() if self.metric(score.metric).main
+                    score for score in self.published() if self.score_spec(score.metric).main
                 )
             ]
         return self.data_tables(config, splits)
@@ -437,7 +437,7 @@ class Benchmark(Displayed, ABC):
         """Return the fields of an ``Evaluation`` by which its scores and deviations are computed."""
         return {
             "benchmark": self.name,
-            "metrics": self.metrics,
+            "score_specs": self.scores,
             "declarations": self.declarations(),
             "failures_official": self.failures_official,
         }
@@ -456,15 +456,15 @@ class Benchmark(Displayed, ABC):
             raise unknown_name(f"{self.title} has no setting", name, by_name)
         return by_name[name]
 
-    def metric(self, name: str) -> Metric:
-        """Return the metric with this name, such as "mrr@5" from "mrr@k", or "acc.strict.pass@2".
+    def score_spec(self, name: str) -> ScoreSpec:
+        """Return the score with this name, such as "mrr@5" from "mrr@k", or "acc.strict.pass@2".
 
         Raises InputError that lists the names.
         """
         scored, of_samples = pass_of(name)
         if of_samples:
-            return of_samples.of(self.metric(scored))
-        by_name = {metric.name: metric for metric in self.metrics}
+            return of_samples.of(self.score_spec(scored))
+        by_name = {spec.name: spec for spec in self.scores}
         stem, at, cutoff = name.partition("@")
         if at and cutoff.isdigit() and stem + CUTOFF in by_name:
             return by_name[stem + CUTOFF].at(cutoff)
@@ -472,26 +472,23 @@ class Benchmark(Displayed, ABC):
             raise unknown_name(f"{self.title} has no score", name, by_name)
         return by_name[name]
 
-    def headline_metric(self, evaluations: Sequence[Evaluation]) -> Metric | None:
-        """Return the main metric of these evaluations, or None if nothing is scored."""
+    def headline_score(self, evaluations: Sequence[Evaluation]) -> ScoreSpec | None:
+        """Return the main score of these evaluations, or None if nothing is scored."""
         columns = [
             name
             for evaluation in evaluations
             for record in evaluation.records
             for name in record.scores
         ]
-        declared = self.metrics or list(
-            {m.name: m for each in evaluations for m in each.metrics}.values()
+        declared = self.scores or list(
+            {m.name: m for each in evaluations for m in each.score_specs}.values()
         )
-        metrics = {metric.name: metric for metric in present(declared, columns)}
-        stems = {name: (name, name.partition("@")[0]) for name in metrics}
+        specs = {spec.name: spec for spec in present(declared, columns)}
+        stems = {name: (name, name.partition("@")[0]) for name in specs}
         main = [
-            metrics[name]
-            for headline in self.headline
-            for name in metrics
-            if headline in stems[name]
+            specs[name] for headline in self.headline for name in specs if headline in stems[name]
         ]
-        return next(iter([*main, *metrics.values()]), None)
+        return next(iter([*main, *specs.values()]), None)
 
     def declaration(self, score: str) -> Declaration:
         """Return the official values of the fields of a signature, by the score's name in it.
@@ -510,12 +507,10 @@ class Benchmark(Displayed, ABC):
         """
         if names is None:
             return None
-        selected = select_scores(self.metrics, stems(names), self.title)
+        selected = select_scores(self.scores, stems(names), self.title)
         named = set(split_names(stems(names) or ()))
         # A name of both a group and a score of another group selects the group.
-        groups = named | {
-            metric.group for metric in selected if metric.name in named - {*self.groups}
-        }
+        groups = named | {spec.group for spec in selected if spec.name in named - {*self.groups}}
         return [name for name in self.groups if name in groups] or None
 
     def checked_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -533,22 +528,22 @@ class Benchmark(Displayed, ABC):
 
     def tables(self) -> list[Table]:
         """Return scores and settings, as ``print`` and notebooks show them."""
-        metrics: list[list[Any]] = [
+        scores: list[list[Any]] = [
             [
-                metric.name,
-                metric.group,
-                metric.about,
-                metric.unit,
-                "yes" if metric.official else "no",
+                spec.name,
+                spec.group,
+                spec.about,
+                spec.unit,
+                "yes" if spec.official else "no",
             ]
-            for metric in self.metrics
+            for spec in self.scores
         ]
         settings: list[list[Any]] = [[setting.name, setting.about] for setting in self.settings]
         return [
             Table(
                 f"{self.title} ({self.name})",
                 ["score", "group", "what it measures", "n counts", "official"],
-                metrics,
+                scores,
             ),
             Table("Settings of a run", ["setting", "what the model is given"], settings),
         ]

@@ -92,7 +92,7 @@ def own_entries(
     """
     for name, score in evaluation.scores().items():
         if name in names:
-            line = evaluation.signatures.get(score.metric.group)
+            line = evaluation.signatures.get(score.spec.group)
             interval = score.interval
             yield RankedSystem(
                 evaluation.model,
@@ -124,7 +124,7 @@ def ranked(entries: Iterable[RankedSystem], scorer: Benchmark) -> list[RankedSys
         for each in all_entries
     ]
     groups = grouped((entry.group, entry) for entry in compared)
-    lower = {metric.name for metric in scorer.metrics if not metric.higher_is_better}
+    lower = {spec.name for spec in scorer.scores if not spec.higher_is_better}
     rows = []
     for group, members in sorted(groups.items()):
         members.sort(key=attrgetter("score"), reverse=group[0] not in lower)
@@ -143,12 +143,12 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
     have no rank. A file of predictions has no setting, so it has a rank only where the published
     scores have none either.
     """
-    metrics = {
-        name: score.metric
+    specs = {
+        name: score.spec
         for name, score in evaluation.scores().items()
         if not evaluation.deviations(score)
     }
-    if not metrics or not is_local(evaluation.benchmark):
+    if not specs or not is_local(evaluation.benchmark):
         return {}
     try:
         entries = published_entries(evaluation.benchmark)
@@ -156,13 +156,13 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
         return {}
     scorer = benchmark(evaluation.benchmark)
     sentences = {}
-    for own in own_entries(evaluation, list(metrics)):
+    for own in own_entries(evaluation, list(specs)):
         rows = ranked([own, *(entry for entry in entries if entry.metric == own.metric)], scorer)
         row = next(row for row in rows if row.n is not None)  # published scores have no n
         group = [entry for entry in rows if entry.group == row.group]
         if len(group) > 1:
             sentences[own.metric] = (
-                f"{metrics[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
+                f"{specs[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
             )
     return sentences
 

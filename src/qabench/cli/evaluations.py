@@ -90,7 +90,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
 
 def is_official(evaluation: Evaluation) -> bool:
     """Return whether all scores that the benchmark's authors report are official, and there is at least one."""
-    reported = [score for score in evaluation.scores().values() if score.metric.official]
+    reported = [score for score in evaluation.scores().values() if score.spec.official]
     return bool(reported) and not any(map(evaluation.deviations, reported))
 
 
@@ -178,5 +178,5 @@ def _ranks(evaluation: Evaluation) -> dict[str, str]:
 def _rank(evaluation: Evaluation) -> str | None:
     """Return the rank of the main metric among published scores, or of the first metric that has one."""
     sentences = _ranks(evaluation)
-    main = benchmark(evaluation.benchmark).headline_metric([evaluation])
+    main = benchmark(evaluation.benchmark).headline_score([evaluation])
     return sentences.get(main.name if main else "") or next(iter(sentences.values()), None)

@@ -67,7 +67,7 @@ def _settings(benchmark: Benchmark) -> list[str]:
 
 
 def _scores(benchmark: Benchmark) -> list[str]:
-    return list(dict.fromkeys([*benchmark.groups, *(metric.name for metric in benchmark.metrics)]))
+    return list(dict.fromkeys([*benchmark.groups, *(spec.name for spec in benchmark.scores)]))
 
 
 def _checked_tracker(target: str | None) -> str | None:

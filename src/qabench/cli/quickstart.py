@@ -23,8 +23,8 @@ def quickstart(format: Format = "table") -> None:
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}
-    metric = next(score.metric for score in next(iter(systems.values())).scores().values())
-    comparison = compare(systems, metric)
+    spec = next(score.spec for score in next(iter(systems.values())).scores().values())
+    comparison = compare(systems, spec)
     ranked = [systems[label] for label in comparison.systems]
     if format == "json":
         reports = {evaluation.model: report(evaluation) for evaluation in ranked}

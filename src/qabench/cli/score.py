@@ -51,7 +51,7 @@ from qabench.cli.output import (
     warn,
 )
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
-from qabench.evaluation.metric import select_scores
+from qabench.evaluation.score_spec import select_scores
 from qabench.io.environment import offline_variable
 from qabench.io.files import check_writable, write_json, write_text
 from qabench.io.tables import Table, bounds_text, write_document
@@ -343,14 +343,14 @@ def _ranked_by(
     """Return the scores to rank by: the selected ones, else the main one, else the first."""
     names = {entry.metric for entry in published}
     names |= {name for evaluation in evaluations for name in evaluation.scores()}
-    if selected is None and (headline := scorer.headline_metric(evaluations)):
+    if selected is None and (headline := scorer.headline_score(evaluations)):
         return [headline.name]
-    declared = [metric.name for metric in scorer.metrics if metric.name in names]
+    declared = [spec.name for spec in scorer.scores if spec.name in names]
     ordered = list(dict.fromkeys([*declared, *sorted(names)]))
     if selected is None:
         return ordered[:1]
-    chosen = select_scores(list(map(scorer.metric, ordered)), selected, scorer.title)
-    return [metric.name for metric in chosen]
+    chosen = select_scores(list(map(scorer.score_spec, ordered)), selected, scorer.title)
+    return [spec.name for spec in chosen]
 
 
 def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:

@@ -1,4 +1,4 @@
-"""Evaluations: records of answers with their scores, and the metrics computed from them.
+"""Evaluations: records of answers with their numbers, and the scores computed from them.
 
 Generic over benchmarks.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 
 if TYPE_CHECKING:
     from qabench.evaluation.evaluation import Evaluation
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SectionRow,
     )
 
-# All but ``metric`` is imported on first use: ``qabench --help`` needs only the descriptors of
+# All but ``score_spec`` is imported on first use: ``qabench --help`` needs only the descriptors of
 # benchmarks.
 __all__ = [
     "ANSWERED",
@@ -39,8 +39,8 @@ __all__ = [
     "Evaluation",
     "ExtraSection",
     "Message",
-    "Metric",
     "Record",
+    "ScoreSpec",
     "SectionRow",
 ]
 

@@ -1,4 +1,4 @@
-"""Comparison of evaluations: paired tests of every pair by one metric, with a correction over the pairs."""
+"""Comparison of evaluations: paired tests of every pair by one score, with a correction over the pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import numpy as np
 from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.metric import Metric
 from qabench.evaluation.records import (
     Score,
     plot_intervals,
@@ -25,6 +24,7 @@ from qabench.evaluation.records import (
     undefined_note,
     value_cells,
 )
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
     CONFIDENCE,
@@ -122,7 +122,7 @@ class Comparison(Displayed):
     """Systems on the same questions.
 
     Attributes:
-        metric: the score by which they are compared.
+        spec: the score by which they are compared.
         systems: label -> score on all of the system's answers, the best first. Only systems that
             have the score.
         pairs: all pairs with common questions on which both have a score, in the order of
@@ -136,7 +136,7 @@ class Comparison(Displayed):
         others: the comparisons by further scores, if several were selected.
     """
 
-    metric: Metric
+    spec: ScoreSpec
     systems: Mapping[str, Score]
     pairs: tuple[Pair, ...]
     test: str = TEST
@@ -160,14 +160,14 @@ class Comparison(Displayed):
             [label, *value_cells(each), f"{each.standard_error:.4f}", self.systems[label].n]
             for label, each in intervals.items()
         ]
-        units = dict.fromkeys(score.metric.unit for score in self.systems.values())
-        columns = [*("system", self.metric.name, "95% interval", "standard error")]
+        units = dict.fromkeys(score.spec.unit for score in self.systems.values())
+        columns = [*("system", self.spec.name, "95% interval", "standard error")]
         columns.append(f"n ({' or '.join(units)})")
         names = [*("pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable")]
         names += ["wins", "ties", "losses"]
         undefined = undefined_note(intervals)
         of_pairs = undefined_note(self._differences())
-        scores = Table(self.metric.title, columns, rows, [undefined] if undefined else [])
+        scores = Table(self.spec.title, columns, rows, [undefined] if undefined else [])
         notes = [self.about(), *([of_pairs] if of_pairs else [])]
         pairs = Table("Pairs", names, [pair.cells() for pair in self.pairs], notes)
         return [scores, pairs, *(table for other in self.others for table in other.tables())]
@@ -181,7 +181,7 @@ class Comparison(Displayed):
         Raises:
             MissingExtra: matplotlib is not installed.
         """
-        heading = f"{self.metric.title}: paired differences"
+        heading = f"{self.spec.title}: paired differences"
         axes = plot_intervals(self._differences(), heading, axes)
         axes.axvline(0, color="gray", linewidth=1, linestyle="--")
         return axes
@@ -201,7 +201,7 @@ class Comparison(Displayed):
         """Return the comparison as JSON data."""
         how = ("test", "correction", "resamples", "seed")
         return {
-            "metric": self.metric.name,
+            "metric": self.spec.name,
             **{name: getattr(self, name) for name in how},
             "systems": [
                 {
@@ -218,25 +218,25 @@ class Comparison(Displayed):
 
 def compare(
     evaluations: Mapping[str, Evaluation],
-    metric: Metric,
+    spec: ScoreSpec,
     *,
     test: str = TEST,
     correction: str = CORRECTION,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Compare systems by a metric.
+    """Compare systems by a score.
 
     Every pair on the questions for which both have scores.
 
-    The epochs of a question count as one question, with the mean of its statistics. A metric that
+    The epochs of a question count as one question, with the mean of its statistics. A score that
     is a function of sums (F1, shares of claims) is computed from the sums over the questions.
     Resamples in which the difference is undefined are left out. ``Interval.undefined`` is their
     share.
 
     Args:
         evaluations: by label, all on the same config. See ``without_superseded`` for resumed runs.
-        metric: a metric of the benchmark.
+        spec: a score of the benchmark.
         test: "randomization" or "bootstrap". See ``qabench.stats``.
         correction: "holm", "bh" or "none". See ``qabench.stats.adjust``.
         resamples: of intervals and tests.
@@ -254,34 +254,34 @@ def compare(
     scores = {
         label: score
         for label, evaluation in evaluations.items()
-        if (score := _score(evaluation, metric))
+        if (score := _score(evaluation, spec))
     }
-    sign = 1 if metric.higher_is_better else -1
+    sign = 1 if spec.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].interval.mean))
     labels = systems if len(systems) > 1 else ()
-    tables = {label: _questions(evaluations[label], metric) for label in labels}
-    tested = _tested_pairs(tables, metric, test, resamples, seed)
+    tables = {label: _questions(evaluations[label], spec) for label in labels}
+    tested = _tested_pairs(tables, spec, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
-    return Comparison(metric, systems, pairs, test, correction, resamples, seed, dict(evaluations))
+    return Comparison(spec, systems, pairs, test, correction, resamples, seed, dict(evaluations))
 
 
-def _score(evaluation: Evaluation, metric: Metric) -> Score | None:
+def _score(evaluation: Evaluation, spec: ScoreSpec) -> Score | None:
     scores = evaluation.scores()
-    if metric.name in scores and metric in evaluation.metrics:
-        return scores[metric.name]
-    if metric.reducer or not evaluation.answered:
+    if spec.name in scores and spec in evaluation.score_specs:
+        return scores[spec.name]
+    if spec.reducer or not evaluation.answered:
         return None
-    return scores_of([metric], evaluation.records).get(metric.name)
+    return scores_of([spec], evaluation.records).get(spec.name)
 
 
-def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]:
-    """Return the values of the metric's columns by question, means over its epochs.
+def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]]:
+    """Return the values of the score's columns by question, means over its epochs.
 
     Questions that lack one are out.
     """
-    questions = rows_by_question(metric, evaluation.records)
-    values = {id: reduced(metric, rows) for id, rows in questions.items()}
+    questions = rows_by_question(spec, evaluation.records)
+    values = {id: reduced(spec, rows) for id, rows in questions.items()}
     return {
         id: rows[0] if len(rows) == 1 else np.mean(rows, axis=0).tolist()
         for id, rows in values.items()
@@ -290,7 +290,7 @@ def _questions(evaluation: Evaluation, metric: Metric) -> dict[str, list[float]]
 
 def _tested_pairs(
     tables: Mapping[str, Mapping[str, list[float]]],
-    metric: Metric,
+    spec: ScoreSpec,
     test: str,
     resamples: int,
     seed: int,
@@ -299,7 +299,7 @@ def _tested_pairs(
 
     Pairs with the same common questions share draws.
     """
-    labels, sign = list(tables), 1 if metric.higher_is_better else -1
+    labels, sign = list(tables), 1 if spec.higher_is_better else -1
     pairs_by_questions = grouped(
         (tuple(id for id in tables[first] if id in tables[second]), (first, second))
         for first, second in combinations(labels, 2)
@@ -307,8 +307,8 @@ def _tested_pairs(
     pairs_by_questions.pop((), None)
     tested: list[Pair] = []
     for ids, pairs in pairs_by_questions.items():
-        function = metric.resampled or metric.function or partial(_mean, len(ids))
-        one_less = metric.resampled or metric.function or partial(_mean, len(ids) - 1)
+        function = spec.resampled or spec.function or partial(_mean, len(ids))
+        one_less = spec.resampled or spec.function or partial(_mean, len(ids) - 1)
         rows: dict[str, Array] = {}
         gains: dict[str, float] = {}
         for label in dict.fromkeys(label for pair in pairs for label in pair):
@@ -321,12 +321,12 @@ def _tested_pairs(
             for pair in pairs
             if rows.keys() >= set(pair)
         ]
-        items = {label: _items(metric, table) for label, table in rows.items()}
+        items = {label: _items(spec, table) for label, table in rows.items()}
         used = list(rows)
         places = [(used.index(first), used.index(second)) for first, second in ordered]
         tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
         for (first, second), difference in zip(ordered, tests, strict=True):
-            counts = _wins_ties_losses(metric, items[first], items[second])
+            counts = _wins_ties_losses(spec, items[first], items[second])
             detectable = detectable_difference(rows[first], rows[second], one_less)
             p_value = difference.p_value
             tested.append(Pair(first, second, difference, p_value, *counts, len(ids), detectable))
@@ -338,12 +338,12 @@ def _mean(n: int, total: Array) -> Array:
     return total / n
 
 
-def _items(metric: Metric, rows: Array) -> Array:
+def _items(spec: ScoreSpec, rows: Array) -> Array:
     """Return the score of each question, NaN where it is undefined."""
-    if metric.item is None:
+    if spec.item is None:
         return rows[:, 0]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.array([metric.item(*row) for row in rows], dtype=np.float64)
+        return np.array([spec.item(*row) for row in rows], dtype=np.float64)
 
 
 def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
@@ -371,9 +371,9 @@ def detectable_difference(first: Array, second: Array, function: Function) -> fl
     return (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)) * error
 
 
-def _wins_ties_losses(metric: Metric, first: Array, second: Array) -> tuple[int, int, int]:
+def _wins_ties_losses(spec: ScoreSpec, first: Array, second: Array) -> tuple[int, int, int]:
     # A question without a score, such as an answer without claims, is a tie.
     gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
     better, worse = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
-    wins, losses = (better, worse) if metric.higher_is_better else (worse, better)
+    wins, losses = (better, worse) if spec.higher_is_better else (worse, better)
     return wins, len(gains) - wins - losses, losses

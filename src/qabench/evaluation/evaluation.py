@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation.metric import Metric, Names, present, select_scores
 from qabench.evaluation.records import (
     ANSWERED,
     CUT_OFF,
@@ -28,6 +27,7 @@ from qabench.evaluation.records import (
     undefined_note,
     value_cells,
 )
+from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores
 from qabench.evaluation.signature import (
     Declaration,
     Field,
@@ -80,7 +80,7 @@ class Evaluation(Displayed):
             compared with each other.
         recorded: group of scores -> why its scores are taken from the log, not computed again from
             the answers.
-        metrics: the benchmark's metrics. Those whose columns no record has are not computed.
+        score_specs: the benchmark's scores. Those whose columns no record has are not computed.
         declarations: the official values of the fields of the benchmark's signatures, by the
             signature's name.
         failures_official: whether the authors' results contain questions without an answer.
@@ -105,7 +105,7 @@ class Evaluation(Displayed):
     available: int | None = None
     origin: str = ""
     recorded: Mapping[str, str] = field(default_factory=dict)
-    metrics: Sequence[Metric] = ()
+    score_specs: Sequence[ScoreSpec] = ()
     declarations: Mapping[str, Declaration] = field(default_factory=dict)
     failures_official: bool = False
     _computed: dict[str, Any] = field(default_factory=dict, init=False, compare=False)
@@ -151,24 +151,23 @@ class Evaluation(Displayed):
         return dict(self._computed[key])
 
     def scores(self) -> dict[str, Score]:
-        """Return the scores by metric name, with intervals and n, or {} if nothing was answered.
+        """Return the scores by name, with intervals and n, or {} if nothing was answered.
 
         Computed once.
         """
-        return self._once("scores", lambda: scores_of(self.metrics, self.records))
+        return self._once("scores", lambda: scores_of(self.score_specs, self.records))
 
     def undefined(self) -> dict[str, str]:
-        """Return why scores are undefined, by metric name, such as the recall of errors without any errors."""
+        """Return why scores are undefined, by name, such as the recall of errors without any errors."""
         return self._once("undefined", self._undefined)
 
     def _undefined(self) -> dict[str, str]:
         columns = column_names(self.records)
         scores = self.scores()
         return {
-            metric.name: metric.undefined
-            for metric in present(self.metrics, columns)
-            if metric.name not in scores
-            and any(columns_of(metric, record) for record in self.records)
+            spec.name: spec.undefined
+            for spec in present(self.score_specs, columns)
+            if spec.name not in scores and any(columns_of(spec, record) for record in self.records)
         }
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
@@ -179,7 +178,7 @@ class Evaluation(Displayed):
 
         def compute() -> dict[str, dict[str, Score]]:
             groups = self.by_group(grouping)
-            return {name: scores_of(self.metrics, records) for name, records in groups.items()}
+            return {name: scores_of(self.score_specs, records) for name, records in groups.items()}
 
         return self._once(f"scores by {grouping}", compute)
 
@@ -191,16 +190,16 @@ class Evaluation(Displayed):
         if not self.benchmark:
             return []
         sentences = []
-        if not (score.metric.official or score.metric.reducer):
+        if not (score.spec.official or score.spec.reducer):
             sentences.append("not a score of the benchmark's authors")
-        sentences += self._signature_deviations(score.metric)
-        if score.metric.group in self.recorded:
-            why = self.recorded[score.metric.group]
+        sentences += self._signature_deviations(score.spec)
+        if score.spec.group in self.recorded:
+            why = self.recorded[score.spec.group]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
         if "asked" not in self._computed:
             self._computed["asked"] = self._asked_deviations()
         sentences += self._computed["asked"]
-        if score.left_out and not score.metric.partial:
+        if score.left_out and not score.spec.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
             status = "killed, or still running" if self.status == "started" else self.status
@@ -218,14 +217,14 @@ class Evaluation(Displayed):
                 )
         return sentences
 
-    def _signature_deviations(self, metric: Metric) -> list[str]:
-        line = self.signatures.get(metric.group)
+    def _signature_deviations(self, spec: ScoreSpec) -> list[str]:
+        line = self.signatures.get(spec.group)
         if not line:
             return ["the signature is missing"]
         try:
             name = signature_name(line)
             if name in self.declarations:
-                return deviations(line, self.declarations[name], metric.needs[0].partition("@")[2])
+                return deviations(line, self.declarations[name], spec.needs[0].partition("@")[2])
         except InputError as error:  # a log of another version, or an edited one
             return [str(error)]
         return [
@@ -250,9 +249,9 @@ class Evaluation(Displayed):
             for name, score in scores.items()
             for sentence in self.deviations(score)
         )
-        sizes = Counter(score.metric.group for score in scores.values())
+        sizes = Counter(score.spec.group for score in scores.values())
         for sentence, names in names_by_sentence.items():
-            groups = {name: scores[name].metric.group for name in names}
+            groups = {name: scores[name].spec.group for name in names}
             counts = Counter(groups.values())
             shown = (g if counts[g] == sizes[g] else name for name, g in groups.items())
             names_by_sentence[sentence] = list(dict.fromkeys(shown))
@@ -265,13 +264,13 @@ class Evaluation(Displayed):
             by: groupings to add, such as "category".
 
         Returns:
-            benchmark, config, setting, model, created, status, path, expected, available. By metric
+            benchmark, config, setting, model, created, status, path, expected, available. By score
             name: ``scores`` (value), ``intervals`` (see ``qabench.stats.Interval``), ``n``,
             ``unit``, ``left_out`` and ``deviations`` (sentences; [] for an official score).
             ``counts`` (records by status, missing ones and all records), ``problems`` (sentences),
             ``signatures`` by group. ``replies`` (all, and those from the cache) of a run whose
             replies are cached. ``notes`` (sentences) and ``unscored`` (why there are no scores)
-            only if there are any, as ``undefined`` (why a score is undefined, by metric name). With
+            only if there are any, as ``undefined`` (why a score is undefined, by name). With
             ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
         """
         scores = self.scores()
@@ -279,7 +278,7 @@ class Evaluation(Displayed):
             scores
         )
         document |= {
-            "unit": {name: score.metric.unit for name, score in scores.items()},
+            "unit": {name: score.spec.unit for name, score in scores.items()},
             "deviations": {name: self.deviations(score) for name, score in scores.items()},
             "counts": self.counts() | {"records": len(self.records)},
             "problems": self.problem_sentences(),
@@ -336,13 +335,13 @@ class Evaluation(Displayed):
             MissingExtra: matplotlib is not installed.
         """
         own = self.scores()
-        metrics = select_scores([score.metric for score in own.values()], scores, self.title)
+        specs = select_scores([score.spec for score in own.values()], scores, self.title)
         if by is None:
-            rows = {metric.title: own[metric.name].interval for metric in metrics}
+            rows = {spec.title: own[spec.name].interval for spec in specs}
             return plot_intervals(rows, self.title, axes)
         if by not in self.groupings():
             raise unknown_name("unknown grouping", by, self.groupings())
-        first = metrics[0]
+        first = specs[0]
         in_groups = {
             group: score
             for group, of_group in self.scores_by_group(by).items()
@@ -377,7 +376,7 @@ class Evaluation(Displayed):
             columns.append("official")
             for row, score in zip(rows, shown.values(), strict=True):
                 row.append("no" if self.deviations(score) else "yes")
-        main = {metric.name for metric in self.metrics if metric.main or all_scores}
+        main = {spec.name for spec in self.score_specs if spec.main or all_scores}
         empty = [None] * (len(columns) - 2)
         rows += [[name, UNDEFINED, *empty] for name in self.undefined() if name in main]
         counts = ", ".join(f"{count} {status}" for status, count in self.counts().items() if count)
@@ -509,7 +508,7 @@ def _numbers(scores: Mapping[str, Score]) -> Json:
 
 
 def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
-    main = {name: score for name, score in scores.items() if score.metric.main}
+    main = {name: score for name, score in scores.items() if score.spec.main}
     return scores if all_scores or not main else main
 
 

@@ -15,8 +15,8 @@ from qabench.data.predictions import some
 from qabench.data.rows import grouped
 from qabench.errors import InputError
 from qabench.evaluation.evaluation import Evaluation, without_superseded
-from qabench.evaluation.metric import Metric, Names, Pass, present, select_scores
 from qabench.evaluation.records import PREDICTIONS, Record, column_names, rows_by_question
+from qabench.evaluation.score_spec import Names, Pass, ScoreSpec, present, select_scores
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
 DOC_HASH = "doc_hash"  # in ``Record.detail``: a digest of the whole question
@@ -82,17 +82,15 @@ def unmatched(labels: Sequence[str], evaluations: Sequence[Evaluation]) -> list[
     return notes
 
 
-def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[Metric]:
+def common_scores(evaluations: Sequence[Evaluation], names: Names) -> list[ScoreSpec]:
     """Return the scores that all evaluations have.
 
     Of these only the named ones, if there are names.
 
     Raises InputError if there is none.
     """
-    owned = [[metric.name for metric in each.metrics] for each in evaluations]
-    common = [
-        metric for metric in evaluations[0].metrics if all(metric.name in own for own in owned)
-    ]
+    owned = [[spec.name for spec in each.score_specs] for each in evaluations]
+    common = [spec for spec in evaluations[0].score_specs if all(spec.name in own for own in owned)]
     if not common:
         lists = [
             f"{Path(each.path).name}: {', '.join(own)}"
@@ -116,11 +114,11 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     if not ks and all(record.epoch == 1 for record in evaluation.records):
         return evaluation
     columns = column_names(evaluation.records)
-    metrics: list[Metric] = []
+    specs: list[ScoreSpec] = []
     notes = list(evaluation.notes)
-    for metric in (each for each in evaluation.metrics if not each.reducer):
-        metrics.append(metric)
-        for each in present([metric], columns):
+    for spec in (each for each in evaluation.score_specs if not each.reducer):
+        specs.append(spec)
+        for each in present([spec], columns):
             rows = rows_by_question(each, evaluation.records)
             values = {row[0] for of_question in rows.values() for row in of_question}
             # All values of a score that is not 0/1, such as ROUGE, can be 0.
@@ -140,10 +138,10 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
                     f"k of pass@k and pass^k is at most {fewest}: {len(few)} of {len(sizes)} questions have only "
                     f"{fewest} of {most} samples with a score ({some(few)})"
                 )
-            metrics += [
+            specs += [
                 Pass(k, all).of(each) for all in (False, True) for k in ks or _default_ks(fewest)
             ]
-    return replace(evaluation, metrics=metrics, notes=list(dict.fromkeys(notes)))
+    return replace(evaluation, score_specs=specs, notes=list(dict.fromkeys(notes)))
 
 
 def _default_ks(samples: int) -> Iterable[int]:
@@ -193,7 +191,9 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         "problems": [f"{each.path}: {text}" for each in evaluations for text in each.problems],
         "notes": list(dict.fromkeys(note for each in evaluations for note in each.notes)),
         "recorded": {name: why for each in evaluations for name, why in each.recorded.items()},
-        "metrics": list({m.name: m for each in evaluations for m in each.metrics}.values()),
+        "score_specs": list(
+            {spec.name: spec for each in evaluations for spec in each.score_specs}.values()
+        ),
     }
     signatures = _signatures([each.signatures for each in evaluations])
     return with_passes(

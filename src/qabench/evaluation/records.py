@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.data.rows import grouped
 from qabench.errors import MissingExtra
-from qabench.evaluation.metric import Metric, present
+from qabench.evaluation.score_spec import ScoreSpec, present
 
 if TYPE_CHECKING:
     from qabench.stats import Array, Function, Interval
@@ -49,7 +49,7 @@ class Record:
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
         problem: why there is no answer, or a problem with the answer or the input.
-        scores: the numbers that metrics are computed from (``Metric.columns``), by name. Empty if
+        scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name. Empty if
             unscored.
         groups: grouping -> the groups that the question is in, such as {"category": ("History",)}.
         detail: details of the scoring for the report, in a format defined by the benchmark.
@@ -130,16 +130,16 @@ class ExtraSection:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The value of a metric with its 95% interval over questions. ``float(score)`` is the value.
+    """The value of a score with its 95% interval over questions. ``float(score)`` is the value.
 
     Attributes:
-        metric: what was computed.
+        spec: what was computed.
         interval: the value and its bounds.
-        n: the number of ``metric.unit`` that the score is a mean over.
+        n: the number of ``spec.unit`` that the score is a mean over.
         left_out: the number of records that are not in the mean.
     """
 
-    metric: Metric
+    spec: ScoreSpec
     interval: Interval
     n: int
     left_out: int
@@ -148,7 +148,7 @@ class Score:
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.metric.name} {self.value:.4f} (95% interval {self.interval.bounds()}, {self.size})"
+        return f"{self.spec.name} {self.value:.4f} (95% interval {self.interval.bounds()}, {self.size})"
 
     def __format__(self, form: str) -> str:
         return format(self.value, form) if form else str(self)
@@ -171,54 +171,54 @@ class Score:
     @property
     def size(self) -> str:
         """``n`` with its unit: "1 question", "4,426 segments"."""
-        unit = self.metric.unit
+        unit = self.spec.unit
         return f"{self.n:,} {unit.removesuffix('s') if self.n == 1 else unit}"
 
 
-def scores_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, Score]:
-    """Return the scores of records by metric name.
+def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str, Score]:
+    """Return the scores of records by name.
 
     Args:
-        metrics: the benchmark's metrics. Those whose columns are in no record are left out.
+        specs: the benchmark's scores. Those whose columns are in no record are left out.
         records: epochs of one question are resampled together.
 
     Returns:
-        Metric name -> score, in the order of ``metrics``. A metric that is undefined on these
+        Name -> score, in the order of ``specs``. A score that is undefined on these
         records, such as the recall of errors without any errors, is left out.
     """
-    computed = _computed(metrics, records)
+    computed = _computed(specs, records)
     if not computed:
         return {}
     from qabench.stats import bootstrap_all  # imports NumPy
 
     intervals = bootstrap_all([each.sample for each in computed])
     return {
-        each.metric.name: Score(
-            each.metric, replace(interval, mean=each.value), each.n, len(records) - each.records
+        each.spec.name: Score(
+            each.spec, replace(interval, mean=each.value), each.n, len(records) - each.records
         )
         for each, interval in zip(computed, intervals, strict=True)
     }
 
 
-def values_of(metrics: Sequence[Metric], records: Sequence[Record]) -> dict[str, float]:
+def values_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str, float]:
     """Return the values of ``scores_of`` without intervals, which take most of its time."""
-    return {each.metric.name: each.value for each in _computed(metrics, records)}
+    return {each.spec.name: each.value for each in _computed(specs, records)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """The value of a metric, n, the number of records in it, and the sample from which its interval is drawn."""
+    """The value of a score, n, the number of records in it, and the sample from which its interval is drawn."""
 
-    metric: Metric
+    spec: ScoreSpec
     value: float
     n: int
     records: int
     sample: tuple[Array, Function]
 
 
-def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Computed]:
+def _computed(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> list[_Computed]:
     columns = column_names(records)
-    if not (computable := present(metrics, columns)):
+    if not (computable := present(specs, columns)):
         return []
     import numpy as np
 
@@ -230,27 +230,27 @@ def _computed(metrics: Sequence[Metric], records: Sequence[Record]) -> list[_Com
         for name in columns
     }
     computed = []
-    for metric in computable:
-        rows = np.column_stack([values[name] for name in metric.needs])
+    for spec in computable:
+        rows = np.column_stack([values[name] for name in spec.needs])
         usable = np.flatnonzero(np.isfinite(rows).all(axis=1))
         if not len(usable):
             continue
         rows = rows[usable]
         questions = [ids[place] for place in usable.tolist()]
-        if metric.reducer:
-            by_question = rows_by_question(metric, records)
+        if spec.reducer:
+            by_question = rows_by_question(spec, records)
             questions = list(by_question)
-            rows = np.concatenate([reduced(metric, each) for each in by_question.values()])
+            rows = np.concatenate([reduced(spec, each) for each in by_question.values()])
         first = rows[:, 0]
-        statistics = units(rows if metric.function else table(first), questions)
-        value = float(scores(metric.function or mean, statistics.sum(axis=0, keepdims=True))[0])
+        statistics = units(rows if spec.function else table(first), questions)
+        value = float(scores(spec.function or mean, statistics.sum(axis=0, keepdims=True))[0])
         if isfinite(value):
-            n = sum(int(metric.size(*row)) for row in rows.tolist()) if metric.size else len(rows)
-            value = metric.mean(first.tolist()) if metric.mean else value
-            sample = (statistics, metric.resampled or metric.function or mean)
-            if metric.unit == "questions" and n > len(statistics):
-                metric = replace(metric, unit="answers")
-            computed.append(_Computed(metric, value, n, len(usable), sample))
+            n = sum(int(spec.size(*row)) for row in rows.tolist()) if spec.size else len(rows)
+            value = spec.mean(first.tolist()) if spec.mean else value
+            sample = (statistics, spec.resampled or spec.function or mean)
+            if spec.unit == "questions" and n > len(statistics):
+                spec = replace(spec, unit="answers")
+            computed.append(_Computed(spec, value, n, len(usable), sample))
     return computed
 
 
@@ -259,30 +259,30 @@ def column_names(records: Iterable[Record]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record.scores))
 
 
-def rows_by_question(metric: Metric, records: Sequence[Record]) -> dict[str, list[list[float]]]:
-    """Return the values of the metric's columns by question, a row for each of its records that has them all."""
-    rows = ((record.id, columns_of(metric, record)) for record in records)
+def rows_by_question(spec: ScoreSpec, records: Sequence[Record]) -> dict[str, list[list[float]]]:
+    """Return the values of the score's columns by question, a row for each of its records that has them all."""
+    rows = ((record.id, columns_of(spec, record)) for record in records)
     return grouped((id, row) for id, row in rows if row is not None)
 
 
-def reduced(metric: Metric, rows: Sequence[Sequence[float]]) -> list[list[float]]:
+def reduced(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> list[list[float]]:
     """Return the rows of a question as its reducer leaves them: one row with the question's score."""
-    return [[metric.reducer([row[0] for row in rows])]] if metric.reducer else list(map(list, rows))
+    return [[spec.reducer([row[0] for row in rows])]] if spec.reducer else list(map(list, rows))
 
 
-def columns_of(metric: Metric, record: Record) -> list[float] | None:
-    """Return the values of the metric's columns in a record, or None if one is missing or not finite."""
-    values = [record.scores.get(name, nan) for name in metric.needs]
+def columns_of(spec: ScoreSpec, record: Record) -> list[float] | None:
+    """Return the values of the score's columns in a record, or None if one is missing or not finite."""
+    values = [record.scores.get(name, nan) for name in spec.needs]
     return values if all(map(isfinite, values)) else None
 
 
-def item_score(metric: Metric, record: Record) -> float | None:
-    """Return the record's score by a metric, or None."""
-    values = columns_of(metric, record)
+def item_score(spec: ScoreSpec, record: Record) -> float | None:
+    """Return the score of one record, or None if it has none."""
+    values = columns_of(spec, record)
     if values is None:
         return None
     try:
-        value = metric.item(*values) if metric.item else values[0]
+        value = spec.item(*values) if spec.item else values[0]
     except ZeroDivisionError:  # such as a share of no claims
         return None
     return value if isfinite(value) else None

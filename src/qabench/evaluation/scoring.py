@@ -75,7 +75,7 @@ class Outcome:
     """The result for one item.
 
     Attributes:
-        scores: the numbers that metrics are computed from (``Metric.columns``), by name.
+        scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name.
         detail: details of the scoring for the report. See ``Record.detail``.
         problem: a problem with the prediction, or None.
         status: "answered", "empty" or "missing". A run knows better, so its log decides there.

@@ -29,7 +29,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
-from qabench.evaluation.metric import Names, select_scores
+from qabench.evaluation.score_spec import Names, select_scores
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
 from qabench.hub.leaderboards import task_id
@@ -118,10 +118,10 @@ def chosen(report: Report, names: Names = None) -> list[str]:
         raise QabenchError(
             f"{report.get('path')} has no scores: {report.get('unscored', 'nothing was scored')}"
         )
-    metrics = list(map(benchmark(report["benchmark"]).metric, scores))
+    specs = list(map(benchmark(report["benchmark"]).score_spec, scores))
     if names is None:
-        return [metric.name for metric in metrics if metric.official] or scores
-    return [metric.name for metric in select_scores(metrics, names, str(report.get("path")))]
+        return [spec.name for spec in specs if spec.official] or scores
+    return [spec.name for spec in select_scores(specs, names, str(report.get("path")))]
 
 
 def deviations_of(report: Report, name: str) -> list[str]:
@@ -132,10 +132,10 @@ def deviations_of(report: Report, name: str) -> list[str]:
     """
     sentences = list(report["deviations"].get(name, ["its deviations are not recorded"]))
     scorer = benchmark(report["benchmark"])
-    metric = scorer.metric(name)
-    if line := report["signatures"].get(metric.group):
+    spec = scorer.score_spec(name)
+    if line := report["signatures"].get(spec.group):
         declaration = scorer.declaration(signature_name(line))
-        sentences += deviations(line, declaration, metric.needs[0].partition("@")[2])
+        sentences += deviations(line, declaration, spec.needs[0].partition("@")[2])
     return list(dict.fromkeys(sentences))
 
 
@@ -256,16 +256,16 @@ def _key(row: Row) -> tuple[str, str]:
 
 def _notes(report: Report, name: str, setting: str, deviations: Sequence[str]) -> str:
     """Return the notes of an entry: deviations, the number of items, those left out, the interval, the signature."""
-    metric, left_out = benchmark(report["benchmark"]).metric(name), report.get("left_out", {})
+    spec, left_out = benchmark(report["benchmark"]).score_spec(name), report.get("left_out", {})
     counts = [
         f"{count} {kind}"
         for kind, count in report["counts"].items()
         if count and kind not in UNREMARKABLE
     ]
-    interval, line = report["intervals"].get(name), report["signatures"].get(metric.group)
+    interval, line = report["intervals"].get(name), report["signatures"].get(spec.group)
     parts = [f"UNOFFICIAL: {'; '.join(deviations)}"] if deviations else []
-    parts += [f"{name}, {setting}", f"n {report['n'][name]} {metric.unit}"]
-    for column, text in ((name, "left out"), (metric.readable, "without a readable reply")):
+    parts += [f"{name}, {setting}", f"n {report['n'][name]} {spec.unit}"]
+    for column, text in ((name, "left out"), (spec.readable, "without a readable reply")):
         parts += [f"{left_out[column]} {text}"] if left_out.get(column) else []
     parts += [f"answers: {', '.join(counts)}"] if counts else []
     if interval and interval["low"] is not None:

@@ -27,15 +27,15 @@ from qabench.evaluation import (
     REFUSED,
     Evaluation,
     ExtraSection,
-    Metric,
     Record,
+    ScoreSpec,
     SectionRow,
 )
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
-from qabench.evaluation.metric import Pass, present
 from qabench.evaluation.records import CURVE, Score, column_names, distinct, item_score, scores_of
+from qabench.evaluation.score_spec import Pass, present
 from qabench.stats import Interval
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ SMALL = 10  # smaller groups are binned
 NAMED = 3  # systems that a sentence names. The others are counted
 MOST_GROUPS = 15  # groups of a grouping. The smallest others are binned
 
-# The outcome of each answer: right, partly right or wrong if the metric is graded, or why there is
+# The outcome of each answer: right, partly right or wrong if the score is graded, or why there is
 # no score.
 RIGHT, PARTLY, WRONG, SCORED, UNSCORED = "right", "partly", "wrong", "scored", "unscored"
 OUTCOMES = {
@@ -67,8 +67,8 @@ class Section:
     Attributes:
         key: the section's name in links, such as "fanoutqa-dev".
         runs: by label, in the given order. Labels are short and distinct.
-        metrics: the metrics whose columns at least one run has, in the benchmark's order.
-        headline: the main metric. None if nothing is scored.
+        score_specs: the scores whose columns at least one run has, in the benchmark's order.
+        headline: the main score. None if nothing is scored.
         superseded: the paths of runs that are left out, because another run resumed them.
     """
 
@@ -76,8 +76,8 @@ class Section:
     benchmark: Benchmark
     config: str
     runs: Mapping[str, Evaluation]
-    metrics: Sequence[Metric]
-    headline: Metric | None
+    score_specs: Sequence[ScoreSpec]
+    headline: ScoreSpec | None
     superseded: Sequence[str] = ()
 
     @property
@@ -90,9 +90,9 @@ class Section:
         declared = [name for name in self.benchmark.groupings if name in names]
         return list(dict.fromkeys([*declared, *names]))
 
-    def metric(self, name: str) -> Metric:
-        """Return the metric with this name, which a run has a score of."""
-        return next(metric for metric in self.metrics if metric.name == name)
+    def score_spec(self, name: str) -> ScoreSpec:
+        """Return the score with this name, which at least one run has."""
+        return next(spec for spec in self.score_specs if spec.name == name)
 
     def grouping_title(self, grouping: str) -> str:
         """Return the grouping in words, such as "type of answer"."""
@@ -124,15 +124,15 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
         members = members if name else matched(members)
         columns = column_names(record for run in members for record in run.records)
-        declared = {metric.name: metric for run in members for metric in run.metrics}
+        declared = {spec.name: spec for run in members for spec in run.score_specs}
         sections.append(
             Section(
                 key,
                 benchmark(name),
                 config,
                 runs=dict(zip(labels(members), members, strict=True)),
-                metrics=present(list(declared.values()) or benchmark(name).metrics, columns),
-                headline=benchmark(name).headline_metric(members),
+                score_specs=present(list(declared.values()) or benchmark(name).scores, columns),
+                headline=benchmark(name).headline_score(members),
                 superseded=[
                     run.path for run in superseded if (run.benchmark, run.config) == (name, config)
                 ],
@@ -157,7 +157,7 @@ class Breakdown:
     grouping: str
     title: str
     groups: Sequence[Group]
-    # run -> group's name -> metric's name -> score
+    # run -> group's name -> score's name -> score
     scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
 
 
@@ -166,11 +166,11 @@ class Analysis:
     """The numbers of a section.
 
     Attributes:
-        scores, deviations, ranks: run -> metric's name -> score, sentences, or its rank among
+        scores, deviations, ranks: run -> name -> score, sentences, or its rank among
         published scores.
-        comparisons: metric's name -> its comparison, or {} for a single run.
+        comparisons: score's name -> its comparison, or {} for a single run.
         outcomes: run -> outcome -> number of answers. Only outcomes that occur.
-        leaderboard: published scores and runs by the main metric; () without published scores.
+        leaderboard: published scores and runs by the main score; () without published scores.
     """
 
     scores: Mapping[str, Mapping[str, Score]]
@@ -215,18 +215,18 @@ Sections = Sequence[tuple[Section, Analysis]]
 def analyze(section: Section) -> Analysis:
     """Return all numbers of a section.
 
-    Takes some hundredths of a second per run, metric and group.
+    Takes some hundredths of a second per run, score and group.
     """
     scores = {label: run.scores() for label, run in section.runs.items()}
     extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
     extra += _pass_curves(scores)
     replaced = {part.replaces for part in extra}
     scored = {label: run for label, run in section.runs.items() if scores[label]}
-    comparisons = [compare(scored, metric) for metric in section.metrics]
+    comparisons = [compare(scored, spec) for spec in section.score_specs]
     return Analysis(
         scores=scores,
         comparisons={
-            comparison.metric.name: comparison for comparison in comparisons if comparison.pairs
+            comparison.spec.name: comparison for comparison in comparisons if comparison.pairs
         },
         breakdowns=[
             breakdown
@@ -247,13 +247,13 @@ def analyze(section: Section) -> Analysis:
 def score_row(score: Score) -> Row:
     """Return a score as plain data."""
     return {
-        "metric": score.metric.name,
+        "metric": score.spec.name,
         **{
             name: getattr(score.interval, name)
             for name in ("mean", "low", "high", "standard_error", "undefined")
         },
         "n": score.n,
-        "unit": score.metric.unit,
+        "unit": score.spec.unit,
         "left_out": score.left_out,
     }
 
@@ -276,8 +276,8 @@ def _pass_curves(scores: Mapping[str, Mapping[str, Score]]) -> list[ExtraSection
     pairs: list[tuple[str, SectionRow]] = []
     for label, by_name in scores.items():
         for score in by_name.values():
-            if isinstance(curve := score.metric.reducer, Pass):
-                title, _, name = score.metric.title.rpartition(", ")
+            if isinstance(curve := score.spec.reducer, Pass):
+                title, _, name = score.spec.title.rpartition(", ")
                 row = SectionRow(label, f"{name[:5]}k", curve.k, score.interval, score.n)
                 pairs.append((title, row))
     note = "pass@k: at least one of k answers is right. pass^k: all k are."
@@ -317,15 +317,15 @@ def _outcomes(section: Section) -> dict[str, dict[str, int]]:
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
     groups = _groups(by_run)
-    if len(groups) < 2 or not section.metrics:
+    if len(groups) < 2 or not section.score_specs:
         return None
     scores = {}
     for label, records_by_group in by_run.items():
         # A run with fewer samples lacks some pass@k.
-        own = section.runs[label].metrics
-        metrics = [metric for metric in section.metrics if not metric.reducer or metric in own]
+        own = section.runs[label].score_specs
+        specs = [spec for spec in section.score_specs if not spec.reducer or spec in own]
         scores[label] = {
-            group.name: scores_of(metrics, _records(group, records_by_group)) for group in groups
+            group.name: scores_of(specs, _records(group, records_by_group)) for group in groups
         }
     return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
 
@@ -365,7 +365,7 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
     return groups
 
 
-def outcome(metric: Metric | None, record: Record) -> str:
+def outcome(spec: ScoreSpec | None, record: Record) -> str:
     """Return the outcome of an answer, a key of ``OUTCOMES``.
 
     A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of
@@ -373,10 +373,10 @@ def outcome(metric: Metric | None, record: Record) -> str:
     """
     if record.status in (EMPTY, REFUSED, FAILED, MISSING):
         return record.status
-    score = item_score(metric, record) if metric else None
-    if metric is None or score is None:
+    score = item_score(spec, record) if spec else None
+    if spec is None or score is None:
         return UNSCORED
-    if not metric.graded:
+    if not spec.graded:
         return SCORED
     return RIGHT if score > 1 - _ROUNDING else PARTLY if score > _ROUNDING else WRONG
 
@@ -389,7 +389,7 @@ def finding(comparison: Comparison) -> str:
         for pair in comparison.pairs
         if leader in (pair.first, pair.second)
     }
-    title = _lowered(comparison.metric.title)
+    title = _lowered(comparison.spec.title)
     score = _value(comparison.systems[leader])
     best = f"{leader} has the best {title}: {score}"
     rivals = [label for label in comparison.systems if label in pairs]
@@ -415,7 +415,7 @@ def finding(comparison: Comparison) -> str:
 
 def single(label: str, score: Score) -> str:
     """Return the finding for one system."""
-    return f"{label}: {_lowered(score.metric.title)} {_value(score)}."
+    return f"{label}: {_lowered(score.spec.title)} {_value(score)}."
 
 
 def _value(score: Score) -> str:

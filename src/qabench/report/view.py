@@ -9,7 +9,7 @@ from typing import Any
 
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError
-from qabench.evaluation import ANSWERED, Evaluation, Metric, Record
+from qabench.evaluation import ANSWERED, Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import Comparison
 from qabench.evaluation.records import Score, columns_of, item_score, undefined_note
 from qabench.evaluation.signature import Field, parse, signature_name
@@ -35,18 +35,18 @@ SHORTEST_SHARE = 400
 
 
 def section_data(section: Section, analysis: Analysis) -> Row:
-    """Return what the page's script needs of a section at once: the numbers of its first metric, and the questions.
+    """Return what the page's script needs of a section at once: the numbers of its first score, and the questions.
 
-    The numbers of other metrics are in ``later_data``, the answers in ``records_of``.
+    The numbers of other scores are in ``later_data``, the answers in ``records_of``.
     """
     labels = list(section.runs)
-    metrics = scored_metrics(section, analysis)
-    names = [metric.name for metric in metrics]
+    specs = scored_specs(section, analysis)
+    names = [spec.name for spec in specs]
     return {
         "key": section.key,
         "title": section.benchmark.title,
         "config": section.config,
-        "metrics": list(map(metric_data, metrics)),
+        "metrics": list(map(spec_data, specs)),
         "runs": [
             {
                 "label": label,
@@ -66,7 +66,7 @@ def section_data(section: Section, analysis: Analysis) -> Row:
             | {"run": None if entry.source == "published" else labels.index(entry.system)}
             for entry in analysis.leaderboard
         ],
-        "columns": {metric.name: metric.title for metric in section.metrics},
+        "columns": {spec.name: spec.title for spec in section.score_specs},
         "groupings": [
             {"key": name, "name": section.grouping_title(name)} for name in section.groupings
         ],
@@ -80,16 +80,16 @@ def section_data(section: Section, analysis: Analysis) -> Row:
 
 
 def later_data(section: Section, analysis: Analysis) -> Row:
-    """Return what is read when it is needed: references, and the numbers of all metrics but the first."""
+    """Return what is read when it is needed: references, and the numbers of all scores but the first."""
     references = [shortened(record.reference) for record in _questions(section).values()]
-    names = [metric.name for metric in scored_metrics(section, analysis)]
+    names = [spec.name for spec in scored_specs(section, analysis)]
     return {"references": references, "byMetric": _by_metric(section, analysis, names[1:])}
 
 
 def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
-    """Return by metric: comparisons of runs, scores of groups, and each record's own score."""
+    """Return by score: comparisons of runs, scores of groups, and each record's own score."""
     labels = list(section.runs)
-    metrics = {metric.name: metric for metric in section.metrics}
+    specs = {spec.name: spec for spec in section.score_specs}
     by_run = [run.by_id() for run in section.runs.values()]
     questions = [[records.get(id, ()) for records in by_run] for id in _questions(section)]
     return {
@@ -99,46 +99,46 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
             else None,
             "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
             "marks": [
-                [_mark(metrics.get(name), records) for records in answers] for answers in questions
+                [_mark(specs.get(name), records) for records in answers] for answers in questions
             ],
         }
         for name in names
     }
 
 
-def scored_metrics(section: Section, analysis: Analysis) -> list[Metric]:
-    """Return the metrics for which at least one run has a score: the headline first, then in the benchmark's order."""
+def scored_specs(section: Section, analysis: Analysis) -> list[ScoreSpec]:
+    """Return the scores for which at least one run has a score: the headline first, then in the benchmark's order."""
     scored = {name for scores in analysis.scores.values() for name in scores}
-    metrics = [metric for metric in section.metrics if metric.name in scored]
+    specs = [spec for spec in section.score_specs if spec.name in scored]
     headline = section.headline.name if section.headline else None
-    return sorted(metrics, key=lambda metric: headline not in (None, metric.name))
+    return sorted(specs, key=lambda spec: headline not in (None, spec.name))
 
 
 def ranks(section: Section, analysis: Analysis) -> dict[str, str]:
-    """Return the ranks of runs among published scores by the main metric, in sentences."""
+    """Return the ranks of runs among published scores by the main score, in sentences."""
     name = section.headline.name if section.headline else ""
     return {label: each[name] for label, each in analysis.ranks.items() if name in each}
 
 
-def metric_data(metric: Metric) -> Row:
-    """Return a metric for the page's script."""
+def spec_data(spec: ScoreSpec) -> Row:
+    """Return a score for the page's script."""
     fields = ("title", "about", "unit", "official", "graded")
     return {
-        "key": metric.name,
-        **{field: getattr(metric, field) for field in fields},
-        "higher": metric.higher_is_better,
-        "item": metric.item_title or metric.title,
+        "key": spec.name,
+        **{field: getattr(spec, field) for field in fields},
+        "higher": spec.higher_is_better,
+        "item": spec.item_title or spec.title,
     }
 
 
 def findings(section: Section, analysis: Analysis) -> dict[str, str]:
-    """Return the finding in one sentence, by metric.
+    """Return the finding in one sentence, by score.
 
     Under "" if there is no score.
     """
     sentences = {}
-    for metric in scored_metrics(section, analysis):
-        name = metric.name
+    for spec in scored_specs(section, analysis):
+        name = spec.name
         if name in analysis.comparisons:
             sentences[name] = finding(analysis.comparisons[name])
         else:
@@ -151,12 +151,12 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
 
 
 def score_table(section: Section, analysis: Analysis) -> list[Row]:
-    """Return one row per run, the best by the headline metric first.
+    """Return one row per run, the best by the headline score first.
 
-    A cell per metric, the best ones marked.
+    A cell per score, the best ones marked.
     """
-    metrics = scored_metrics(section, analysis)
-    gains = {metric.name: _gains(analysis, metric) for metric in metrics}
+    specs = scored_specs(section, analysis)
+    gains = {spec.name: _gains(analysis, spec) for spec in specs}
     rows = [
         {"place": place, "label": label, "run": run}
         | {"cells": [_shown_score(analysis, label, run, name, gains[name]) for name in gains]}
@@ -178,19 +178,19 @@ def _shown_score(
     }
 
 
-def _gains(analysis: Analysis, metric: Metric) -> dict[str, float]:
-    """Return the runs' scores by a metric, negative if lower ones are better."""
-    sign = 1 if metric.higher_is_better else -1
+def _gains(analysis: Analysis, spec: ScoreSpec) -> dict[str, float]:
+    """Return the runs' scores by a score, negative if lower ones are better."""
+    sign = 1 if spec.higher_is_better else -1
     return {
-        label: sign * scores[metric.name].value
+        label: sign * scores[spec.name].value
         for label, scores in analysis.scores.items()
-        if metric.name in scores
+        if spec.name in scores
     }
 
 
 def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
     """Return (n with its unit, answers left out) of the scores of a run, and a note on undefined resamples."""
-    undefined = undefined_note({score.metric.title: score.interval for score in scores.values()})
+    undefined = undefined_note({score.spec.title: score.interval for score in scores.values()})
     rows = dict.fromkeys((score.size, score.left_out) for score in scores.values())
     return [*rows, *([(undefined, 0)] if undefined else [])]
 
@@ -209,7 +209,7 @@ def evaluation_facts(run: Evaluation) -> Row:
 
 
 def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
-    """Return the distinct deviations, with the metrics and the runs that they apply to."""
+    """Return the distinct deviations, with the scores and the runs that they apply to."""
     places = grouped(
         (sentence, (label, name))
         for label, by_metric in analysis.deviations.items()
@@ -217,11 +217,11 @@ def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
         for sentence in sentences
     )
     rows = []
-    scored = {metric.name for metric in scored_metrics(section, analysis)}
+    scored = {spec.name for spec in scored_specs(section, analysis)}
     for sentence, pairs in places.items():
         labels, names = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
-        titles = [section.metric(name).title for name in names]
-        titles = titles if len(titles) == 1 or set(names) < scored else ["all metrics"]
+        titles = [section.score_spec(name).title for name in names]
+        titles = titles if len(titles) == 1 or set(names) < scored else ["all scores"]
         rows.append({"sentence": sentence, "metrics": titles, "runs": _some(labels, section)})
     return rows
 
@@ -308,12 +308,12 @@ def _breakdown(breakdown: Breakdown) -> Row:
 
 
 def _group_scores(
-    breakdown: Breakdown, labels: Sequence[str], metric: str
+    breakdown: Breakdown, labels: Sequence[str], spec: str
 ) -> list[list[list[float | None] | None]]:
-    """Return for each run and group the score by a metric."""
+    """Return for each run and group the score by a score."""
     by_run = [breakdown.scores.get(label, {}) for label in labels]
     return [
-        [_cell(scores.get(group.name, {}).get(metric)) for group in breakdown.groups]
+        [_cell(scores.get(group.name, {}).get(spec)) for group in breakdown.groups]
         for scores in by_run
     ]
 
@@ -378,13 +378,13 @@ def _questions(section: Section) -> dict[str, Record]:
     return questions
 
 
-def _mark(metric: Metric | None, records: Sequence[Record]) -> Any:
-    """Return a question's own score by a metric: None if there is none, a list for epochs."""
-    if metric and metric.reducer:
-        rows = [row for record in records if (row := columns_of(metric, record)) is not None]
-        score = metric.reducer([row[0] for row in rows])
+def _mark(spec: ScoreSpec | None, records: Sequence[Record]) -> Any:
+    """Return a question's own score by a score: None if there is none, a list for epochs."""
+    if spec and spec.reducer:
+        rows = [row for record in records if (row := columns_of(spec, record)) is not None]
+        score = spec.reducer([row[0] for row in rows])
         return round(score, 4) if isfinite(score) else None
-    scores = [item_score(metric, record) if metric else None for record in records]
+    scores = [item_score(spec, record) if spec else None for record in records]
     marks = [score if score is None else round(score, 4) for score in scores] or [None]
     return marks if len(marks) > 1 else marks[0]
 

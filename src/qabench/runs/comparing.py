@@ -14,8 +14,8 @@ from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.evaluation import labels
 from qabench.evaluation.matching import common_scores, matched, unmatched
-from qabench.evaluation.metric import Metric, Names, present, select_scores, split_names
 from qabench.evaluation.records import column_names
+from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores, split_names
 from qabench.evaluation.scoring import Progress
 from qabench.runs.sources import read_evaluations
 from qabench.stats import RESAMPLES
@@ -80,9 +80,9 @@ def compare(
     by_label = dict(zip(names, evaluations, strict=True))
     comparisons = [
         compare_evaluations(
-            by_label, metric, test=test, correction=correction, resamples=resamples, seed=seed
+            by_label, spec, test=test, correction=correction, resamples=resamples, seed=seed
         )
-        for metric in _chosen(scorer, scores, evaluations)
+        for spec in _chosen(scorer, scores, evaluations)
     ]
     computed = [comparison for comparison in comparisons if comparison.systems]
     if not computed:
@@ -93,7 +93,7 @@ def compare(
             f"Choose others with --scores: {', '.join(sorted(available)) or 'none'}"
         )
     unscored = [
-        f"{label} has no score {comparison.metric.name}"
+        f"{label} has no score {comparison.spec.name}"
         for comparison in computed
         for label in by_label
         if label not in comparison.systems
@@ -103,14 +103,14 @@ def compare(
     return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
 
 
-def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[Metric]:
+def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:
     """Return the named scores that an evaluation has the columns of.
 
     Without names, it is the main score.
     """
     if names is None:
-        return list(filter(None, [scorer.headline_metric(evaluations)]))
-    declared = {metric.name: metric for each in evaluations for metric in each.metrics}
+        return list(filter(None, [scorer.headline_score(evaluations)]))
+    declared = {spec.name: spec for each in evaluations for spec in each.score_specs}
     selected = select_scores(list(declared.values()), names, scorer.title)
     columns = column_names(record for each in evaluations for record in each.records)
     return present(selected, sorted(columns))

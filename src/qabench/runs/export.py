@@ -185,13 +185,13 @@ def _shared(value: Any) -> Any:
 
 
 def _result(run: Evaluation, score: Score) -> Json:
-    metric, interval = score.metric, score.interval
-    bounded = not any(word in metric.name for word in UNBOUNDED)
+    spec, interval = score.spec, score.interval
+    bounded = not any(word in spec.name for word in UNBOUNDED)
     counts = {f"questions {status}": str(n) for status, n in run.counts().items() if n}
     replies = {f"replies {name}": str(n) for name, n in run.replies().items()}
     arguments = without_none(run.arguments)
     return {
-        "evaluation_result_id": metric.name,
+        "evaluation_result_id": spec.name,
         "evaluation_name": _name(run),
         "source_data": {
             "dataset_name": benchmark(run.benchmark).title,
@@ -201,11 +201,11 @@ def _result(run: Evaluation, score: Score) -> Json:
             "additional_details": {"config": run.config},
         },
         "metric_config": {
-            "evaluation_description": metric.about,
-            "metric_id": metric.name,
-            "metric_name": metric.title,
+            "evaluation_description": spec.about,
+            "metric_id": spec.name,
+            "metric_name": spec.title,
             "metric_unit": "proportion" if bounded else "points",
-            "lower_is_better": not metric.higher_is_better,
+            "lower_is_better": not spec.higher_is_better,
             "score_type": "continuous",
             "min_score": 0 if bounded else "-Infinity",
             "max_score": 1 if bounded else "Infinity",
@@ -213,7 +213,7 @@ def _result(run: Evaluation, score: Score) -> Json:
         "score_details": {
             "score": interval.mean,
             "details": {
-                "signature": run.signatures.get(metric.group, ""),
+                "signature": run.signatures.get(spec.group, ""),
                 "n": score.size,
                 "left out": str(score.left_out),
                 "deviations from the official score": "; ".join(run.deviations(score)) or "none",
@@ -266,7 +266,7 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
             "is_terminal": True,
         }
         for score in scores:
-            value = item_score(score.metric, record) if score.metric.official else None
+            value = item_score(score.spec, record) if score.spec.official else None
             if value is None:
                 continue
             content = (record.question + record.reference).encode("utf-8", "replace")
@@ -275,7 +275,7 @@ def _samples(run: Evaluation, scores: list[Score], identity: str, model: str) ->
                 "evaluation_id": identity,
                 "model_id": model,
                 "evaluation_name": _name(run),
-                "evaluation_result_id": score.metric.name,
+                "evaluation_result_id": score.spec.name,
                 "sample_id": record.id,
                 "sample_hash": hashlib.sha256(content).hexdigest(),
                 "interaction_type": "multi_turn" if several else "single_turn",

@@ -1,7 +1,7 @@
 """Logs of any task of other harnesses, as evaluations without official scores.
 
 A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the
-log. The metrics of the evaluation follow from these numbers. The readers of samples of
+log. The scores of the evaluation follow from these numbers. The readers of samples of
 lm-evaluation-harness, details of lighteval, and instance-level files of Every Eval Ever are here,
 the reader of Inspect's logs in ``log``.
 """
@@ -23,7 +23,7 @@ from qabench.data.rows import Json, Row, grouped, read_json, read_json_lines
 from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.evaluation.matching import DOC_HASH, with_passes
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
 VERDICTS = {
@@ -111,7 +111,7 @@ def groups_of(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def evaluation_of(log: Log) -> Evaluation:
-    """Return a log as an evaluation: its metrics are the means of its scores.
+    """Return a log as an evaluation: its scores are means over the records.
 
     Of repeated records, the last one counts. They are counted among the problems.
     """
@@ -139,19 +139,19 @@ def evaluation_of(log: Log) -> Evaluation:
         arguments=log.arguments,
         problems=problems,
         origin=log.origin,
-        metrics=_metrics(records, log.lower),
+        score_specs=_specs(records, log.lower),
     )
     return with_passes(evaluation)
 
 
-def _metrics(records: Sequence[Record], lower: frozenset[str]) -> list[Metric]:
+def _specs(records: Sequence[Record], lower: frozenset[str]) -> list[ScoreSpec]:
     values = grouped(pair for record in records for pair in record.scores.items())
-    metrics = []
+    specs = []
     for name, numbers in values.items():
         graded = all(0 <= value <= 1 for value in numbers)
         about, higher = "As recorded in the log.", name not in lower
-        metrics.append(Metric(name, name, about, name, graded=graded, higher_is_better=higher))
-    return metrics
+        specs.append(ScoreSpec(name, name, about, name, graded=graded, higher_is_better=higher))
+    return specs
 
 
 def _with_groupings(records: Sequence[Record]) -> list[Record]:
@@ -275,7 +275,7 @@ def lighteval_rows(path: Path) -> list[Row]:
         raise InputError(f"cannot read {path}: {error}") from None
     if rows and not {"doc", "metric", "model_response"} <= rows[0].keys():
         raise InputError(
-            f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, metric, ..."
+            f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, score, ..."
         )
     return rows
 

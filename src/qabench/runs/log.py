@@ -430,9 +430,9 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     scorer = benchmark(run.benchmark)
     columns = set(column_names(run.records))
     needs: dict[str, set[str]] = {}
-    for metric in scorer.metrics:
-        if metric.group in run.signatures or columns.intersection(metric.needs):
-            needs.setdefault(metric.group, set()).update(metric.needs)
+    for spec in scorer.scores:
+        if spec.group in run.signatures or columns.intersection(spec.needs):
+            needs.setdefault(spec.group, set()).update(spec.needs)
     if not run.answered or not needs:
         return run
     of_run = scorer.rescoring_options(run)

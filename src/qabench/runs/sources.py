@@ -17,8 +17,8 @@ from qabench.errors import InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
 from qabench.evaluation.matching import as_samples, with_passes
-from qabench.evaluation.metric import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.records import PREDICTIONS
+from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field
 from qabench.lm_eval import generations
@@ -269,11 +269,11 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     if names is None:
         return evaluation
     title = benchmark(evaluation.benchmark).title if evaluation.benchmark else evaluation.config
-    metrics = select_scores(evaluation.metrics, names, title)
-    dropped = {metric.group for metric in evaluation.metrics} - {each.group for each in metrics}
+    specs = select_scores(evaluation.score_specs, names, title)
+    dropped = {spec.group for spec in evaluation.score_specs} - {each.group for each in specs}
     lines = evaluation.signatures.items()
     signatures = {group: line for group, line in lines if group not in dropped}
-    return replace(evaluation, metrics=metrics, signatures=signatures)
+    return replace(evaluation, score_specs=specs, signatures=signatures)
 
 
 def is_log(path: str | Path) -> bool:

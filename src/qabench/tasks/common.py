@@ -68,8 +68,8 @@ from inspect_ai.tool import ToolDef
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.evaluation import ANSWERED, Record
-from qabench.evaluation.metric import Metric as BenchmarkMetric
 from qabench.evaluation.records import values_of
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
 from qabench.io.tables import printable
@@ -207,7 +207,7 @@ def by_question(scores: Sequence[SampleScore]) -> list[SampleScore]:
 
 
 def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of a metric.
+    """Return the values of a score.
 
     NaN for each if no sample has an answer, so that nothing was measured.
     """
@@ -215,10 +215,8 @@ def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict
     return dict(values) if answered else dict.fromkeys(values, nan)
 
 
-def metric_values(
-    scores: Sequence[SampleScore], metrics: Sequence[BenchmarkMetric]
-) -> dict[str, float]:
-    """Return a benchmark's metrics over all answers and epochs as ``qabench score`` computes them, by name."""
+def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> dict[str, float]:
+    """Return a benchmark's scores over all answers and epochs as ``qabench score`` computes them, by name."""
     records = []
     for number, each in enumerate(by_question(scores)):
         value = each.score.value
@@ -230,7 +228,7 @@ def metric_values(
         records.append(
             Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns)
         )
-    return measured(scores, values_of(metrics, records))
+    return measured(scores, values_of(specs, records))
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.rows import Json, Splits
-from qabench.evaluation.metric import Metric, evidence_metrics
+from qabench.evaluation.score_spec import ScoreSpec, evidence_scores
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.answers import Answering
@@ -75,8 +75,10 @@ def _numpy_mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> Metric:
-    return Metric(
+def _ratio(
+    name: str, title: str, about: str, columns: tuple[str, str], **options: Any
+) -> ScoreSpec:
+    return ScoreSpec(
         name,
         title,
         about,
@@ -90,7 +92,7 @@ def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **option
     )
 
 
-def _rouge(kind: str) -> Metric:
+def _rouge(kind: str) -> ScoreSpec:
     title = kind.replace("rouge", "ROUGE-")
     about = (
         f"F-measure of {title} between answer and reference answer: the median over 1,000 bootstrap samples of the "
@@ -102,16 +104,16 @@ def _rouge(kind: str) -> Metric:
 
         return median_of_means(kind, values)
 
-    return Metric(
+    return ScoreSpec(
         kind, title, about, "rouge", mean=median, item_title=title, main=kind != "rougeLsum"
     )
 
 
-def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
+def _autoais(suffix: str, title: str, *abouts: str) -> tuple[ScoreSpec, ScoreSpec]:
     """Return AutoAIS as a mean over answers, and over all claims."""
     macro, micro, main = f"autoais_macro{suffix}", f"autoais_micro{suffix}", not suffix
     columns = (f"claims_supported{suffix}", f"claims_counted{suffix}")
-    over_answers = Metric(
+    over_answers = ScoreSpec(
         macro,
         f"{title} (mean over answers)",
         abouts[0],
@@ -129,7 +131,7 @@ def _autoais(suffix: str, title: str, *abouts: str) -> tuple[Metric, Metric]:
     )
 
 
-def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Metric]:
+def _agreement(group: str, name: str, model_says: str, positive: str) -> list[ScoreSpec]:
     """Return accuracy, and precision, recall and F1 of both classes."""
     columns = tuple(f"{group}.{count}" for count in ("tp", "tn", "fp", "fn"))
     # Exchanging tp and tn, and fp and fn, makes the other class the positive one.
@@ -144,8 +146,8 @@ def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Me
     }
     title = f"Agreement of {name}: accuracy"
     about = f"Share of claims for which {model_says} if and only if the experts chose {positive}."
-    metrics = [
-        Metric(
+    specs = [
+        ScoreSpec(
             f"{group}.accuracy",
             title,
             about,
@@ -159,8 +161,8 @@ def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Me
         (positive, positive, columns),
         (f"not_{positive}", f"not {positive}", inverse),
     ):
-        metrics += [
-            Metric(
+        specs += [
+            ScoreSpec(
                 f"{group}.{key}.{measure}".lower(),
                 f"Agreement of {name}: {measure} of {label}",
                 f"{measure[0].upper()}{measure[1:]} of the class {label} among the experts' labels.",
@@ -171,10 +173,10 @@ def _agreement(group: str, name: str, model_says: str, positive: str) -> list[Me
             )
             for measure, function in _MEASURES.items()
         ]
-    return metrics
+    return specs
 
 
-METRICS = (
+SCORES = (
     *_autoais(
         "",
         "AutoAIS",
@@ -199,7 +201,7 @@ METRICS = (
         official=False,
     ),
     *map(_rouge, ("rouge1", "rouge2", "rougeL", "rougeLsum")),
-    Metric(
+    ScoreSpec(
         "faithfulness",
         "Faithfulness",
         "Mean over answers of the share of their claims that the reference answer entails.",
@@ -214,7 +216,7 @@ METRICS = (
         group="autoais",
         official=False,
     ),
-    Metric(
+    ScoreSpec(
         "abstains",
         "Answers that abstain",
         "Share of answers that contain one of the authors' phrases of abstention, such as \"I don't know\".",
@@ -225,7 +227,7 @@ METRICS = (
         official=False,
         main=False,
     ),
-    *evidence_metrics("named"),
+    *evidence_scores("named"),
 )
 
 
@@ -248,7 +250,7 @@ class ExpertQABenchmark(Benchmark):
     )
     retriever_setting = "retrieve-read"
     part = "fields"
-    metrics = METRICS
+    scores = SCORES
     headline = ("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence")
     groups = {
         "rouge": "ROUGE between answer and reference answer.",

@@ -375,7 +375,7 @@ def _print_scores(
     whole = evaluate_predictions("expertqa", questions.config, output, split=questions.split)
     evaluation = replace(
         whole,
-        metrics=tuple(metric for metric in whole.metrics if metric.group.startswith(groups)),
+        score_specs=tuple(spec for spec in whole.score_specs if spec.group.startswith(groups)),
         signatures={
             name: line for name, line in whole.signatures.items() if name.startswith(groups)
         },

@@ -8,7 +8,7 @@ Claims are either the annotated claims of the config, in their order, or the cla
 system's answer. The former are scored as in the authors' scripts, with agreement between labels and
 experts. For the latter, there are no experts' labels, so all claims with evidence count.
 
-Columns of ``Outcome.scores``, from which the metrics are computed:
+Columns of ``Outcome.scores``, from which the scores are computed:
 - claims, claims_with_evidence: counts over an answer's claims. abstains: 1 or 0.
 - claims_counted, claims_supported: the number of claims that AutoAIS counts, and of those with the label Y.
 - autoais_macro: claims_supported / claims_counted. Absent if no claim counts.
@@ -16,7 +16,7 @@ Columns of ``Outcome.scores``, from which the metrics are computed:
 - autoais_agreement.tp, .tn, .fp, .fn: label Y or N against support Complete or not. The same for fact_score_agreement.
 - fact_score_sum, claims_with_fact_score: the sum of the claims' fact scores, and the number of claims that have one.
 - rouge1, rouge2, rougeL, rougeLsum: F-measures.
-- evidence.recall, evidence.precision: see ``qabench.evaluation.metric``. Absent without named URLs.
+- evidence.recall, evidence.precision: see ``qabench.evaluation.score_spec``. Absent without named URLs.
 - faithfulness: the share of the answer's claims that the reference answer entails. 0 for an answer without claims.
 """
 
@@ -51,7 +51,7 @@ from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged, page_key
 from qabench.data.rows import Json, Row
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
-from qabench.evaluation.metric import compare_pages
+from qabench.evaluation.score_spec import compare_pages
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
 from qabench.models import entailment

@@ -22,7 +22,7 @@ from qabench.data.predictions import (
 )
 from qabench.data.rows import Json, Row, Splits
 from qabench.errors import InputError, SourceError
-from qabench.evaluation.metric import Metric, evidence_metrics, mean_in_order
+from qabench.evaluation.score_spec import ScoreSpec, evidence_scores, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
 from qabench.io.tables import Table
 from qabench.loading_scripts import source_table
@@ -43,11 +43,11 @@ _PARTS = {
     "precision": ("precision", "Precision"),
     "recall": ("recall", "Recall"),
 }
-_average = partial(Metric, mean=mean_in_order)
+_average = partial(ScoreSpec, mean=mean_in_order)
 _graded = partial(_average, graded=True)
 
 
-def _rouge(part: str) -> list[Metric]:
+def _rouge(part: str) -> list[ScoreSpec]:
     short, name = _PARTS[part]
     about = f"{name} of {{}} between answer and reference."
     return [
@@ -84,7 +84,7 @@ class FanOutQABenchmark(Benchmark):
     )
     generation_fields = MappingProxyType({"claude_max_tokens": "max_tokens"})
     part = "category"
-    metrics = (
+    scores = (
         _graded(
             "acc.loose",
             "Loose accuracy",
@@ -115,7 +115,7 @@ class FanOutQABenchmark(Benchmark):
         ),
         *_rouge("precision"),
         *_rouge("recall"),
-        *evidence_metrics("necessary"),
+        *evidence_scores("necessary"),
     )
     headline = ("acc.loose",)
     failures_official = True

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
-from qabench.evaluation.metric import EvidenceScore, compare_pages
+from qabench.evaluation.score_spec import EvidenceScore, compare_pages
 
 Keys = frozenset[str | int]
 

@@ -23,7 +23,7 @@ from qabench.data.predictions import some
 from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
-from qabench.evaluation.metric import mean_in_order
+from qabench.evaluation.score_spec import mean_in_order
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import digest, signature
 from qabench.io.limits import json_of

@@ -11,7 +11,7 @@ from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes, source_name
 from qabench.data.rows import Json, Row, Splits
 from qabench.errors import InputError, unknown_name
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question, Questions
 from qabench.io.tables import Table
 
@@ -40,15 +40,15 @@ class FastbookBenchmark(Benchmark):
     groups_without_model = ("retrieval",)
     settings = (Setting("rag", "fastbook_rag", "The question and the passages retrieved for it."),)
     part = "chapters"
-    metrics = (
-        Metric(
+    scores = (
+        ScoreSpec(
             "mrr@k",
             "MRR@k",
             "1 / rank at which all components of the answer are retrieved; 0 if this rank is above k.",
             "retrieval",
             mean=_mean,
         ),
-        Metric(
+        ScoreSpec(
             "recall@k",
             "Recall@k",
             "Share of the answer's components retrieved in the top k.",
@@ -56,7 +56,7 @@ class FastbookBenchmark(Benchmark):
             mean=_mean,
         ),
         *(
-            Metric(
+            ScoreSpec(
                 f"{kind}.fscore",
                 f"{title} F",
                 f"F-measure of {title} between the model's answer and the gold answer.",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.data.rows import Json, Row, Splits
-from qabench.evaluation.metric import Metric
+from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question
 from qabench.io.tables import Table
 
@@ -59,9 +59,9 @@ def _judged_right(tp: float, tn: float, fp: float, fn: float) -> float:
 
 def _metrics(
     prefix: str, before: str, unit: str, group: str = "felm", official: bool = True
-) -> list[Metric]:
+) -> list[ScoreSpec]:
     return [
-        Metric(
+        ScoreSpec(
             prefix + name,
             before + title,
             about.format(unit=unit),
@@ -93,7 +93,7 @@ class Felm(Benchmark):
     )
     generation_fields = MappingProxyType({"sampling_temperature": "temperature"})
     part = "domains"
-    metrics = (
+    scores = (
         *_metrics("", "", "segments"),
         *_metrics(RESPONSES, "Responses: ", "responses"),
         *_metrics(READABLE, "Readable replies only: ", "segments", "felm_readable", official=False),

@@ -25,7 +25,7 @@ function startSection(section) {
 
 function controls(section) {
   const metrics = section.metrics.map(({ key, title }) => [key, title]);
-  const select = metrics.length > 1 ? choice("metric", "metric", metrics, (event) => setState(section, { metric: event.target.value })) : null;
+  const select = metrics.length > 1 ? choice("metric", "score", metrics, (event) => setState(section, { metric: event.target.value })) : null;
   if (select) onState(section, ({ metric }) => ($("select", select).value = metric));
   return [select, section.runs.length > 2 ? runFilter(section) : null].filter(Boolean);
 }
@@ -52,7 +52,7 @@ function startScores(section, root) {
   const table = $("table.scores", root);
   const heads = $$("thead th[data-metric]", table);
   for (const head of heads) {
-    const button = el("button", { type: "button", class: "sort", title: "Sort by this metric and show it everywhere", click: () => setState(section, { metric: head.dataset.metric }) }, ...head.childNodes);
+    const button = el("button", { type: "button", class: "sort", title: "Sort by this score and show it everywhere", click: () => setState(section, { metric: head.dataset.metric }) }, ...head.childNodes);
     head.append(button);
   }
   const plotHead = el("td", { class: "plot-cell", "aria-hidden": "true" });

@@ -1,4 +1,4 @@
-"""Metrics as descriptors declare them: functions of sums over records, with names and descriptions for display.
+"""Scores as benchmarks declare them: functions of sums over records, with names and descriptions for display.
 
 Recall and precision of evidence pages are shared by the benchmarks whose data name such pages. No
 authors report them.
@@ -22,21 +22,21 @@ In a string, commas separate them. None selects by default.
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ScoreSpec:
     """One score of a benchmark: how it is computed from records, and how it is presented.
 
-    A metric is the mean of one column of ``Record.scores``, or a function of the sums of several
+    A score is the mean of one column of ``Record.scores``, or a function of the sums of several
     columns, such as F1 of summed counts. Means, intervals, groups and paired tests all follow from
     this.
 
     Attributes:
-        name: such as "acc.loose". A name that ends in "@k" declares a metric for every cutoff, such
+        name: such as "acc.loose". A name that ends in "@k" declares a score for every cutoff, such
             as "mrr@10".
         title: such as "Loose accuracy".
         about: what it measures, in one sentence.
         group: the key of its signature in ``Evaluation.signatures``.
         unit: what n counts, in the plural: "questions", "responses", "segments", "claims".
-        columns: the required columns. () means one column with the name of the metric.
+        columns: the required columns. () means one column with the name of the score.
         function: from one NumPy array per column, of sums, to an array of scores. None means the
             mean of the column.
         resampled: the same function for resamples and paired tests, if ``function`` is undefined
@@ -56,10 +56,10 @@ class Metric:
             right.
         partial: whether the official computation leaves out records without a value, such as
             answers without a claim that counts. Otherwise a record without a value is a deviation.
-        readable: the name of the same metric over readable replies only. This metric counts the
-            other replies as the official scorer does. "" means there is no such metric.
+        readable: the name of the same score over readable replies only. This score counts the
+            other replies as the official scorer does. "" means there is no such score.
         higher_is_better: the direction.
-        official: whether the benchmark's authors report it. Other metrics are additions of qabench.
+        official: whether the benchmark's authors report it. Other scores are additions of qabench.
         main: whether tables show it without ``--all-scores``.
     """
 
@@ -89,8 +89,8 @@ class Metric:
         """Return the names of the columns it is computed from."""
         return self.columns or (self.name,)
 
-    def at(self, cutoff: str) -> Metric:
-        """Return the metric of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, also in its columns and title."""
+    def at(self, cutoff: str) -> ScoreSpec:
+        """Return the score of one cutoff: ``mrr@k`` at "10" is ``mrr@10``, also in its columns and title."""
 
         def put(text: str) -> str:
             return text.removesuffix(CUTOFF) + f"@{cutoff}" if text.endswith(CUTOFF) else text
@@ -127,16 +127,16 @@ class Pass:
         equal = comb(right if self.all else len(values) - right, self.k) / comb(len(values), self.k)
         return equal if self.all else 1 - equal
 
-    def of(self, metric: Metric) -> Metric:
-        """Return this score of a metric's values, such as "acc.strict.pass@2"."""
+    def of(self, spec: ScoreSpec) -> ScoreSpec:
+        """Return this estimate for a score, such as "acc.strict.pass@2"."""
         name = f"pass{'^' if self.all else '@'}{self.k}"
         which = "all" if self.all else "at least one"
         return replace(
-            metric,
-            name=f"{metric.name}.{name}",
-            title=f"{metric.title}, {name}",
+            spec,
+            name=f"{spec.name}.{name}",
+            title=f"{spec.title}, {name}",
             about=f"Probability that {which} of {self.k} answers to a question would be right.",
-            columns=metric.needs,
+            columns=spec.needs,
             mean=None,
             reducer=self,
             official=False,
@@ -153,24 +153,24 @@ def pass_of(name: str) -> tuple[str, Pass | None]:
 
 
 def mean_in_order(values: Sequence[float]) -> float:
-    """Return the mean by Python's ``sum`` in the order of the values, unlike NumPy's, for ``Metric.mean``."""
+    """Return the mean by Python's ``sum`` in the order of the values, unlike NumPy's, for ``ScoreSpec.mean``."""
     return sum(values) / len(values)
 
 
-def present(metrics: Sequence[Metric], columns: Sequence[str]) -> list[Metric]:
-    """Return the metrics that can be computed from these columns, in the order of ``metrics``.
+def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpec]:
+    """Return the scores that can be computed from these columns, in the order of ``specs``.
 
     "@k" for each cutoff.
     """
     names = dict.fromkeys(columns)
-    computable: list[Metric] = []
-    for metric in metrics:
-        if not metric.name.endswith(CUTOFF):
-            candidates = [metric]
+    computable: list[ScoreSpec] = []
+    for spec in specs:
+        if not spec.name.endswith(CUTOFF):
+            candidates = [spec]
         else:
-            stem = metric.needs[0].removesuffix(CUTOFF) + "@"
+            stem = spec.needs[0].removesuffix(CUTOFF) + "@"
             cutoffs = [name.removeprefix(stem) for name in names if name.startswith(stem)]
-            candidates = [metric.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
+            candidates = [spec.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
         computable += [each for each in candidates if names.keys() >= set(each.needs)]
     return computable
 
@@ -195,14 +195,14 @@ def stems(names: Names) -> list[str] | None:
     return [",".join(pass_of(name.strip())[0] for name in text.split(",")) for text in texts]
 
 
-def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[Metric]:
+def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[ScoreSpec]:
     """Return the scores with these names, and the scores of the groups with these names.
 
     Every option and argument that selects scores uses this function. Tables show a score that is
     selected by its own name, as they show the main scores.
 
     Args:
-        metrics: all scores. Those for every cutoff can be named with one, such as "mrr@10".
+        specs: all scores. Those for every cutoff can be named with one, such as "mrr@10".
         names: the names. None selects all.
         title: what has the scores, for the error.
 
@@ -210,45 +210,45 @@ def select_scores(metrics: Sequence[Metric], names: Names, title: str) -> list[M
         InputError: an unknown name. The error lists the scores and the groups. Or no name at all.
     """
     if names is None:
-        return list(metrics)
-    groups = list(dict.fromkeys(metric.group for metric in metrics))
-    scores = [metric.name for metric in metrics]
+        return list(specs)
+    groups = list(dict.fromkeys(spec.group for spec in specs))
+    scores = [spec.name for spec in specs]
     chosen = split_names(names, scores)
     listed = f"scores {', '.join(scores) or 'none'}"
     if set(groups) - set(scores):
         listed += f"; groups {', '.join(groups)}"
     if not chosen:
         raise InputError(f"no scores are selected; allowed: {listed}")
-    selected: dict[str, Metric] = {}
+    selected: dict[str, ScoreSpec] = {}
     for name in chosen:
         stem, _, cutoff = name.partition("@")
         scored, of_samples = pass_of(name)
         exact, at_cutoff, passes = [], [], []
-        for metric in metrics:
-            if name in (metric.name, metric.group):
-                exact.append(metric)
-            if cutoff.isdigit() and metric.name == stem + CUTOFF:
-                at_cutoff.append(metric.at(cutoff))
-            if of_samples and not metric.reducer and scored in (metric.name, metric.group):
-                passes.append(of_samples.of(metric))
+        for spec in specs:
+            if name in (spec.name, spec.group):
+                exact.append(spec)
+            if cutoff.isdigit() and spec.name == stem + CUTOFF:
+                at_cutoff.append(spec.at(cutoff))
+            if of_samples and not spec.reducer and scored in (spec.name, spec.group):
+                passes.append(of_samples.of(spec))
         matching = exact or at_cutoff or passes
         if not matching:
             raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
-        for metric in matching:
-            selected[metric.name] = replace(metric, main=metric.main or metric.name in chosen)
+        for spec in matching:
+            selected[spec.name] = replace(spec, main=spec.main or spec.name in chosen)
     return list(selected.values())
 
 
-def evidence_metrics(kind: str) -> tuple[Metric, Metric]:
-    """Return the metrics of the group "evidence".
+def evidence_scores(kind: str) -> tuple[ScoreSpec, ScoreSpec]:
+    """Return the scores of the group "evidence".
 
     ``kind`` says which pages are evidence, such as "necessary".
     """
     recall = f"Share of the {kind} pages that were read; 0 without a search."
     precision = f"Share of the pages read that are {kind}, over the questions with pages."
     return (
-        Metric("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
-        Metric(
+        ScoreSpec("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
+        ScoreSpec(
             "evidence.precision", "Precision of evidence", precision, "evidence", official=False
         ),
     )
@@ -271,7 +271,7 @@ class EvidenceScore:
     missing: tuple[int, ...]
 
     def columns(self) -> dict[str, float]:
-        """Return the columns of ``evidence_metrics``."""
+        """Return the columns of ``evidence_scores``."""
         precision = {} if self.precision is None else {"evidence.precision": self.precision}
         return {"evidence.recall": self.recall} | precision
 
