@@ -22,7 +22,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
-from qabench.hub.leaderboards import eval_file, shown_tasks, tasks_of
+from qabench.hub.leaderboards import shown_tasks, tasks_of
 from qabench.hub.results import About, entries, to_yaml
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.runs.log import read_run
@@ -105,15 +105,12 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 def test_entries_belong_to_tasks_of_the_dataset() -> None:
     for name in benchmark_names():
         tasks = tasks_of(name)
-        assert tasks and len({task.id for task in tasks}) == len(tasks)
-        assert eval_file(name, "qabench")["tasks"] == [  # type: ignore[index]
-            {"id": task.id, "config": task.config, "split": task.split} for task in tasks
-        ]
+        assert tasks and len({task["id"] for task in tasks}) == len(tasks)
         scorer, table = benchmark(name), dataset_table(name)
-        assert all(task.split in table.config(task.config).splits for task in tasks)
+        assert all(task["split"] in table.config(task["config"]).splits for task in tasks)
         for config, scores in scorer.leaderboards().items():
             assert all(scorer.score_spec(score).official for score in scores), config
-    ids = {task.id for task in tasks_of("fanoutqa")}
+    ids = {task["id"] for task in tasks_of("fanoutqa")}
     new = entries(REPORT, CLOSED)
     assert {entry.task_id for entry in new} <= ids and all(entry.source_url is None for entry in new)
 
@@ -256,11 +253,15 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "does not have the setting of the run: add --setting"),
-        (("--setting=x", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, rouge1.fscore"),
-        (("--setting=x", "--dataset=a"), "the dataset is 'a'"),
-        (("--setting=x", "--dataset=a/.."), "the dataset is 'a/..'"),
-        (("--setting=x", "--push=a b"), "the model is 'a b', which is not a name"),
+        ((), "does not have the setting of the run: add --setting, such as closed-book, open-book"),
+        (("--setting=nosuch",), "FanOutQA has no setting 'nosuch'; allowed: closed-book, open-book, evidence-provided"),
+        (
+            ("--setting=open-book", "--scores=f1"),
+            "has no score 'f1'; allowed: scores acc.loose, acc.strict, ",
+        ),
+        (("--setting=open-book", "--dataset=a"), "the dataset is 'a'"),
+        (("--setting=open-book", "--dataset=a/.."), "the dataset is 'a/..'"),
+        (("--setting=open-book", "--push=a b"), "the model is 'a b', which is not a name"),
     ],
 )
 def test_wrong_usage(report: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -282,7 +283,7 @@ def test_files_that_are_not_reports(tmp_path: Path, content: str, said: str) -> 
 
 
 def test_the_same_score_twice_is_refused(report: Path) -> None:
-    assert "dev_x_acc_loose" in failed(report, report, "--setting=x")
+    assert "dev_open_book_acc_loose" in failed(report, report, "--setting=open-book")
 
 
 def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -> None:
@@ -302,5 +303,5 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     newer = write(tmp_path / "newer.json", REPORT | {"created": "2026-02-01"})
     later = as_json(newer, "--setting=closed-book", "--scores=acc.loose", "--push", MODEL)
     assert later["pull_request"].endswith("/discussions/2")
-    assert "does not exist" in failed(report, "--setting=x", "--push", "someone/nothing")
+    assert "does not exist" in failed(report, "--setting=open-book", "--push", "someone/nothing")
     assert [row["date"] == "2026-02-01" for row in rows(2)] == [True, False, False]

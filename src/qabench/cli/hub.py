@@ -180,15 +180,6 @@ def publish(
 
 
 def _print_published(published: Published) -> None:
-    if published.dry_run:
-        for outcome in published.repositories:
-            if outcome.files:
-                rows = [
-                    [path, digest["size"], digest["sha256"][:12]]
-                    for path, digest in outcome.files.items()
-                ]
-                title = f"{outcome.repo_id} ({outcome.kind}, {outcome.tag})"
-                print_table(Table(title, ["file", "bytes", "sha256"], rows))
     columns = ["repository", "kind", "state", "files", "bytes", "commit"]
     title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
     print_table(Table(title, columns, list(map(_outcome_cells, published.repositories))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
@@ -20,74 +19,31 @@ from qabench.metrics import metric_names
 
 SAMPLE_LICENSE = "apache-2.0"
 NO_LICENSE = ("other", "unknown")  # do not say what is allowed
+TERMS = "https://huggingface.co/docs/hub/repositories-licenses"
 
 
-@dataclass(frozen=True, slots=True)
-class License:
-    """A license: its name, the URL of its terms, and a summary of its requirements for publishers of the data."""
-
-    name: str
-    url: str
-    requirements: tuple[str, ...]
-
-
-_ATTRIBUTION = (
-    "name the authors, link to the license, and state the changes (in the card or in LICENSE.md)"
-)
-_SHARE_ALIKE = "publish adaptations under the same license"
-_TERMS = "comply with the terms of this license"
-# By the identifiers that the Hub uses in cards.
-LICENSES = {
-    "cc-by-sa-4.0": License(
-        "CC BY-SA 4.0",
-        "https://creativecommons.org/licenses/by-sa/4.0/",
-        (_ATTRIBUTION, _SHARE_ALIKE),
-    ),
-    "cc-by-nc-sa-4.0": License(
-        "CC BY-NC-SA 4.0",
-        "https://creativecommons.org/licenses/by-nc-sa/4.0/",
-        ("no commercial use", _ATTRIBUTION, _SHARE_ALIKE),
-    ),
-    "mit": License(
-        "MIT",
-        "https://opensource.org/license/mit",
-        ("keep the copyright notice and the license's text (LICENSE.md)",),
-    ),
-}
-
-
-def license_of(name: str) -> License:
-    """Return the license of a benchmark's data according to its card.
+def license_of(name: str) -> str:
+    """Return the license of a benchmark's data according to its card, as the Hub's identifier.
 
     Raises InputError if the card names none that allows others to publish the data.
     """
-    folder = folder_of(name)
-    identifier = (metadata_load(folder / "README.md") or {}).get("license")
-    if not isinstance(identifier, str) or identifier in NO_LICENSE:
+    license = (metadata_load(folder_of(name) / "README.md") or {}).get("license")
+    if not isinstance(license, str) or license in NO_LICENSE:
         raise InputError(
-            f"{name} cannot be published: its card has the license {identifier!r}; allowed: a license of the Hub, "
+            f"{name} cannot be published: its card has the license {license!r}; allowed: a license of the Hub, "
             "such as cc-by-4.0"
         )
-    terms = f"https://huggingface.co/datasets?license=license:{identifier}"
-    return LICENSES.get(identifier) or License(identifier, terms, (_TERMS,))
+    return license
 
 
 def check_accepted(names: Sequence[str], accepted: bool) -> None:
-    """Raise an InputError with the requirements of the benchmarks' licenses unless they were accepted."""
-    licenses = {name: license_of(name) for name in names}
-    if accepted or not licenses:
-        return
-    lines = ["the data belongs to its authors, and their licenses have these requirements:"]
-    for name, license in licenses.items():
-        lines += [
-            f"  {name}: {license.name}, {license.url}",
-            *(f"    - {text}" for text in license.requirements),
-        ]
-    raise InputError(
-        "\n".join(
-            [*lines, "Nothing was published. Use --accept-licenses if you will comply with them."]
+    """Raise an InputError with the benchmarks' licenses unless they were accepted."""
+    licenses = [f"{name}: {license_of(name)}" for name in names]
+    if licenses and not accepted:
+        raise InputError(
+            f"the data belongs to its authors. Their licenses are {', '.join(licenses)}; see {TERMS}. "
+            "Nothing was published. Use --accept-licenses if you will comply with them."
         )
-    )
 
 
 def card_text(

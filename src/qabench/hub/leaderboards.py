@@ -9,7 +9,6 @@ unless ``--framework qabench`` is given.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -27,31 +26,23 @@ FRAMEWORKS = ("inspect-ai", "qabench")
 FILE = "eval.yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardTask:
-    """A leaderboard: one score in one setting on one config."""
-
-    id: str
-    config: str
-    split: str
-
-
 def task_id(config: str, setting: str, score: str) -> str:
     """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
     return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, score])), flags=re.ASCII)
 
 
-def tasks_of(name: str) -> list[LeaderboardTask]:
-    """Return the leaderboards of a benchmark, by config, setting and score."""
+def tasks_of(name: str) -> list[Json]:
+    """Return the leaderboards of a benchmark as tasks of ``eval.yaml``, by config, setting and score."""
     scorer, table = benchmark(name), dataset_table(name)
-    return [
-        LeaderboardTask(
-            task_id(config, setting.name, score), config, _scored_split(table.config(config).splits)
-        )
-        for config, scores in scorer.leaderboards().items()
-        for setting in scorer.settings
-        for score in scores
-    ]
+    tasks = []
+    for config, scores in scorer.leaderboards().items():
+        splits = table.config(config).splits
+        split = "test" if "test" in splits else next(iter(splits))
+        for setting in scorer.settings:
+            for score in scores:
+                id = task_id(config, setting.name, score)
+                tasks.append({"id": id, "config": config, "split": split})
+    return tasks
 
 
 def eval_file(name: str, framework: str) -> Json | None:
@@ -59,10 +50,14 @@ def eval_file(name: str, framework: str) -> Json | None:
     if framework == "inspect-ai":
         path = FOLDER / name / FILE
         return yaml.safe_load(path.read_text(encoding="utf-8")) if path.is_file() else None
-    tasks = [{"id": task.id, "config": task.config, "split": task.split} for task in tasks_of(name)]
     title = dataset_table(name).title
     about = f"The official scores of {title}, one leaderboard for each score and setting, computed by qabench."
-    return {"name": title, "description": about, "evaluation_framework": framework, "tasks": tasks}
+    return {
+        "name": title,
+        "description": about,
+        "evaluation_framework": framework,
+        "tasks": tasks_of(name),
+    }
 
 
 def shown_tasks(dataset: str) -> set[str]:
@@ -84,8 +79,3 @@ def shown_tasks(dataset: str) -> set[str]:
         raise QabenchError(
             f"{FILE} of {dataset} is not a list of tasks with ids: {error}"
         ) from None
-
-
-def _scored_split(splits: Json) -> str:
-    """Return the split whose questions are scored: "test" if there is one, else the only or first one."""
-    return "test" if "test" in splits else next(iter(splits))

@@ -176,14 +176,20 @@ def entries(report: Report, about: About, scores: Names = None) -> list[EvalResu
 
 
 def setting_of(report: Report, about: About) -> str:
-    """Return how the model answered, or raise InputError if this is unknown or ``about`` differs from the report."""
+    """Return how the model answered.
+
+    Raises InputError if this is unknown, differs from the report, or is not a setting.
+    """
+    scorer = benchmark(report["benchmark"])
+    if about.setting:
+        scorer.setting(about.setting)
     recorded = None if report["setting"] == FROM_A_FILE else report["setting"]
     if recorded and about.setting and recorded != about.setting:
         raise InputError(
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
         )
     if not (setting := recorded or about.setting):
-        names = ", ".join(each.name for each in benchmark(report["benchmark"]).settings)
+        names = ", ".join(each.name for each in scorer.settings)
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )

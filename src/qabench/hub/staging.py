@@ -96,20 +96,20 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
 
 
 def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> Repository:
-    """Write the Space of a metric below ``root``, check it and add its signature (see ``write_space``)."""
+    """Write the Space of a metric below ``root`` and check it."""
     folder = root / "spaces" / org / name
     staged = Repository("space", f"{org}/{name}", folder)
     try:
         write_space(name, folder, org, wheel)
         check_requirements(folder, wheel)
-        sign_space(name, folder, check_space(name, folder))
+        check_space(folder)
         return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
         return replace(staged, state="failed", reason=str(error))
 
 
 def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = None) -> None:
-    """Write the files of a metric's Space, except the output of its example (see ``sign_space``).
+    """Write the files of a metric's Space, and the manifest, which marks it as qabench's.
 
     The files come from the metric's folder, with these changes. ``requirements.txt`` has
     ``qabench==VERSION`` and its extras, so that the Space's scores do not change. An unreleased
@@ -135,30 +135,11 @@ def write_space(name: str, folder: Path, namespace: str, wheel: Path | None = No
     if wheel:
         shutil.copyfile(wheel, folder / wheel.name)
         # By URL: the Hub installs the requirements before the other files of a Space are there.
-        pin = f" @ {_url(namespace, name)}/{wheel.name}"
+        url = f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main"
+        pin = f" @ {url}/{wheel.name}"
     needed = requirements.read_text(encoding="utf-8") if requirements.is_file() else "qabench\n"
     write_text(requirements, _REQUIREMENT.sub(rf"\g<0>{pin}", needed))
-
-
-def sign_space(name: str, folder: Path, signature: str) -> None:
-    """Add the signature of its example and the manifest, which marks it as qabench's, to a staged Space."""
-    section = f"""
-## Signature
-
-With qabench {version()}, the example above has this signature. The same options and references give the same signature.
-
-```text
-{signature}
-```
-"""
-    write_text(folder / "README.md", _card(folder).rstrip("\n") + "\n" + section)
-    made_with = {"qabench": version()}
-    manifest = {
-        "format": SPACE_FORMAT,
-        "metric": name,
-        "made_with": made_with,
-        "signature": signature,
-    }
+    manifest = {"format": SPACE_FORMAT, "metric": name, "made_with": {"qabench": version()}}
     write_json(folder / MANIFEST, manifest | {"files": digests(folder)})
 
 
@@ -170,11 +151,6 @@ def check_requirements(folder: Path, wheel: Path | None = None) -> None:
             r" @ \S+/" + re.escape(wheel.name), f" @ {wheel.as_uri()}", requirements
         )
     check_resolvable(f"{requirements.rstrip()}\ngradio=={GRADIO}\n")
-
-
-def _url(namespace: str, name: str) -> str:
-
-    return f"{constants.ENDPOINT}/spaces/{namespace}/{name}/resolve/main"
 
 
 def check_dataset(name: str, folder: Path) -> None:
@@ -190,32 +166,21 @@ def check_dataset(name: str, folder: Path) -> None:
     run_card(_card(folder), folder.parents[1])
 
 
-def check_space(name: str, folder: Path) -> str:
-    """Return the signature that the example in a metric's card prints.
-
-    Raises QabenchError if the card is not valid, or if its code does not run or print what the card
-    says.
-    """
+def check_space(folder: Path) -> None:
+    """Raise QabenchError if a Space's card is not valid, or if its code does not run or print what the card says."""
     _check_metadata(folder, dict)
-    printed = run_card(_card(folder), folder.parents[1])
-    for line in reversed(printed):
-        if line.startswith(f"{name}|"):
-            return line
-    raise QabenchError(
-        'the card\'s code does not print a signature: add print(result["signature"]) at its end'
-    )
+    run_card(_card(folder), folder.parents[1])
 
 
 def _check_metadata(folder: Path, read: Callable[[Any], object]) -> None:
-
     try:
         read(metadata_load(folder / "README.md") or {})
     except Exception as error:  # these libraries raise many types for invalid cards
         raise QabenchError(f"README.md: the card is not valid: {error}") from error
 
 
-def run_card(card: str, folder: Path) -> list[str]:
-    """Run a card's code in a new process without network access, and return the lines that it prints.
+def run_card(card: str, folder: Path) -> None:
+    """Run a card's code in a new process without network access, and compare what it prints.
 
     The process runs in ``folder``. If this contains the built repositories as OWNER/NAME, the stock
     ``load_dataset("OWNER/NAME")`` and ``evaluate.load("OWNER/NAME")`` load them instead of the
@@ -266,7 +231,6 @@ def run_card(card: str, folder: Path) -> list[str]:
         raise QabenchError(
             f"the card states that its code prints {missing!r}, but it prints {printed}"
         )
-    return printed
 
 
 def _card(folder: Path) -> str:
