@@ -20,8 +20,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from qabench.data.hub import HubDataset
-from qabench.data.pinned import SourceTable, load_table
+from qabench.data.pinned import HubDataset, SourceTable, load_table
 from qabench.data.rows import read_json
 from qabench.data.sources import local_path
 from qabench.errors import InputError, unknown_name, unreadable

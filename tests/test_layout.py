@@ -24,7 +24,7 @@ LAYERS = [
     ["text", "evaluation"],
     ["loading_scripts"],
     ["retrieval", "llm", "models"],
-    ["loading", "tasks", "lm_eval", "scale"],
+    ["loading", "tasks", "scale"],
     ["benchmarks", "adapters"],
     ["metrics", "inspect_tasks", "citations"],
     ["runs", "report", "hub"],

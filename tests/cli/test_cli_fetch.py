@@ -11,11 +11,10 @@ from typer.testing import CliRunner, Result
 
 import qabench.cli.data
 from qabench.cli.data import fetch
-from qabench.data.pinned import SourceTable
 from qabench.errors import InputError
 
 GOOD, BAD, ABSENT = (make_source(path=f"data/{name}.json") for name in ("good", "bad", "absent"))
-TABLE = SourceTable("fanoutqa", (GOOD, BAD, ABSENT))
+TABLE = {source.path: source for source in (GOOD, BAD, ABSENT)}
 CONFIGS = {"dev": [GOOD.path], "test": [ABSENT.path, GOOD.path]}
 
 
@@ -31,7 +30,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "benchmark_names": lambda: ["fanoutqa", "felm"],
         "dataset_table": lambda name: SimpleNamespace(name=name, config=config_of),
-        "source_table": lambda name: TABLE if name == "fanoutqa" else SourceTable(name, ()),
+        "source_table": lambda name: TABLE if name == "fanoutqa" else {},
     }.items():
         monkeypatch.setattr(qabench.cli.data, name, value)
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "cache"))

@@ -97,7 +97,7 @@ def test_own_scores_have_intervals_and_deviations(tmp_path: Path) -> None:
 
 def test_entries_of_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = SimpleNamespace(rank=1, model_id="org/model", value=0.5, filename="fanoutqa_test_closed_book.yaml")
-    monkeypatch.setattr("qabench.cli.score.offline_variable", lambda: None)
+    monkeypatch.setattr("qabench.cli.reports.offline_variable", lambda: None)
     monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [entry])
     assert rows()[-1]["source"] == "Hub: fanoutqa_test_closed_book.yaml" and rows()[-1]["system"] == "org/model"
     monkeypatch.setattr(HfApi, "get_dataset_leaderboard", lambda self, dataset, timeout: [SimpleNamespace(rank="x")])

@@ -24,8 +24,8 @@ from qabench.benchmarks.felm.scores import felm_scores
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Item
-from qabench.lm_eval import generations
 from qabench.loading import load_dataset
+from qabench.runs.foreign import generations
 from qabench.runs.sources import evaluate_predictions
 
 pytest.importorskip("lm_eval.api.model", reason="needs the extra lm-eval")
@@ -259,7 +259,7 @@ def test_the_folder_by_its_name_and_without_the_harness() -> None:
     assert Path(done.output.strip()).samefile(FOLDER)
     unknown = CliRunner().invoke(app, ["path", "nope"])
     assert isinstance(unknown.exception, InputError) and "allowed: lm-eval" in str(unknown.exception)
-    code = "import sys, qabench.lm_eval, qabench.cli; assert not {'lm_eval', 'datasets'} & set(sys.modules)"
+    code = "import sys, qabench.runs.foreign, qabench.cli; assert not {'lm_eval', 'datasets'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

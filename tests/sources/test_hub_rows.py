@@ -10,7 +10,7 @@ import datasets
 import pytest
 
 from qabench.benchmarks import benchmark
-from qabench.data.hub import HubDataset
+from qabench.data.pinned import HubDataset
 from qabench.data.sources import local_path, write_mirror
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
 from qabench.evaluation.signature import deviations

@@ -33,7 +33,10 @@ class TestTable:
         table = pinned.load_table(path, "felm")
         expected = SourceFile("felm", "owner/repo", COMMIT, "a/dev.json", "MIT", sha256=sha, size=3, lfs=True)
         assert table["a/dev.json"] == expected
-        with pytest.raises(InputError, match=r"felm has no source file 'dev\.json'\. Similar paths: a/dev\.json"):
+        with pytest.raises(
+            InputError,
+            match=r"felm has no source file 'dev\.json' \(did you mean 'a/dev\.json'\?\)",
+        ):
             table["dev.json"]
         del entry["sha256"]
         path.write_text(json.dumps(document))

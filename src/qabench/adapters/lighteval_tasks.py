@@ -28,7 +28,6 @@ from qabench.benchmarks import benchmark, benchmark_names
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question
-from qabench.lm_eval import ID_FIELDS
 
 
 class _Loader(yaml.SafeLoader):
@@ -48,7 +47,7 @@ class LightevalTask(HarnessTask):
 
     def doc(self, row: Row, task: str) -> Doc:
         """Return the prompt of a row of the dataset that lighteval loaded."""
-        question = self.by_id[str(next(row[name] for name in ID_FIELDS if name in row))]
+        question = self.by_id[str(row["id"] if "id" in row else row["index"])]
         messages = dict(self.asking.messages(question.row))
         system = messages.get("system")
         return Doc(

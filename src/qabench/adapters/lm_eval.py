@@ -1,4 +1,12 @@
-"""Tasks of lm-evaluation-harness.
+"""Tasks of lm-evaluation-harness, with this package's data and scores.
+
+    lm_eval run --include_path "$(qabench path lm-eval)" --tasks qabench ...
+
+Each benchmark has its tasks in ``qabench/benchmarks/NAME/lm_eval``. The tag ``qabench`` selects one
+task per benchmark and method, ``qabench_sample`` the tasks on the shipped samples. The scores equal
+the output of ``qabench score`` on the same replies to the last digit, except in runs on several
+processes, where the harness adds up in another order. Everything that scores depend on is in the
+results' ``configs``, under ``metadata``: the task's version and the signatures.
 
 Only the harness imports this module, which imports the harness.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.hub import HubDataset
+from qabench.data.pinned import HubDataset
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.loading_scripts import benchmark_names, custom_benchmark, custom_folders, folder_of
 

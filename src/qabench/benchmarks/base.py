@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from qabench.data.hub import HubDataset
+from qabench.data.pinned import HubDataset
 from qabench.data.predictions import join, read_predictions
 from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available

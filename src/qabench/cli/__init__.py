@@ -8,22 +8,31 @@ A command's module is imported when the command runs: ``qabench --help`` must no
 from __future__ import annotations
 
 import errno
+import functools
 import gc
+import importlib
+import inspect
 import io
 import os
 import sys
-from typing import Annotated, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TextIO
 
 import typer
 from typer import Exit, Option
+from typer.core import TyperCommand, TyperGroup
 
-from qabench.cli.lazy import LazyGroup
-from qabench.errors import InputError, QabenchError
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.cli.output import set_quiet
+from qabench.data.rows import Json
+from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import version
 from qabench.io.tables import write_line
 
 DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
-MACHINE, RETRIEVE, SCORE = "qabench.cli.machine", "qabench.cli.retrieve", "qabench.cli.score"
+MACHINE, RETRIEVE = "qabench.cli.machine", "qabench.cli.retrieve"
+REPORTS, SCORE = "qabench.cli.reports", "qabench.cli.score"
+# Section of the help -> command -> (module, function or Typer application in it, help in one line).
 COMMANDS = {
     "Data": {
         "list": (DATA, "list_all", "List benchmarks with their configs, and metrics."),
@@ -43,13 +52,17 @@ COMMANDS = {
         ),
         "score": (SCORE, "score", "Score predictions with the official metrics."),
         "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
-        "leaderboard": (SCORE, "leaderboard", "Rank systems: published, on the Hub, and your own."),
-        "report": (SCORE, "report", "Write an HTML report of runs."),
+        "leaderboard": (
+            REPORTS,
+            "leaderboard",
+            "Rank systems: published, on the Hub, and your own.",
+        ),
+        "report": (REPORTS, "report", "Write an HTML report of runs."),
         "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
     },
     "Models": {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
-        "export": (SCORE, "export", "Write a run's answers as predictions or records."),
+        "export": (REPORTS, "export", "Write a run's answers as predictions or records."),
         "path": (MACHINE, "path", "Print the path of a folder for another program."),
         "cite": (MACHINE, "cite", "Print what to cite, in BibTeX."),
         "cache": (MACHINE, "cache_app", "Show the size of every cache; clear model replies."),
@@ -75,13 +88,244 @@ COMMANDS = {
 }
 
 
-class _Commands(LazyGroup):
-    sections = COMMANDS
+ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
+# Typer's type of a value -> what the help calls the value. All others are names.
+VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<dir>": "DIR"}
+
+# Names of options before version 0.2.0, which scripts may still use. No help shows them.
+OLDER_NAMES = dict.fromkeys(("--metrics", "--metric", "--score"), "--scores")
+OLDER_NAMES["--all-metrics"] = "--all-scores"
+
+
+class _QuickHelp:
+    """A command whose help is quick: Typer imports pydantic to convert None, the default of ``--help``."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters.
+
+        Flags that only call a function are False by default.
+        """
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            is_flag = getattr(parameter, "is_flag", False)
+            if is_flag and parameter.callback and parameter.default is None:
+                parameter.default = False
+        return parameters
+
+
+class Command(_QuickHelp, TyperCommand):
+    """A command whose help can have sections, and whose errors list its options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments.
+
+        The error for an unknown option lists all options of the command.
+        """
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            # the option being completed has no value yet, at which click would parse no argument
+            args = args[:-1]
+        current = []
+        for argument in args:
+            name, equals, value = argument.partition("=")
+            current.append(OLDER_NAMES.get(name, name) + equals + value)
+        try:
+            return super().parse_args(ctx, current)
+        except Exception as error:
+            if hasattr(error, "possibilities"):
+                error.possibilities = [
+                    option for param in self.params for option in param.opts if option[:2] == "--"
+                ]
+            raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: [OPTIONS] and the names of the arguments."""
+        parameters: list[Any] = self.get_params(ctx)
+        arguments = [param for param in parameters if param.param_type_name == "argument"]
+        words = ["[OPTIONS]"]
+        for argument in arguments:
+            name = argument.display_name_raw
+            in_brackets = argument.required or name.startswith("[")
+            words.append(name if in_brackets else f"[{name}]")
+        return words
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""
+        named: Mapping[str, Sequence[str]] = getattr(self.callback, "sections", {})
+        titles = {name: title for title, names in named.items() for name in names}
+        sections: dict[str, list[tuple[str, str]]] = {
+            ARGUMENTS: [],
+            **{title: [] for title in titles.values()},
+        }
+        parameters: list[Any] = self.get_params(ctx)
+        for param in parameters:
+            argument = param.param_type_name == "argument"
+            if param.metavar is None:
+                param.metavar = _value_name(param.display_type(ctx))
+            if record := param.get_help_record(ctx):
+                record = (param.display_name_raw, record[1]) if argument else record
+                title = ARGUMENTS if argument else titles.get(param.name, OPTIONS)
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def _value_name(type_name: str) -> str:
+    """Return what the help calls a value of one of Typer's types, such as "<int range>"."""
+    return next((name for start, name in VALUES.items() if type_name.startswith(start)), "NAME")
+
+
+class CommandGroup(_QuickHelp, TyperGroup):
+    """A group of commands whose help has whole sentences."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command to run.
+
+        The error for an unknown name lists the valid names.
+        """
+        names = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in names:
+            ctx.fail(str(unknown_name("No such command", args[0], names)))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands to the help, each with the first sentence of its own help."""
+        commands: Json = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(1000)) for name, command in commands.items()]
+            )
+
+
+class TopLevel(CommandGroup):
+    """The top-level commands, and one group per benchmark with specific commands."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return all names, without importing a command."""
+        return [
+            *(name for commands in COMMANDS.values() for name in commands),
+            *_with_commands(),
+        ]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command with this name, or None."""
+        for commands in COMMANDS.values():
+            if cmd_name in commands:
+                module, attribute, _ = commands[cmd_name]
+                return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
+        return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands to the help, by section."""
+        sections = {
+            title: {name: about for name, (_, _, about) in commands.items()}
+            for title, commands in COMMANDS.items()
+        }
+        sections[BENCHMARKS] = {
+            name: f"Commands of {benchmark(name).title}: {', '.join(commands)}."
+            for name, commands in _with_commands().items()
+        }
+        for title, abouts in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(list(abouts.items()))
+
+
+def command_of(name: str, command: Any) -> Any:
+    """Return the click command of a function or of a Typer application."""
+    if isinstance(command, typer.Typer):
+        functions = [(info.name, info.callback) for info in command.registered_commands]
+        return _group(
+            name,
+            command.info.help or "",
+            {name: function for name, function in functions if name and function},
+        )
+    wrapper = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
+    wrapper.command(name, cls=Command)(_with_common_options(command))
+    return typer.main.get_command(wrapper)
+
+
+def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) -> CommandGroup:
+    return CommandGroup(
+        name=name,
+        commands={name: command_of(name, function) for name, function in functions.items()},
+        help=about,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+
+
+def _with_commands() -> dict[str, Sequence[str]]:
+    """Return the names of the commands of each benchmark that has specific ones."""
+    return {
+        name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands
+    }
+
+
+def _benchmark_group(name: str) -> CommandGroup:
+    module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
+    about = (
+        f"Commands of {benchmark(name).title}. The commands score, compare, run, stats, reproduce, fetch, register and "
+        f"build take the benchmark's name, such as: qabench score {name} FILE"
+    )
+    return _group(
+        name, about, {command: getattr(module, command) for command in benchmark(name).commands}
+    )
+
+
+def with_parameters(
+    function: Callable[..., None], parameters: Sequence[inspect.Parameter]
+) -> Callable[..., None]:
+    """Return the function with additional keyword parameters in the signature that Typer reads."""
+    signature = inspect.signature(function, eval_str=True)
+    own = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+
+    @functools.wraps(function)
+    def extended(**values: Any) -> None:
+        function(**values)
+
+    everything = [*own, *parameters]
+    extended.__signature__ = signature.replace(parameters=everything)  # type: ignore[attr-defined]
+    extended.__annotations__ = {parameter.name: parameter.annotation for parameter in everything}
+    return extended
+
+
+def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add --quiet to a command, and --json to one that prints tables in a ``Format``, which is checked here."""
+    from qabench.cli.options import FORMATS, AsJson, Format, Quiet
+
+    table_format = inspect.signature(function, eval_str=True).parameters.get("format")
+    has_tables = table_format is not None and table_format.annotation == Format
+
+    @functools.wraps(function)
+    def run(quiet: bool = False, **values: Any) -> None:
+        set_quiet(quiet)
+        if has_tables and values["format"] not in FORMATS:
+            raise unknown_name("unknown format", values["format"], FORMATS)
+        if has_tables and values.pop("as_json"):
+            values["format"] = "json"
+        function(**values)
+
+    options = {"quiet": Quiet, **({"as_json": AsJson} if has_tables else {})}
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return with_parameters(
+        run,
+        [
+            inspect.Parameter(name, kind, default=False, annotation=option)
+            for name, option in options.items()
+        ],
+    )
 
 
 app = typer.Typer(
     name="qabench",
-    cls=_Commands,
+    cls=TopLevel,
     help="Question-answering benchmarks: data, official scores, results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

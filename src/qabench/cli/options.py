@@ -194,7 +194,7 @@ SkipMissing = Annotated[
     bool,
     Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
 ]
-# Added to all commands, and to those with the option ``Format``: see ``qabench.cli.lazy``.
+# Added to all commands, and to those with the option ``Format``: see ``qabench.cli``.
 Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON document. Same as --format json.")]
 JsonOnly = Annotated[bool, Option("--json", help="Print one JSON document instead of a table.")]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from qabench.cli.evaluations import print_evaluations, print_notes, report
 from qabench.cli.options import Format
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables
+from qabench.cli.score import print_evaluations, print_notes, report
 from qabench.loading_scripts import FOLDER
 from qabench.runs.sources import evaluate_predictions
 

@@ -15,7 +15,6 @@ from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Benchmark, Setting, benchmark_names
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.cli.evaluations import show
 from qabench.cli.options import (
     AllScores,
     ConfigName,
@@ -38,6 +37,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
+from qabench.cli.score import show
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
 from qabench.io.files import check_writable

@@ -1,30 +1,28 @@
-"""Commands for answers and scores: ``qabench score``, ``compare``, ``leaderboard``, ``report`` and ``export``."""
+"""``qabench score`` and ``compare``, and what commands print of evaluations.
+
+Tables, JSON, and notes about problems, deviations and signatures.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Exit, Option
 
-from qabench.benchmarks import Benchmark, benchmark_names
 from qabench.benchmarks import Option as BenchmarkOption
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.cli.evaluations import is_official, print_notes, scored, send_scores, show
-from qabench.cli.lazy import with_parameters
+from qabench.benchmarks import benchmark_names
+from qabench.cli import with_parameters
 from qabench.cli.options import (
     AllScores,
-    BenchmarkName,
     BenchmarkOrLog,
     ConfigName,
     Format,
     Groupings,
-    JsonOnly,
     OnRay,
     Output,
     PassKs,
@@ -35,48 +33,32 @@ from qabench.cli.options import (
     Track,
     Verbose,
     benchmark_and_files,
-    benchmark_first,
-    completing,
     on_ray,
     parse_ks,
 )
 from qabench.cli.output import (
-    hint,
     plain_warnings,
     print_json,
     print_tables,
     progress_bar,
     say,
     say_on_stderr,
-    warn,
 )
-from qabench.errors import InputError, QabenchError, SourceError, unknown_name
-from qabench.evaluation.score_spec import select_scores
-from qabench.io.environment import offline_variable
+from qabench.data.rows import Json, grouped
+from qabench.errors import InputError, unknown_name
+from qabench.evaluation import Evaluation
+from qabench.evaluation.evaluation import labels, systems_table
+from qabench.evaluation.records import undefined_note
+from qabench.evaluation.signature import short_signature
 from qabench.io.files import check_writable, write_json, write_text
-from qabench.io.tables import Table, bounds_text, write_document
 from qabench.runs.sources import is_log, read_evaluations
 
 if TYPE_CHECKING:
-    from qabench.benchmarks.published import RankedSystem
-    from qabench.evaluation import Evaluation
+    from qabench.runs.sources import Found
 
-SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
 RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MAX_RESAMPLES = 10_000_000
-HUB_SECONDS = 20.0
-RANKS = [
-    "rank",
-    "system",
-    "value",
-    "95% interval",
-    "n",
-    "score",
-    "config",
-    "setting",
-    "judge",
-    "source",
-]
+LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 
 
 def parameters() -> list[inspect.Parameter]:
@@ -267,265 +249,158 @@ def _compare(
 compare = with_parameters(_compare, parameters())
 
 
-def leaderboard(
-    benchmark: BenchmarkName,
-    files: Annotated[
-        list[str] | None,
-        Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
-    ] = None,
-    scores: Scores = None,
-    setting: Annotated[
-        str | None,
-        Option(help="Only this setting; files of predictions were made in it."),
-    ] = None,
-    config: ConfigName = None,
-    questions: Questions = None,
-    format: Format = "table",
-    output: Output = None,
-) -> None:
-    """Rank systems: published scores, the Hub's entries, and your own evaluations.
+# --- What commands print of evaluations
 
-    Only systems with the same score, setting, questions and judge are ranked among each other. A
-    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank.
-    They need the network. Without --scores, systems are ranked by the main score.
-    """
-    from qabench.benchmarks.published import own_entries, published_entries, ranked
 
-    scorer = benchmark_of(benchmark)
-    if setting and scorer.settings:
-        scorer.setting(setting)
-    evaluations = (
-        scored(files, scorer.name, config, questions=questions).evaluations if files else []
-    )
-    notes: list[str] = []
-    try:
-        published = published_entries(scorer.name)
-    except SourceError as error:
-        published, notes = [], [f"The published scores are not available: {error}"]
-    names = _ranked_by(scorer, scores, evaluations, published)
-    entries = [entry for entry in published if entry.metric in names]
-    entries += [
-        entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)
-    ]
-    entries = [
-        entry
-        for entry in entries
-        if setting in (None, entry.setting) and config in (None, entry.config)
-    ]
-    hub, hub_note = _on_hub(f"qabench/{scorer.name}")
-    notes += filter(None, [hub_note])
-    rows = [*ranked(entries, scorer), *(hub if not (setting or config or scores) else ())]
-    if not rows:
-        raise InputError(
-            f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
-        )
-    document = list(map(asdict, rows))
+def scored(files: Sequence[str | Path], *arguments: Any, **options: Any) -> Found:
+    """Return ``qabench.runs.sources.read_evaluations`` of these arguments, with progress and plain warnings."""
+    with plain_warnings(), progress_bar("Scoring", "texts") as progress:
+        return read_evaluations(files, *arguments, progress=progress, **options)
+
+
+def show(
+    sources: Found,
+    format: str,
+    by: Sequence[str] = (),
+    output: Path | None = None,
+    track: str | None = None,
+    all_scores: bool = False,
+    verbose: bool = False,
+) -> list[Json]:
+    """Print, write and track evaluations as the options of a command say, and return their reports."""
+    evaluations = sources.evaluations
+    reports = [report(evaluation, by) for evaluation in evaluations]
+    document = reports[0] if len(reports) == 1 else {"evaluations": reports}
     if output:
         write_json(output, document)
-    print_tables([_table(scorer, rows)], format, document)
+    if format == "json":
+        print_json(document)
+    else:
+        print_evaluations(evaluations, by, format, all_scores)
+    print_notes(evaluations, sources.notes, format, verbose)
+    send_scores(evaluations, track)
+    return reports
+
+
+def send_scores(evaluations: Sequence[Evaluation], track: str | None) -> None:
+    """Send scores to the tracker of ``--track``, if there is one."""
+    if track:
+        from qabench.runs.export import send
+
+        send(evaluations, track)
+
+
+def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
+    """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
+
+    "published" has the ranks among published scores by metric. See
+    ``qabench.benchmarks.published.ranks``.
+
+    Raises:
+        InputError: an unknown grouping.
+    """
+    allowed = evaluation.groupings()
+    if unknown := [name for name in by if name not in allowed]:
+        config = f"{benchmark_of(evaluation.benchmark).title} {evaluation.config}"
+        raise unknown_name(f"{config} has no grouping", unknown[0], allowed)
+    shape = (
+        benchmark_of(evaluation.benchmark).official_shape(evaluation)
+        if evaluation.answered
+        else None
+    )
+    official = {"official": shape} if shape else {}
+    return evaluation.as_dict(by) | official | {"published": _ranks(evaluation)}
+
+
+def is_official(evaluation: Evaluation) -> bool:
+    """Return whether all scores that the benchmark's authors report are official, and there is at least one."""
+    reported = [score for score in evaluation.scores().values() if score.spec.official]
+    return bool(reported) and not any(map(evaluation.deviations, reported))
+
+
+def print_evaluations(
+    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_scores: bool = False
+) -> None:
+    """Print the scores: per config one table, of one evaluation or with one row per evaluation.
+
+    Then the groups.
+    """
+    all_scores = all_scores or format == "csv"
+    tables = []
+    for group in _by_config(evaluations):
+        names = labels(group)
+        if len(group) > 1:
+            tables.append(systems_table(group, names, all_scores, wide=format == "csv"))
+        elif group[0].scores():
+            tables.append(group[0].score_table(all_scores))
+        for grouping in by:
+            heading = f"By {benchmark_of(group[0].benchmark).groupings.get(grouping, grouping)}"
+            for name, evaluation in zip(names, group, strict=True):
+                with_name = f"{heading}: {name}" if len(group) > 1 else heading
+                tables.append(evaluation.group_table(grouping, with_name, all_scores))
+    print_tables(tables, format)
+
+
+def print_notes(
+    evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False
+) -> None:
+    """Print problems, deviations, ranks and signatures.
+
+    On stderr unless the format is a table.
+    """
     write = say if format == "table" else say_on_stderr
-    for entry in rows:
-        if entry.deviations:
-            write(
-                f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}",
-                "yellow",
-            )
+    configs = _by_config(evaluations)
+    for group in configs:
+        systems_by_line = grouped(
+            (line, label)
+            for label, evaluation in zip(labels(group), group, strict=True)
+            for line in _notes_of(evaluation, verbose)
+        )
+        for (text, style), systems in systems_by_line.items():
+            prefix = [group[0].questions] if len(configs) > 1 else []
+            prefix += [", ".join(systems)] if len(systems) < len(group) else []
+            write(": ".join([*prefix, text]), style)
     for note in notes:
         write(note, "yellow")
 
 
-def _ranked_by(
-    scorer: Benchmark,
-    selected: Sequence[str] | None,
-    evaluations: Sequence[Evaluation],
-    published: Sequence[RankedSystem],
-) -> list[str]:
-    """Return the scores to rank by: the selected ones, else the main one, else the first."""
-    names = {entry.metric for entry in published}
-    names |= {name for evaluation in evaluations for name in evaluation.scores()}
-    if selected is None and (headline := scorer.headline_score(evaluations)):
-        return [headline.name]
-    declared = [spec.name for spec in scorer.scores if spec.name in names]
-    ordered = list(dict.fromkeys([*declared, *sorted(names)]))
-    if selected is None:
-        return ordered[:1]
-    chosen = select_scores(list(map(scorer.score_spec, ordered)), selected, scorer.title)
-    return [spec.name for spec in chosen]
+def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
+    return list(grouped((evaluation.questions, evaluation) for evaluation in evaluations).values())
 
 
-def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
-    """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
-    if variable := offline_variable():
-        return [], f"The Hub's entries are left out: {variable} is set."
-    from huggingface_hub import HfApi
-
-    from qabench.benchmarks.published import RankedSystem
-    from qabench.hub.client import bounded_answers, hub_errors
-
-    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
-    try:
-        with bounded_answers(), hub_errors(api):
-            entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
-            return [
-                RankedSystem(
-                    entry.model_id,
-                    float(entry.value),
-                    "",
-                    "",
-                    "",
-                    f"Hub: {entry.filename}",
-                    rank=int(entry.rank),
-                )
-                for entry in entries
-            ], ""
-    except QabenchError as error:
-        return [], f"The Hub's entries are left out: {error}"
+def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
+    """Return (text, style) of each note about an evaluation."""
+    scores = evaluation.scores()
+    sentences = evaluation.problem_sentences(LISTED_PROBLEMS)
+    undefined = undefined_note({name: score.interval for name, score in scores.items()})
+    notes = [
+        (sentence, "yellow")
+        for sentence in filter(None, [*sentences, evaluation.cached_note(), undefined])
+    ]
+    notes += [(note, "") for note in evaluation.notes]
+    notes += [(sentence, "yellow") for sentence in evaluation.undefined_sentences()]
+    if reason := evaluation.why_unscored():
+        return [(f"no scores: {reason}", "bold red"), *notes]
+    for sentence, names in evaluation.deviations_by_sentence().items():
+        notes.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
+    if rank := _rank(evaluation):
+        notes.append((rank, ""))
+    for group, line in evaluation.signatures.items():
+        text = line if verbose else short_signature(line, evaluation.declarations)
+        notes.append((f"{group}: {text}", "dim"))
+    return notes
 
 
-def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
-    rows: list[list[Any]] = []
-    for entry in entries:
-        # published scores have none
-        interval = None if entry.n is None else bounds_text(entry.low, entry.high)
-        cells = [entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric]
-        rows.append([*cells, entry.config, entry.setting, entry.judge, entry.source])
-    return Table(
-        f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
-        RANKS,
-        rows,
-    )
+def _ranks(evaluation: Evaluation) -> dict[str, str]:
+    if all(map(evaluation.deviations, evaluation.scores().values())):
+        return {}
+    from qabench.benchmarks.published import ranks
+
+    return ranks(evaluation)
 
 
-def export(
-    logs: Annotated[
-        list[Path],
-        Argument(
-            metavar="[BENCHMARK] LOG...",
-            help="Logs of runs, folders of logs; for eee also a benchmark and files of predictions.",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        Option(
-            "--output",
-            "-o",
-            metavar="PATH",
-            help="A file; for several runs, a folder with one file per run. Default: standard output.",
-        ),
-    ] = None,
-    format: Annotated[
-        str,
-        Option(
-            autocompletion=completing(SUFFIXES),
-            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
-            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
-            "below the folder --output.",
-        ),
-    ] = "predictions",
-    benchmark: Annotated[
-        str | None,
-        Option(help="[eee] The benchmark of files of predictions."),
-    ] = None,
-    config: ConfigName = None,
-    scores: Scores = None,
-    developer: Annotated[
-        str | None,
-        Option(
-            help="[eee] Who made the model. Default: the organization in the model's name.",
-        ),
-    ] = None,
-    model_id: Annotated[
-        str | None,
-        Option(metavar="ORG/NAME", help="[eee] The model's id, for a single run."),
-    ] = None,
-) -> None:
-    """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
-    from qabench.runs import export as runs_export
-
-    if format not in SUFFIXES:
-        raise unknown_name("unknown format", format, SUFFIXES)
-    logs, benchmark = benchmark_first(logs, benchmark)
-    sources = read_evaluations(logs, benchmark, config, scores=scores)
-    several = len(sources.evaluations) > 1
-    if output is None and (several or format == "eee"):
-        raise InputError("--output is required for several runs and for the format eee")
-    if (developer or model_id) and format != "eee":
-        raise InputError("--developer and --model-id are for --format eee")
-    if model_id and several:
-        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
-    for run in sources.evaluations:
-        if format == "eee" and output:
-            say(f"wrote {runs_export.write_shared(run, output, developer, model_id)}")
-            continue
-        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
-        if path:
-            check_writable(path)
-        text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
-        if path:
-            write_text(path, text)
-        else:
-            write_document(text)
-        if path and several:
-            say(f"wrote {path}")
-        unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
-        if unanswered and format == "predictions":
-            warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
-    for note in sources.notes:
-        hint(note, "yellow")
-
-
-def report(
-    runs: Annotated[
-        list[Path],
-        Argument(
-            metavar="[BENCHMARK] RUN...",
-            help="Logs of `qabench run`, folders of logs, or a benchmark and files of predictions.",
-        ),
-    ],
-    output: Annotated[
-        Path,
-        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
-    ],
-    benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
-    config: ConfigName = None,
-    scores: Scores = None,
-    questions: Questions = None,
-    corpus: Annotated[
-        Path | None,
-        Option(help="The corpus of a TREC run, as for `qabench score`."),
-    ] = None,
-    samples: Samples = False,
-    pass_k: PassKs = None,
-    as_json: JsonOnly = False,
-) -> None:
-    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
-
-    The page is one self-contained file that you can send by mail or put on any server.
-    """
-    if output.suffix.lower() in (".html", ".htm"):
-        raise InputError(
-            f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"
-        )
-    runs, benchmark = benchmark_first(runs, benchmark)
-    check_writable(output / "index.html")
-    from qabench.report import build_report
-
-    if benchmark is None and (config or questions or corpus):
-        message = "--config, --questions and --corpus are for files of predictions and need their benchmark"
-        raise InputError(message)
-    if benchmark:
-        benchmark_of(benchmark).selected_groups(scores)
-    options = (
-        benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
-    )
-    options |= {"samples": samples, "ks": parse_ks(pass_k)}
-    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
-    page = build_report(sources.evaluations, output)
-    numbers = page.with_name("report.json")
-    if as_json:
-        document = {"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size}
-        print_json(document | {"notes": sources.notes})
-    else:
-        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")
-    for note in sources.notes:
-        hint(note, "yellow")
+def _rank(evaluation: Evaluation) -> str | None:
+    """Return the rank of the main metric among published scores, or of the first metric that has one."""
+    sentences = _ranks(evaluation)
+    main = benchmark_of(evaluation.benchmark).headline_score([evaluation])
+    return sentences.get(main.name if main else "") or next(iter(sentences.values()), None)

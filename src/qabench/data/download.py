@@ -5,7 +5,6 @@ The file appears only after verification.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable
 from contextlib import closing
@@ -64,7 +63,10 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
                     raise
         os.replace(part, destination)
     except OSError as error:
-        raise _storage_error(error, source, part) from error
+        raise SourceError(
+            f"{source}: {part} cannot be written: {error}. Free some space, or set QABENCH_CACHE to another folder. "
+            "The downloaded part is kept and resumed."
+        ) from error
 
 
 class _Transfer:
@@ -152,15 +154,3 @@ class _Transfer:
             return self.part.stat().st_size
         except FileNotFoundError:
             return 0
-
-
-def _storage_error(error: OSError, source: SourceFile, part: Path) -> SourceError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        need = "of unknown size" if source.size is None else f"of {source.size} bytes"
-        return SourceError(
-            f"{source}: no space left for {part}, a file {need}. The downloaded part is kept and resumed: "
-            "free some space and try again, or set QABENCH_CACHE to another folder."
-        )
-    return SourceError(
-        f"{source}: {part} cannot be written: {error}. Set QABENCH_CACHE to another folder."
-    )

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from qabench.data.hub import HubFile
-from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
+from qabench.data.pinned import HubFile, SourceFile, find_mismatch, mismatch_error
 from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
 from qabench.io.environment import offline_variable
 from qabench.io.files import cache_dir, replacing, sweep

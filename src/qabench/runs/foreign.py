@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.predictions import some
-from qabench.data.rows import Json, Row, grouped, read_json, read_json_lines
+from qabench.data.rows import Json, Row, SourceRow, grouped, read_json, read_json_lines
 from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
 from qabench.evaluation.matching import DOC_HASH, with_passes
@@ -263,6 +263,43 @@ def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
         groups={name: value for name, value in doc.items() if name not in QUESTIONS},
         detail={DOC_HASH: row[DOC_HASH]} if DOC_HASH in row else {},
     )
+
+
+def generations(path: Path) -> str:
+    """Return the answers that ``lm_eval --log_samples`` wrote, as predictions for ``qabench score``.
+
+    The harness writes a missing reply as the string "None".
+
+    Args:
+        path: a file ``samples_qabench_*.jsonl``.
+
+    Returns:
+        One line ``{"id", "answer"}`` per sample, in the file's order.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or belongs to a task that is not qabench's.
+    """
+    try:
+        rows = [_answer(row) for row in read_json_lines(path)]
+    except OSError as error:
+        raise unreadable(f"the samples {path}", error) from None
+    if not rows:
+        raise InputError(f"{path} has no samples; was the run stopped?")
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _answer(row: SourceRow) -> dict[str, str]:
+    try:
+        question = SourceRow.of(row.get("doc", dict), f"{row.where}, field 'doc'")
+        (answer,) = row.texts("filtered_resps")
+        # FELM's rows have an index.
+        name = "index" if "id" not in question.fields and "index" in question.fields else "id"
+        return {"id": question.get(name, str), "answer": answer}
+    except (DataError, ValueError) as error:
+        raise InputError(
+            f"{row.where} is not a sample of a qabench task ({error}); give a file samples_qabench_... of "
+            "`lm_eval --log_samples --output_path ...`"
+        ) from None
 
 
 def lighteval_rows(path: Path) -> list[Row]:

@@ -21,11 +21,11 @@ from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field
-from qabench.lm_eval import generations
 from qabench.runs.foreign import (
     Log,
     evaluation_of,
     first_row,
+    generations,
     harness_facts,
     is_lm_eval,
     is_shared,

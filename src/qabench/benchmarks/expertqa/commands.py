@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks.expertqa.questions import load_questions
-from qabench.cli.evaluations import print_evaluations, print_notes
 from qabench.cli.options import ConfigName, JsonOnly, prices
 from qabench.cli.output import print_json, print_table, progress_bar, say, say_on_stderr, warn
+from qabench.cli.score import print_evaluations, print_notes
 from qabench.data.predictions import read_bytes, read_predictions, source_name
 from qabench.data.rows import json_rows
 from qabench.errors import InputError

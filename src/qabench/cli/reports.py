@@ -1,0 +1,319 @@
+"""Commands for several evaluations: ``qabench leaderboard``, ``report`` and ``export``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from qabench.benchmarks import Benchmark
+from qabench.benchmarks import benchmark as benchmark_of
+from qabench.cli.options import (
+    BenchmarkName,
+    ConfigName,
+    Format,
+    JsonOnly,
+    Output,
+    PassKs,
+    Questions,
+    Samples,
+    Scores,
+    benchmark_first,
+    completing,
+    parse_ks,
+)
+from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
+from qabench.cli.score import scored
+from qabench.errors import InputError, QabenchError, SourceError, unknown_name
+from qabench.evaluation.score_spec import select_scores
+from qabench.io.environment import offline_variable
+from qabench.io.files import check_writable, write_json, write_text
+from qabench.io.tables import Table, bounds_text, write_document
+from qabench.runs.sources import read_evaluations
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.published import RankedSystem
+    from qabench.evaluation import Evaluation
+
+SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
+HUB_SECONDS = 20.0
+RANKS = [
+    "rank",
+    "system",
+    "value",
+    "95% interval",
+    "n",
+    "score",
+    "config",
+    "setting",
+    "judge",
+    "source",
+]
+
+
+def leaderboard(
+    benchmark: BenchmarkName,
+    files: Annotated[
+        list[str] | None,
+        Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
+    ] = None,
+    scores: Scores = None,
+    setting: Annotated[
+        str | None,
+        Option(help="Only this setting; files of predictions were made in it."),
+    ] = None,
+    config: ConfigName = None,
+    questions: Questions = None,
+    format: Format = "table",
+    output: Output = None,
+) -> None:
+    """Rank systems: published scores, the Hub's entries, and your own evaluations.
+
+    Only systems with the same score, setting, questions and judge are ranked among each other. A
+    score that deviates from the official one has no rank. The Hub's entries have the Hub's rank.
+    They need the network. Without --scores, systems are ranked by the main score.
+    """
+    from qabench.benchmarks.published import own_entries, published_entries, ranked
+
+    scorer = benchmark_of(benchmark)
+    if setting and scorer.settings:
+        scorer.setting(setting)
+    evaluations = (
+        scored(files, scorer.name, config, questions=questions).evaluations if files else []
+    )
+    notes: list[str] = []
+    try:
+        published = published_entries(scorer.name)
+    except SourceError as error:
+        published, notes = [], [f"The published scores are not available: {error}"]
+    names = _ranked_by(scorer, scores, evaluations, published)
+    entries = [entry for entry in published if entry.metric in names]
+    entries += [
+        entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)
+    ]
+    entries = [
+        entry
+        for entry in entries
+        if setting in (None, entry.setting) and config in (None, entry.config)
+    ]
+    hub, hub_note = _on_hub(f"qabench/{scorer.name}")
+    notes += filter(None, [hub_note])
+    rows = [*ranked(entries, scorer), *(hub if not (setting or config or scores) else ())]
+    if not rows:
+        raise InputError(
+            f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
+        )
+    document = list(map(asdict, rows))
+    if output:
+        write_json(output, document)
+    print_tables([_table(scorer, rows)], format, document)
+    write = say if format == "table" else say_on_stderr
+    for entry in rows:
+        if entry.deviations:
+            write(
+                f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}",
+                "yellow",
+            )
+    for note in notes:
+        write(note, "yellow")
+
+
+def _ranked_by(
+    scorer: Benchmark,
+    selected: Sequence[str] | None,
+    evaluations: Sequence[Evaluation],
+    published: Sequence[RankedSystem],
+) -> list[str]:
+    """Return the scores to rank by: the selected ones, else the main one, else the first."""
+    names = {entry.metric for entry in published}
+    names |= {name for evaluation in evaluations for name in evaluation.scores()}
+    if selected is None and (headline := scorer.headline_score(evaluations)):
+        return [headline.name]
+    declared = [spec.name for spec in scorer.scores if spec.name in names]
+    ordered = list(dict.fromkeys([*declared, *sorted(names)]))
+    if selected is None:
+        return ordered[:1]
+    chosen = select_scores(list(map(scorer.score_spec, ordered)), selected, scorer.title)
+    return [spec.name for spec in chosen]
+
+
+def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
+    """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
+    if variable := offline_variable():
+        return [], f"The Hub's entries are left out: {variable} is set."
+    from huggingface_hub import HfApi
+
+    from qabench.benchmarks.published import RankedSystem
+    from qabench.hub.client import bounded_answers, hub_errors
+
+    api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    try:
+        with bounded_answers(), hub_errors(api):
+            entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
+            return [
+                RankedSystem(
+                    entry.model_id,
+                    float(entry.value),
+                    "",
+                    "",
+                    "",
+                    f"Hub: {entry.filename}",
+                    rank=int(entry.rank),
+                )
+                for entry in entries
+            ], ""
+    except QabenchError as error:
+        return [], f"The Hub's entries are left out: {error}"
+
+
+def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
+    rows: list[list[Any]] = []
+    for entry in entries:
+        # published scores have none
+        interval = None if entry.n is None else bounds_text(entry.low, entry.high)
+        cells = [entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric]
+        rows.append([*cells, entry.config, entry.setting, entry.judge, entry.source])
+    return Table(
+        f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
+        RANKS,
+        rows,
+    )
+
+
+def export(
+    logs: Annotated[
+        list[Path],
+        Argument(
+            metavar="[BENCHMARK] LOG...",
+            help="Logs of runs, folders of logs; for eee also a benchmark and files of predictions.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        Option(
+            "--output",
+            "-o",
+            metavar="PATH",
+            help="A file; for several runs, a folder with one file per run. Default: standard output.",
+        ),
+    ] = None,
+    format: Annotated[
+        str,
+        Option(
+            autocompletion=completing(SUFFIXES),
+            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
+            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
+            "below the folder --output.",
+        ),
+    ] = "predictions",
+    benchmark: Annotated[
+        str | None,
+        Option(help="[eee] The benchmark of files of predictions."),
+    ] = None,
+    config: ConfigName = None,
+    scores: Scores = None,
+    developer: Annotated[
+        str | None,
+        Option(
+            help="[eee] Who made the model. Default: the organization in the model's name.",
+        ),
+    ] = None,
+    model_id: Annotated[
+        str | None,
+        Option(metavar="ORG/NAME", help="[eee] The model's id, for a single run."),
+    ] = None,
+) -> None:
+    """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
+    from qabench.runs import export as runs_export
+
+    if format not in SUFFIXES:
+        raise unknown_name("unknown format", format, SUFFIXES)
+    logs, benchmark = benchmark_first(logs, benchmark)
+    sources = read_evaluations(logs, benchmark, config, scores=scores)
+    several = len(sources.evaluations) > 1
+    if output is None and (several or format == "eee"):
+        raise InputError("--output is required for several runs and for the format eee")
+    if (developer or model_id) and format != "eee":
+        raise InputError("--developer and --model-id are for --format eee")
+    if model_id and several:
+        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
+    for run in sources.evaluations:
+        if format == "eee" and output:
+            say(f"wrote {runs_export.write_shared(run, output, developer, model_id)}")
+            continue
+        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
+        if path:
+            check_writable(path)
+        text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
+        if path:
+            write_text(path, text)
+        else:
+            write_document(text)
+        if path and several:
+            say(f"wrote {path}")
+        unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
+        if unanswered and format == "predictions":
+            warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
+    for note in sources.notes:
+        hint(note, "yellow")
+
+
+def report(
+    runs: Annotated[
+        list[Path],
+        Argument(
+            metavar="[BENCHMARK] RUN...",
+            help="Logs of `qabench run`, folders of logs, or a benchmark and files of predictions.",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+    ],
+    benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
+    config: ConfigName = None,
+    scores: Scores = None,
+    questions: Questions = None,
+    corpus: Annotated[
+        Path | None,
+        Option(help="The corpus of a TREC run, as for `qabench score`."),
+    ] = None,
+    samples: Samples = False,
+    pass_k: PassKs = None,
+    as_json: JsonOnly = False,
+) -> None:
+    """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
+
+    The page is one self-contained file that you can send by mail or put on any server.
+    """
+    if output.suffix.lower() in (".html", ".htm"):
+        raise InputError(
+            f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"
+        )
+    runs, benchmark = benchmark_first(runs, benchmark)
+    check_writable(output / "index.html")
+    from qabench.report import build_report
+
+    if benchmark is None and (config or questions or corpus):
+        message = "--config, --questions and --corpus are for files of predictions and need their benchmark"
+        raise InputError(message)
+    if benchmark:
+        benchmark_of(benchmark).selected_groups(scores)
+    options = (
+        benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
+    )
+    options |= {"samples": samples, "ks": parse_ks(pass_k)}
+    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
+    page = build_report(sources.evaluations, output)
+    numbers = page.with_name("report.json")
+    if as_json:
+        document = {"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size}
+        print_json(document | {"notes": sources.notes})
+    else:
+        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")
+    for note in sources.notes:
+        hint(note, "yellow")
