@@ -34,7 +34,7 @@ FORMULAS = {
     "expertqa": ("agreement", "factscore", "lfqa"),
     "fanoutqa": ("accuracy", "judge"),
     "fastbook": ("answer_components",),
-    "felm": ("formulas", "scores"),
+    "felm": ("scores",),
 }
 PURE = (
     *("qabench.answers", "qabench.stats", "qabench.text.rouge"),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from qabench.answers import loads
+from qabench.answers import loads, type_name
 from qabench.data.rows import Json, Row, Splits
 from qabench.io.tables import Table, count_table
 
@@ -69,11 +69,6 @@ def _parts(answers: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             yield from (("dict values", value) for value in answer.values())
         elif isinstance(answer, list):
             yield from (("list items", value) for value in answer)
-
-
-def type_name(answer: Any) -> str:
-    """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
-    return "null" if answer is None else type(answer).__name__
 
 
 def subquestions(decomposition: list[Json], depth: int = 1) -> Iterator[tuple[int, Json]]:

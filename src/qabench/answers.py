@@ -186,3 +186,8 @@ def _text(text: Any, where: str) -> str:
     if not isinstance(text, str):
         raise InputError(f"{where} is {text!r:.80}; allowed: a string")
     return text
+
+
+def type_name(answer: Any) -> str:
+    """Return the name of an answer's type in tables: dict, list, str, int, float, bool or null."""
+    return "null" if answer is None else type(answer).__name__

@@ -38,7 +38,6 @@ from qabench.loading_scripts import (
     open_path,
     source_table,
 )
-from qabench.loading_scripts.published import PublishedScore, published_table, shipped_scores
 
 if TYPE_CHECKING:
     from qabench.benchmarks.reproduction import Reproduction
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
+    from qabench.loading_scripts.published import PublishedScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +376,8 @@ class Benchmark(Displayed, ABC):
         ``data_tables``.
         """
         if config == LEADERBOARD:
+            from qabench.loading_scripts.published import published_table
+
             return [
                 published_table(
                     score for score in self.published() if self.score_spec(score.metric).main
@@ -393,6 +395,8 @@ class Benchmark(Displayed, ABC):
 
     def published(self) -> list[PublishedScore]:
         """Return the published scores: by default the scores of the dataset's ``leaderboard.json``, if it has one."""
+        from qabench.loading_scripts.published import shipped_scores
+
         return shipped_scores(self.name)
 
     def reproduce(self) -> Reproduction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 from typer import Argument, Exit, Option
 
 from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, Scores, SkipMissing
@@ -23,13 +24,11 @@ from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
 
 if TYPE_CHECKING:
-    from huggingface_hub import EvalResultEntry
-
     from qabench.hub.build import Built
     from qabench.hub.publish import Published
     from qabench.hub.staging import Repository
 
-    Files = dict[str, list[EvalResultEntry]]
+Files = dict[str, list[EvalResultEntry]]
 
 
 def build(
@@ -290,7 +289,14 @@ def results(
     for path, text in texts.items():
         write_text(path, text)
     pull_request = hub_results.push(push, files) if push else None
-    _print_entries(files, list(map(str, texts)), push, pull_request, as_json)
+    documents = {name: hub_results.to_yaml(entries) for name, entries in files.items()}
+    written = list(map(str, texts))
+    if as_json:
+        rows = {name: eval_result_entries_to_yaml(entries) for name, entries in files.items()}
+        document = {"files": rows, "written": written}
+        print_json(document | {"model": push, "pull_request": pull_request})
+    else:
+        _print_entries(documents, written, push, pull_request)
     _say_where_shown(files)
 
 
@@ -319,18 +325,8 @@ def _say_where_shown(files: Files) -> None:
 
 
 def _print_entries(
-    files: Files, written: list[str], model: str | None, pull_request: str | None, as_json: bool
+    documents: dict[str, str], written: list[str], model: str | None, pull_request: str | None
 ) -> None:
-    from huggingface_hub import eval_result_entries_to_yaml
-
-    from qabench.hub.results import to_yaml
-
-    if as_json:
-        documents = {path: eval_result_entries_to_yaml(entries) for path, entries in files.items()}
-        print_json(
-            {"files": documents, "written": written, "model": model, "pull_request": pull_request}
-        )
-        return
     for path in written:
         say(f"Wrote {path}")
     if model and pull_request:
@@ -338,5 +334,5 @@ def _print_entries(
     elif model:
         say(f"{model} already has these results: no pull request was opened")
     if not written and not model:
-        for path, entries in files.items():
-            write_document(f"# {path}\n{to_yaml(entries)}")
+        for path, text in documents.items():
+            write_document(f"# {path}\n{text}")

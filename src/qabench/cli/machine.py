@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from huggingface_hub.constants import HF_HOME
+from platformdirs import user_cache_path
 from typer import Argument, Option
 
 from qabench.benchmarks import benchmark, benchmark_names
@@ -100,9 +102,6 @@ def clear_caches(
 
 def _cache_paths() -> list[Path]:
     """Return the contents of qabench's folder, the datasets registered with ``datasets``, and Inspect's folder."""
-    from huggingface_hub.constants import HF_HOME
-    from platformdirs import user_cache_path
-
     own = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
     registered = sorted(
         (Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob(

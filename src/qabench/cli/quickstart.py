@@ -5,6 +5,7 @@ from __future__ import annotations
 from qabench.cli.options import Format
 from qabench.cli.output import hint, plain_warnings, print_json, print_tables
 from qabench.cli.score import print_evaluations, print_notes, report
+from qabench.evaluation.comparison import compare
 from qabench.loading_scripts import FOLDER
 from qabench.runs.sources import evaluate_predictions
 
@@ -18,8 +19,6 @@ NEXT = {
 
 def quickstart(format: Format = "table") -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
-    from qabench.evaluation.comparison import compare
-
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}

@@ -26,7 +26,6 @@ from qabench.evaluation.score_spec import ScoreSpec, evidence_scores, mean_in_or
 from qabench.evaluation.scoring import Question, Questions
 from qabench.io.tables import Table
 from qabench.loading_scripts import source_table
-from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS, tables
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
@@ -306,6 +305,8 @@ class FanOutQABenchmark(Benchmark):
 
     def data_tables(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats``."""
+        from qabench.loading_scripts.fanoutqa.stats import tables
+
         return tables(config, splits)
 
     def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
@@ -384,6 +385,7 @@ class FanOutQABenchmark(Benchmark):
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
         from qabench.benchmarks.published import published
         from qabench.benchmarks.reproduction import Check, data_checks
+        from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 
         reproduction = data_checks("fanoutqa", self.statistics)
         try:

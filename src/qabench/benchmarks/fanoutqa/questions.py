@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import loads, text_of
+from qabench.answers import loads, text_of, type_name
 from qabench.data.rows import Row, read_json_list
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Question, Questions
@@ -20,7 +20,6 @@ from qabench.loading_scripts import (
     open_path,
 )
 from qabench.loading_scripts.fanoutqa.parse import parser
-from qabench.loading_scripts.fanoutqa.stats import type_name
 
 
 def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
