@@ -193,7 +193,7 @@ def test_files_are_read_back_unchanged(values: dict[int, float], remark: str) ->
         "benchmark": "fastbook", "scores": scores, "n": dict.fromkeys(scores, 1), "intervals": {}, "signatures": {},
         "deviations": {name: [remark] for name in scores},
     }  # fmt: skip
-    made = entries(ranked, About("bm25", allow_unofficial=True))
+    made = entries(ranked, About("rag bm25", allow_unofficial=True))
     text = to_yaml(made)
     assert parse_eval_result_entries(yaml.safe_load(text)) == made
     assert to_yaml(made, text.encode()) == text

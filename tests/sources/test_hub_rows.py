@@ -76,7 +76,7 @@ def test_pinned_rows_come_from_the_cache_or_a_mirror(monkeypatch: pytest.MonkeyP
 UNPINNED = """
 from qabench.benchmarks import Benchmark, HubDataset
 class Unpinned(Benchmark):
-    name, title, settings, metrics, groups = "unpinned", "U", (), (), {"match": ""}
+    name, title, settings, scores, groups = "unpinned", "U", (), (), {"match": ""}
     default_groups = ("match",)
     data = HubDataset("org/name", question="q", answer="a")
 BENCHMARK = Unpinned()

@@ -58,12 +58,6 @@ class TestDigest:
         path.write_bytes(b"Q" + CONTENT[1:])
         assert "expected" in str(pinned.find_mismatch(path, source))
 
-    def test_lfs_pointer_is_recognized(self, tmp_path: Path) -> None:
-        path = tmp_path / "x"
-        path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n")
-        wrong = str(pinned.find_mismatch(path, make_source(lfs=True, git_blob_sha1=None)))
-        assert "size expected 16, got 64" in wrong and "git lfs pull" in wrong
-
     def test_change_is_noticed_at_once(self, tmp_path: Path) -> None:
         path = tmp_path / "x"
         for content in (b"aaaa", b"bbbb", b"cccc"):

@@ -289,14 +289,14 @@ def results(
     for path, text in texts.items():
         write_text(path, text)
     pull_request = hub_results.push(push, files) if push else None
-    documents = {name: hub_results.to_yaml(entries) for name, entries in files.items()}
+    yaml_texts = {name: hub_results.to_yaml(entries) for name, entries in files.items()}
     written = list(map(str, texts))
     if as_json:
         rows = {name: eval_result_entries_to_yaml(entries) for name, entries in files.items()}
         document = {"files": rows, "written": written}
         print_json(document | {"model": push, "pull_request": pull_request})
     else:
-        _print_entries(documents, written, push, pull_request)
+        _print_entries(yaml_texts, written, push, pull_request)
     _say_where_shown(files)
 
 

@@ -180,19 +180,20 @@ def setting_of(report: Report, about: About) -> str:
 
     Raises InputError if this is unknown, differs from the report, or is not a setting.
     """
-    scorer = benchmark(report["benchmark"])
-    if about.setting:
-        scorer.setting(about.setting)
     recorded = None if report["setting"] == FROM_A_FILE else report["setting"]
     if recorded and about.setting and recorded != about.setting:
         raise InputError(
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"
         )
+    scorer = benchmark(report["benchmark"])
     if not (setting := recorded or about.setting):
         names = ", ".join(each.name for each in scorer.settings)
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
+    if not recorded:
+        # A setting can be followed by the value of an option, such as "rag bm25".
+        scorer.setting(setting.partition(" ")[0])
     return str(setting)
 
 
