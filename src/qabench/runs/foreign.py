@@ -292,7 +292,7 @@ def _answer(row: SourceRow) -> dict[str, str]:
     try:
         question = SourceRow.of(row.get("doc", dict), f"{row.where}, field 'doc'")
         (answer,) = row.texts("filtered_resps")
-        # FELM's rows have an index.
+        # Some datasets name the id "index".
         name = "index" if "id" not in question.fields and "index" in question.fields else "id"
         return {"id": question.get(name, str), "answer": answer}
     except (DataError, ValueError) as error:
