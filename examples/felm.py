@@ -34,4 +34,6 @@ evaluation
 # By domain, with the number of segments; a domain without an F1, such as one without errors, is left out:
 
 # %%
-axes = evaluation.plot(["f1"], by="domain")
+for domain, scores in evaluation.scores_by_group("domain").items():
+    if "f1" in scores:
+        print(domain, scores["f1"])

@@ -16,7 +16,6 @@ Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.io.tables import bounds_text
 
@@ -60,7 +60,7 @@ CELLS_AT_ONCE = 100_000
 # Scores of systems, metrics and groups of the same size use the same draws, which are cached up to
 # this many bytes.
 CACHE_BYTES = 200_000_000
-_cached: OrderedDict[tuple[int, int, int, int], list[Array]] = OrderedDict()
+_cached: dict[tuple[int, int, int, int], list[Array]] = {}
 CORRECTIONS = ("holm", "bh", "none")
 # Sums in another order differ in their last digits: differences up to this share of the largest
 # count as equal.
@@ -154,19 +154,18 @@ def bootstrap_all(
         raise InputError(
             f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95"
         )
-    observed = [observed_score(function, rows) for rows, function in samples]
     intervals: dict[int, Interval] = {}
-    for size in {len(rows) for rows, _ in samples}:
-        places = [i for i, (rows, _) in enumerate(samples) if len(rows) == size]
-        sums = drawn_sums(np.column_stack([samples[i][0] for i in places]), resamples, seed)
-        start = 0
-        for i in places:
-            rows, function = samples[i]
-            values = scores(function, sums[:, start : start + rows.shape[1]])
-            start += rows.shape[1]
-            bounds = score_bounds(rows, function, observed[i], confidence)
-            intervals[i] = _interval(observed[i], bounds, values, confidence)
-    return [intervals[i] for i in range(len(samples))]
+    places_by_size = grouped((len(rows), place) for place, (rows, _) in enumerate(samples))
+    for places in places_by_size.values():
+        tables = [samples[place][0] for place in places]
+        sums = drawn_sums(np.hstack(tables), resamples, seed)
+        ends = np.cumsum([rows.shape[1] for rows in tables])
+        for place, columns in zip(places, np.split(sums, ends[:-1], axis=1), strict=True):
+            rows, function = samples[place]
+            observed = observed_score(function, rows)
+            bounds = score_bounds(rows, function, observed, confidence)
+            intervals[place] = _interval(observed, bounds, scores(function, columns), confidence)
+    return [intervals[place] for place in range(len(samples))]
 
 
 def bootstrap_mean(
@@ -474,26 +473,21 @@ def _swapped(
     seed: int,
 ) -> Iterator[tuple[Array, bool]]:
     """Yield for each pair the differences after swapping units, and whether these are all possible swaps."""
-    width = systems[0].shape[1]
     totals = [rows.sum(axis=0) for rows in systems]
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
         changes = [systems[first] - systems[second] for first, second in some]
         differing = [changed[changed.any(axis=1)] for changed in changes]
-        random = [i for i, changed in enumerate(differing) if 2 ** len(changed) > resamples]
-        sums = (
-            halved_sums(np.hstack([changes[i] for i in random]), resamples, seed)
-            if random
-            else np.empty(0)
-        )
-        places = {i: place * width for place, i in enumerate(random)}
-        for i, (first, second) in enumerate(some):
-            exact = i not in places
-            moved = subset_sums(differing[i]) if exact else sums[:, places[i] : places[i] + width]
-            yield (
-                scores(function, totals[first] - moved) - scores(function, totals[second] + moved),
-                exact,
-            )
+        exact = [2 ** len(rows) <= resamples for rows in differing]
+        random = [changed for changed, few in zip(changes, exact, strict=True) if not few]
+        sampled: Iterator[Array] = iter(())
+        if random:
+            sums = halved_sums(np.hstack(random), resamples, seed)
+            sampled = iter(np.split(sums, len(random), axis=1))
+        for (first, second), rows, few in zip(some, differing, exact, strict=True):
+            moved = subset_sums(rows) if few else next(sampled)
+            swapped = totals[first] - moved, totals[second] + moved
+            yield scores(function, swapped[0]) - scores(function, swapped[1]), few
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
@@ -603,10 +597,9 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
     """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
     if key in _cached:
-        _cached.move_to_end(key)
         yield from _cached[key]
         return
-    cacheable = size * resamples * 8 <= CACHE_BYTES
+    cells = size * resamples
     blocks = []
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
@@ -616,13 +609,13 @@ def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
         block = (
             np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
         )
-        if cacheable:
+        if 8 * cells <= CACHE_BYTES:
             blocks.append(block)
         yield block
-    if cacheable:
+    if blocks:
+        if 8 * (cells + sum(n * times for n, times, *_ in _cached)) > CACHE_BYTES:
+            _cached.clear()
         _cached[key] = blocks
-        while sum(8 * n * times for n, times, *_ in _cached) > CACHE_BYTES:
-            _cached.popitem(last=False)
 
 
 def _product(counts: Array, values: Array) -> Array:

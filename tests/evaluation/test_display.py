@@ -97,20 +97,6 @@ def test_a_benchmark_an_index_and_hits() -> None:
     assert "and 90 more" in repr(Hits(list(range(100)), [0.0] * 100))
 
 
-def test_plots(one: Evaluation, compared: Comparison) -> None:
-    from matplotlib.figure import Figure
-
-    axes = Figure().subplots()
-    assert one.plot(axes=axes) is axes and "m on fanoutqa" in axes.get_title(loc="left")
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["Loose accuracy"]
-    grouped = one.plot(by="category", axes=Figure().subplots())
-    assert [label.get_text() for label in grouped.get_yticklabels()] == ["x (3)"]
-    pairs = compared.plot(Figure().subplots())
-    assert [label.get_text() for label in pairs.get_yticklabels()] == [f"m - {SHOWN} (no interval)"]
-    with pytest.raises(InputError, match="unknown grouping 'x'; allowed: category"):
-        one.plot(by="x")
-
-
 def test_a_table_in_every_format() -> None:
     table = Table("T", ["a", "b"], [["x|y", 1], ["<b>", None]], ["note"])
     assert table.formatted("csv") == "a,b\nx|y,1\n<b>,\n"

@@ -16,7 +16,7 @@ from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available
 from qabench.errors import DataError, InputError, MissingExtra, unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.records import PREDICTIONS
+from qabench.evaluation.records import PREDICTIONS, column_names
 from qabench.evaluation.score_spec import (
     CUTOFF,
     Names,
@@ -478,21 +478,14 @@ class Benchmark(Displayed, ABC):
 
     def headline_score(self, evaluations: Sequence[Evaluation]) -> ScoreSpec | None:
         """Return the main score of these evaluations, or None if nothing is scored."""
-        columns = [
-            name
-            for evaluation in evaluations
-            for record in evaluation.records
-            for name in record.scores
-        ]
-        declared = self.scores or list(
-            {m.name: m for each in evaluations for m in each.score_specs}.values()
-        )
+        columns = column_names(record for each in evaluations for record in each.records)
+        declared = self.scores or [spec for each in evaluations for spec in each.score_specs]
         specs = {spec.name: spec for spec in present(declared, columns)}
-        stems = {name: (name, name.partition("@")[0]) for name in specs}
-        main = [
-            specs[name] for headline in self.headline for name in specs if headline in stems[name]
-        ]
-        return next(iter([*main, *specs.values()]), None)
+        for headline in self.headline:
+            for name, spec in specs.items():
+                if headline in (name, name.partition("@")[0]):
+                    return spec
+        return next(iter(specs.values()), None)
 
     def declaration(self, score: str) -> Declaration:
         """Return the official values of the fields of a signature, by the score's name in it.

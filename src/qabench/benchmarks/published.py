@@ -61,10 +61,18 @@ def published(name: str) -> list[PublishedScore]:
     return benchmark(name).published()
 
 
-def is_local(name: str) -> bool:
-    """Return whether the published scores can be read without a download, which a report must not start."""
+def local_entries(name: str) -> list[RankedSystem]:
+    """Return the published scores of a benchmark if they can be read without a download, which a report must not start.
+
+    Otherwise, and if a file is damaged, [].
+    """
     config = dataset_table(name).configs.get(LEADERBOARD) if name else None
-    return config is not None and all(available(source_table(name)[file]) for file in config.files)
+    if config is None or not all(available(source_table(name)[file]) for file in config.files):
+        return []
+    try:
+        return published_entries(name)
+    except SourceError:
+        return []
 
 
 def published_entries(name: str) -> list[RankedSystem]:
@@ -148,11 +156,8 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
         for name, score in evaluation.scores().items()
         if not evaluation.deviations(score)
     }
-    if not specs or not is_local(evaluation.benchmark):
-        return {}
-    try:
-        entries = published_entries(evaluation.benchmark)
-    except SourceError:  # a damaged file
+    entries = local_entries(evaluation.benchmark) if specs else []
+    if not entries:
         return {}
     scorer = benchmark(evaluation.benchmark)
     sentences = {}

@@ -48,7 +48,6 @@ from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Evaluation
 from qabench.evaluation.evaluation import labels, systems_table
-from qabench.evaluation.records import undefined_note
 from qabench.evaluation.signature import short_signature
 from qabench.io.files import check_writable, write_json, write_text
 from qabench.runs.sources import is_log, read_evaluations
@@ -370,13 +369,8 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 
 def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
-    scores = evaluation.scores()
-    sentences = evaluation.problem_sentences(LISTED_PROBLEMS)
-    undefined = undefined_note({name: score.interval for name, score in scores.items()})
-    notes = [
-        (sentence, "yellow")
-        for sentence in filter(None, [*sentences, evaluation.cached_note(), undefined])
-    ]
+    sentences = [*evaluation.problem_sentences(LISTED_PROBLEMS), evaluation.cached_note()]
+    notes = [(sentence, "yellow") for sentence in sentences if sentence]
     notes += [(note, "") for note in evaluation.notes]
     notes += [(sentence, "yellow") for sentence in evaluation.undefined_sentences()]
     if reason := evaluation.why_unscored():

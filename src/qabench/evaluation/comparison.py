@@ -17,11 +17,9 @@ from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
 from qabench.evaluation.records import (
     Score,
-    plot_intervals,
     reduced,
     rows_by_question,
     scores_of,
-    undefined_note,
     value_cells,
 )
 from qabench.evaluation.score_spec import ScoreSpec
@@ -34,7 +32,6 @@ from qabench.stats import (
     Array,
     Difference,
     Function,
-    Interval,
     adjust,
     paired_tests,
 )
@@ -45,6 +42,8 @@ TEST = TESTS[0]
 CORRECTION = "holm"
 SEED = 0
 POWER = 0.8  # of the smallest detectable difference
+PAIR_COLUMNS = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable"]
+PAIR_COLUMNS += ["wins", "ties", "losses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,36 +154,15 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        intervals = {label: score.interval for label, score in self.systems.items()}
-        rows = [
-            [label, *value_cells(each), f"{each.standard_error:.4f}", self.systems[label].n]
-            for label, each in intervals.items()
-        ]
-        units = dict.fromkeys(score.spec.unit for score in self.systems.values())
-        columns = [*("system", self.spec.name, "95% interval", "standard error")]
-        columns.append(f"n ({' or '.join(units)})")
-        names = [*("pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable")]
-        names += ["wins", "ties", "losses"]
-        undefined = undefined_note(intervals)
-        of_pairs = undefined_note(self._differences())
-        scores = Table(self.spec.title, columns, rows, [undefined] if undefined else [])
-        notes = [self.about(), *([of_pairs] if of_pairs else [])]
-        pairs = Table("Pairs", names, [pair.cells() for pair in self.pairs], notes)
+        rows: list[list[Any]] = []
+        for label, score in self.systems.items():
+            error = f"{score.interval.standard_error:.4f}"
+            rows.append([label, *value_cells(score.interval), error, score.n])
+        units = " or ".join(dict.fromkeys(score.spec.unit for score in self.systems.values()))
+        columns = ["system", self.spec.name, "95% interval", "standard error", f"n ({units})"]
+        scores = Table(self.spec.title, columns, rows)
+        pairs = Table("Pairs", PAIR_COLUMNS, [pair.cells() for pair in self.pairs], [self.about()])
         return [scores, pairs, *(table for other in self.others for table in other.tables())]
-
-    def _differences(self) -> dict[str, Interval]:
-        return {pair.name: pair.difference.interval for pair in self.pairs}
-
-    def plot(self, axes: Any = None) -> Any:
-        """Plot the paired differences with their 95% intervals, by matplotlib, and return the axes.
-
-        Raises:
-            MissingExtra: matplotlib is not installed.
-        """
-        heading = f"{self.spec.title}: paired differences"
-        axes = plot_intervals(self._differences(), heading, axes)
-        axes.axvline(0, color="gray", linewidth=1, linestyle="--")
-        return axes
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""
@@ -267,9 +245,8 @@ def compare(
 
 
 def _score(evaluation: Evaluation, spec: ScoreSpec) -> Score | None:
-    scores = evaluation.scores()
-    if spec.name in scores and spec in evaluation.score_specs:
-        return scores[spec.name]
+    if score := evaluation.scores().get(spec.name):
+        return score
     if spec.reducer or not evaluation.answered:
         return None
     return scores_of([spec], evaluation.records).get(spec.name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
 from qabench.data.rows import Json, grouped
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError
 from qabench.evaluation.records import (
     ANSWERED,
     CUT_OFF,
@@ -22,12 +22,10 @@ from qabench.evaluation.records import (
     column_names,
     columns_of,
     distinct,
-    plot_intervals,
     scores_of,
-    undefined_note,
     value_cells,
 )
-from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores
+from qabench.evaluation.score_spec import ScoreSpec, present
 from qabench.evaluation.signature import (
     Declaration,
     Field,
@@ -322,41 +320,12 @@ class Evaluation(Displayed):
         """Return the scores as a Markdown table, with the deviations from the official scores below it."""
         return "\n".join(table.formatted("markdown") for table in self.tables())
 
-    def plot(self, scores: Names = None, by: str | None = None, axes: Any = None) -> Any:
-        """Plot scores with their 95% intervals by matplotlib, and return the axes.
-
-        Args:
-            scores: names of scores or groups, such as ("acc.loose", "rouge"). None for all.
-            by: a grouping, such as "category": one row per category, for the first of the scores.
-            axes: matplotlib axes to draw on. None for a new figure.
-
-        Raises:
-            InputError: a score or grouping that the evaluation does not have.
-            MissingExtra: matplotlib is not installed.
-        """
-        own = self.scores()
-        specs = select_scores([score.spec for score in own.values()], scores, self.title)
-        if by is None:
-            rows = {spec.title: own[spec.name].interval for spec in specs}
-            return plot_intervals(rows, self.title, axes)
-        if by not in self.groupings():
-            raise unknown_name("unknown grouping", by, self.groupings())
-        first = specs[0]
-        in_groups = {
-            group: score
-            for group, of_group in self.scores_by_group(by).items()
-            if (score := of_group.get(first.name))
-        }
-        rows = {f"{group} ({score.n})": score.interval for group, score in in_groups.items()}
-        return plot_intervals(rows, f"{first.title} by {by}: {self.title}", axes)
-
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
         table = self.score_table()
         for sentence, names in self.deviations_by_sentence().items():
             table.notes.append(f"not official ({', '.join(names)}): {sentence}")
-        undefined = undefined_note({name: score.interval for name, score in self.scores().items()})
-        table.notes.extend(filter(None, [undefined, *self.undefined_sentences()]))
+        table.notes.extend(self.undefined_sentences())
         return [table]
 
     def score_table(self, all_scores: bool = True) -> Table:

@@ -13,7 +13,6 @@ from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from qabench.data.rows import grouped
-from qabench.errors import MissingExtra
 from qabench.evaluation.score_spec import ScoreSpec, present
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
-BLUE = "#0072B2"  # of the colors of Okabe and Ito
-INCHES_PER_ROW = 0.4
 STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
 ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
 
@@ -291,41 +288,6 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
 def value_cells(interval: Interval) -> list[str]:
     """Return a value and its bounds as cells of a table."""
     return [f"{interval.mean:.4f}", interval.bounds()]
-
-
-def undefined_note(intervals: Mapping[str, Interval]) -> str | None:
-    """Return a sentence about the resamples in which scores are undefined, by name, or None if there are none."""
-    shares = ", ".join(
-        f"{name} {interval.undefined:.1%}"
-        for name, interval in intervals.items()
-        if interval.undefined
-    )
-    return f"undefined in some resamples, which are left out: {shares}" if shares else None
-
-
-def plot_intervals(rows: Mapping[str, Interval], heading: str, axes: Any) -> Any:
-    """Draw points with error bars, one row each, the first on top. A point without an interval is hollow."""
-    if axes is None:
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise MissingExtra("plots need matplotlib: pip install 'qabench[plot]'") from None
-        _, axes = pyplot.subplots(figsize=(7, 1 + INCHES_PER_ROW * len(rows)), layout="constrained")
-    names = []
-    for place, (name, row) in enumerate(rows.items()):
-        bars, fill = None, "white"
-        if row.low is not None and row.high is not None:
-            bars, fill = [[max(0.0, row.mean - row.low)], [max(0.0, row.high - row.mean)]], BLUE
-        axes.errorbar(
-            row.mean, place, xerr=bars, fmt="o", color=BLUE, capsize=3, markerfacecolor=fill
-        )
-        names.append(name if bars else f"{name} (no interval)")
-    axes.set_yticks(range(len(rows)), labels=names)
-    axes.invert_yaxis()
-    axes.set_xlabel("value with 95% interval")
-    axes.set_title(heading, loc="left", fontsize="medium")
-    axes.grid(axis="x", alpha=0.3)
-    return axes
 
 
 def distinct(names: Sequence[str]) -> list[str]:

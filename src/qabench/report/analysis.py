@@ -1,41 +1,23 @@
-"""The sections of a report, one per config, and their numbers: scores, comparisons, groups, outcomes, findings."""
+"""The sections of a report, one per config, and their numbers: scores, comparisons, groups, findings."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import takewhile
+from functools import cached_property
 from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
-from qabench.benchmarks.published import (
-    RankedSystem,
-    is_local,
-    own_entries,
-    published_entries,
-    ranked,
-    ranks,
-)
+from qabench.benchmarks.published import RankedSystem, local_entries, own_entries, ranked
 from qabench.data.rows import Json, grouped
-from qabench.errors import InputError, SourceError
-from qabench.evaluation import (
-    EMPTY,
-    FAILED,
-    MISSING,
-    REFUSED,
-    Evaluation,
-    ExtraSection,
-    Record,
-    ScoreSpec,
-    SectionRow,
-)
+from qabench.errors import InputError
+from qabench.evaluation import Evaluation, ExtraSection, Record, ScoreSpec
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
-from qabench.evaluation.records import CURVE, Score, column_names, distinct, item_score, scores_of
-from qabench.evaluation.score_spec import Pass, present
+from qabench.evaluation.records import Score, column_names, distinct, scores_of
+from qabench.evaluation.score_spec import present
 from qabench.stats import Interval
 
 Row = dict[str, Any]
@@ -43,26 +25,10 @@ SMALL = 10  # smaller groups are binned
 NAMED = 3  # systems that a sentence names. The others are counted
 MOST_GROUPS = 15  # groups of a grouping. The smallest others are binned
 
-# The outcome of each answer: right, partly right or wrong if the score is graded, or why there is
-# no score.
-RIGHT, PARTLY, WRONG, SCORED, UNSCORED = "right", "partly", "wrong", "scored", "unscored"
-OUTCOMES = {
-    RIGHT: "right",
-    PARTLY: "partly right",
-    WRONG: "wrong",
-    SCORED: "scored",
-    EMPTY: "empty",
-    REFUSED: "refused",
-    FAILED: "failed",
-    UNSCORED: "no score",
-    MISSING: "missing",
-}
-_ROUNDING = 1e-9
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
-    """The evaluations on one config.
+    """The evaluations on one config, and their numbers, which are computed when they are first used.
 
     Attributes:
         key: the section's name in links, such as "fanoutqa-dev".
@@ -80,6 +46,52 @@ class Section:
     headline: ScoreSpec | None
     superseded: Sequence[str] = ()
 
+    @cached_property
+    def scores(self) -> dict[str, dict[str, Score]]:
+        """Return the scores by run and name."""
+        return {label: run.scores() for label, run in self.runs.items()}
+
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """Return the comparisons by score, without scores that fewer than two runs have."""
+        scored = {label: run for label, run in self.runs.items() if self.scores[label]}
+        comparisons = [compare(scored, spec) for spec in self.score_specs]
+        return {each.spec.name: each for each in comparisons if each.pairs}
+
+    @cached_property
+    def extra(self) -> list[ExtraSection]:
+        """Return the sections that the benchmark adds."""
+        return [part for part in self.benchmark.report_sections(self.runs) if part.rows]
+
+    @cached_property
+    def breakdowns(self) -> list[Breakdown]:
+        """Return the scores by group, of groupings that no added section replaces."""
+        replaced = {part.replaces for part in self.extra}
+        names = [name for name in self.groupings if name not in replaced]
+        return list(filter(None, [_breakdown(self, name) for name in names]))
+
+    @cached_property
+    def deviations(self) -> dict[str, dict[str, list[str]]]:
+        """Return what distinguishes scores from official ones, in sentences, by run and score."""
+        return {
+            label: {name: run.deviations(score) for name, score in self.scores[label].items()}
+            for label, run in self.runs.items()
+        }
+
+    @cached_property
+    def leaderboard(self) -> list[RankedSystem]:
+        """Return published scores and runs by the main score, or [] without published scores."""
+        if self.headline is None:
+            return []
+        name = self.headline.name
+        published = [entry for entry in local_entries(self.benchmark.name) if entry.metric == name]
+        own = [
+            replace(entry, system=label, source="run")
+            for label, run in self.runs.items()
+            for entry in own_entries(run, [name])
+        ]
+        return ranked([*published, *own], self.benchmark) if published and own else []
+
     @property
     def groupings(self) -> list[str]:
         """Return the groupings that at least one run has, in the benchmark's order.
@@ -90,13 +102,29 @@ class Section:
         declared = [name for name in self.benchmark.groupings if name in names]
         return list(dict.fromkeys([*declared, *names]))
 
-    def score_spec(self, name: str) -> ScoreSpec:
-        """Return the score with this name, which at least one run has."""
-        return next(spec for spec in self.score_specs if spec.name == name)
-
     def grouping_title(self, grouping: str) -> str:
         """Return the grouping in words, such as "type of answer"."""
         return self.benchmark.groupings.get(grouping, grouping.replace("_", " "))
+
+    def as_dict(self) -> Json:
+        """Return the numbers as rows of plain data."""
+        return {
+            "scores": [
+                {"run": run, **score_row(score)}
+                for run, scores in self.scores.items()
+                for score in scores.values()
+            ],
+            "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
+            "groups": [
+                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(score)}
+                for breakdown in self.breakdowns
+                for run, groups in breakdown.scores.items()
+                for group, scores in groups.items()
+                for score in scores.values()
+            ],
+            "sections": [extra_dict(extra) for extra in self.extra],
+            "leaderboard": list(map(asdict, self.leaderboard)),
+        }
 
 
 def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
@@ -157,91 +185,8 @@ class Breakdown:
     grouping: str
     title: str
     groups: Sequence[Group]
-    # run -> group's name -> score's name -> score
+    # run -> group's name -> name of the score -> score
     scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """The numbers of a section.
-
-    Attributes:
-        scores, deviations, ranks: run -> name -> score, sentences, or its rank among
-        published scores.
-        comparisons: score's name -> its comparison, or {} for a single run.
-        outcomes: run -> outcome -> number of answers. Only outcomes that occur.
-        leaderboard: published scores and runs by the main score; () without published scores.
-    """
-
-    scores: Mapping[str, Mapping[str, Score]]
-    comparisons: Mapping[str, Comparison]
-    breakdowns: Sequence[Breakdown]
-    extra: Sequence[ExtraSection]
-    outcomes: Mapping[str, Mapping[str, int]]
-    deviations: Mapping[str, Mapping[str, Sequence[str]]]
-    ranks: Mapping[str, Mapping[str, str]]
-    leaderboard: Sequence[RankedSystem]
-
-    def as_dict(self) -> Json:
-        """Return the numbers as rows of plain data."""
-        return {
-            "scores": [
-                {"run": run, **score_row(score)}
-                for run, scores in self.scores.items()
-                for score in scores.values()
-            ],
-            "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
-            "groups": [
-                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(score)}
-                for breakdown in self.breakdowns
-                for run, groups in breakdown.scores.items()
-                for group, scores in groups.items()
-                for score in scores.values()
-            ],
-            "sections": [extra_dict(extra) for extra in self.extra],
-            "leaderboard": list(map(asdict, self.leaderboard)),
-            "outcomes": [
-                {"run": run, "outcome": name, "n": n}
-                for run, counts in self.outcomes.items()
-                for name, n in counts.items()
-            ],
-        }
-
-
-Sections = Sequence[tuple[Section, Analysis]]
-"""The sections of a report with their numbers."""
-
-
-def analyze(section: Section) -> Analysis:
-    """Return all numbers of a section.
-
-    Takes some hundredths of a second per run, score and group.
-    """
-    scores = {label: run.scores() for label, run in section.runs.items()}
-    extra = [part for part in section.benchmark.report_sections(section.runs) if part.rows]
-    extra += _pass_curves(scores)
-    replaced = {part.replaces for part in extra}
-    scored = {label: run for label, run in section.runs.items() if scores[label]}
-    comparisons = [compare(scored, spec) for spec in section.score_specs]
-    return Analysis(
-        scores=scores,
-        comparisons={
-            comparison.spec.name: comparison for comparison in comparisons if comparison.pairs
-        },
-        breakdowns=[
-            breakdown
-            for name in section.groupings
-            if name not in replaced and (breakdown := _breakdown(section, name))
-        ],
-        extra=extra,
-        outcomes=_outcomes(section),
-        deviations={
-            label: {name: section.runs[label].deviations(score) for name, score in by_name.items()}
-            for label, by_name in scores.items()
-        },
-        ranks={label: ranks(run) for label, run in section.runs.items()},
-        leaderboard=_leaderboard(section),
-    )
 
 
 def score_row(score: Score) -> Row:
@@ -269,49 +214,6 @@ def extra_dict(extra: ExtraSection) -> Row:
     return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {
         "rows": rows
     }
-
-
-def _pass_curves(scores: Mapping[str, Mapping[str, Score]]) -> list[ExtraSection]:
-    """Return a chart over k of each score with pass@k and pass^k."""
-    pairs: list[tuple[str, SectionRow]] = []
-    for label, by_name in scores.items():
-        for score in by_name.values():
-            if isinstance(curve := score.spec.reducer, Pass):
-                title, _, name = score.spec.title.rpartition(", ")
-                row = SectionRow(label, f"{name[:5]}k", curve.k, score.interval, score.n)
-                pairs.append((title, row))
-    note = "pass@k: at least one of k answers is right. pass^k: all k are."
-    return [
-        ExtraSection(f"{title} of several answers", "questions", of_title, CURVE, note, axis="k")
-        for title, of_title in grouped(pairs).items()
-    ]
-
-
-def _leaderboard(section: Section) -> list[RankedSystem]:
-    if section.headline is None or not is_local(section.benchmark.name):
-        return []
-    name = section.headline.name
-    try:
-        published = [
-            entry for entry in published_entries(section.benchmark.name) if entry.metric == name
-        ]
-    except SourceError:  # a damaged file
-        return []
-    own = [
-        replace(entry, system=label, source="run")
-        for label, run in section.runs.items()
-        for entry in own_entries(run, [name])
-    ]
-    return ranked([*published, *own], section.benchmark) if published and own else []
-
-
-def _outcomes(section: Section) -> dict[str, dict[str, int]]:
-    counts_by_run = {}
-    for label, run in section.runs.items():
-        counts = Counter(outcome(section.headline, record) for record in run.records)
-        counts[MISSING] += max(0, run.expected - len(run.records))
-        counts_by_run[label] = {name: counts[name] for name in OUTCOMES if counts[name]}
-    return counts_by_run
 
 
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
@@ -365,22 +267,6 @@ def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]
     return groups
 
 
-def outcome(spec: ScoreSpec | None, record: Record) -> str:
-    """Return the outcome of an answer, a key of ``OUTCOMES``.
-
-    A refused, failed, missing or empty answer has that outcome instead of "wrong", regardless of
-    its official score.
-    """
-    if record.status in (EMPTY, REFUSED, FAILED, MISSING):
-        return record.status
-    score = item_score(spec, record) if spec else None
-    if spec is None or score is None:
-        return UNSCORED
-    if not spec.graded:
-        return SCORED
-    return RIGHT if score > 1 - _ROUNDING else PARTLY if score > _ROUNDING else WRONG
-
-
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
     leader = next(iter(comparison.systems))
@@ -390,27 +276,30 @@ def finding(comparison: Comparison) -> str:
         if leader in (pair.first, pair.second)
     }
     title = _lowered(comparison.spec.title)
-    score = _value(comparison.systems[leader])
-    best = f"{leader} has the best {title}: {score}"
+    score = comparison.systems[leader]
+    best = f"{leader} has the best {title}: {_value(score)}"
     rivals = [label for label in comparison.systems if label in pairs]
     if not rivals:
         return f"{best}. It shares no questions with the other systems."
-    equal = list(takewhile(lambda label: abs(pairs[label].difference.interval.mean) < 1e-9, rivals))
-    behind = rivals[len(equal) :]
+    nearest = pairs[rivals[0]]
+    side = "ahead of" if nearest.first == leader else "behind"
+    best += f". It is {_test(nearest, comparison)} {side} {rivals[0]}"
+    equal = [label for label in rivals if _is_same(score, comparison.systems[label], pairs[label])]
+    behind = [label for label in rivals if label not in equal]
+    if equal:
+        which = "best" if behind else "same"
+        best = f"{_named([leader, *equal])} have the {which} {title}: {_value(score)}"
     if not behind:
-        values = {f"{comparison.systems[label].value:.9f}" for label in (leader, *equal)}
-        if len(values) > 1:  # they were asked different questions
-            return f"{best}. On the questions that it shares with {_named(equal)}, they are equal."
-        return f"{_named([leader, *equal])} have the same {title}: {score}."
+        return f"{best}."
     beaten = [pair.second for pair in pairs.values() if pair.significant and pair.first == leader]
     tied = [label for label in behind if label not in beaten]
-    if equal:
-        best = f"{_named([leader, *equal])} have the best {title}: {score}"
-        return f"{best}; {leader} is {'not ' if tied else ''}significantly better than {_named(tied or behind)}."
-    ahead = f"{best}. It is {_test(pairs[rivals[0]], comparison)} ahead of {rivals[0]}"
-    if tied:
-        return f"{ahead}; it is not significantly better than {_named(tied)}."
-    return f"{ahead}; it is significantly better{' than all other systems' if len(rivals) > 1 else ''}."
+    verdict = f"is {'not ' if tied else ''}significantly better than {_named(tied or behind)}"
+    return f"{best}; {leader if equal else 'it'} {verdict}."
+
+
+def _is_same(first: Score, second: Score, pair: Pair) -> bool:
+    """Return whether the scores are equal, also on the questions that both systems have."""
+    return max(abs(first.value - second.value), abs(pair.difference.interval.mean)) < 1e-9
 
 
 def single(label: str, score: Score) -> str:

@@ -18,7 +18,7 @@ from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.io.tables import without_folders
 from qabench.report import view
-from qabench.report.analysis import OUTCOMES, Analysis, Sections, analyze, sections_of
+from qabench.report.analysis import Section, sections_of
 from qabench.report.view import bounded
 
 PAGE, NUMBERS = "index.html", "report.json"
@@ -49,8 +49,8 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
         MissingExtra: jinja2 is not installed (extra ``report``).
         QabenchError: the folder cannot be written.
     """
-    sections = [(section, analyze(section)) for section in sections_of(runs)]
-    *names, last = dict.fromkeys(section.benchmark.title for section, _ in sections)
+    sections = sections_of(runs)
+    *names, last = dict.fromkeys(section.benchmark.title for section in sections)
     title = title or f"{', '.join(names)}{' and ' if names else ''}{last} report"
     page = out / PAGE
     numbers = _numbers(title, sections)
@@ -60,11 +60,10 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
     return page
 
 
-def _page(title: str, sections: Sections, numbers: Json) -> str:
+def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
     data = {
         "title": title,
-        "outcomes": OUTCOMES,
-        "sections": [view.section_data(*pair) for pair in sections],
+        "sections": [view.section_data(section) for section in sections],
     }
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
     app = f'(() => {{\n"use strict";\n{parts}}})();'
@@ -89,7 +88,7 @@ _UNFIT = dict.fromkeys([0, *range(0x7F, 0xA0), *range(0xD800, 0xE000)], "\ufffd"
 _UNFIT |= {number: chr(0x2400 + number) for number in range(1, 32) if chr(number) not in "\t\n\r"}
 
 
-def _numbers(title: str, sections: Sections) -> Json:
+def _numbers(title: str, sections: Sequence[Section]) -> Json:
     """Return report.json: for each section its runs and its numbers."""
     return {
         "title": title,
@@ -99,17 +98,18 @@ def _numbers(title: str, sections: Sections) -> Json:
             {
                 "benchmark": section.benchmark.name,
                 "config": section.config,
-                "findings": view.findings(section, analysis),
+                "findings": view.findings(section),
                 "superseded": list(section.superseded),
-                "runs": [_run(label, run, analysis) for label, run in section.runs.items()],
-                **analysis.as_dict(),
+                "runs": [_run(section, label) for label in section.runs],
+                **section.as_dict(),
             }
-            for section, analysis in sections
+            for section in sections
         ],
     }
 
 
-def _run(label: str, run: Evaluation, analysis: Analysis) -> Json:
+def _run(section: Section, label: str) -> Json:
+    run = section.runs[label]
     names = ("path", "task", "setting", "model", "created", "status", "expected", "available")
     return {
         "label": label,
@@ -118,10 +118,7 @@ def _run(label: str, run: Evaluation, analysis: Analysis) -> Json:
         "replies": run.replies(),
         "signatures": dict(run.signatures),
         "arguments": bounded(run.arguments),
-        "deviations": {
-            name: list(sentences) for name, sentences in analysis.deviations[label].items()
-        },
-        "published": dict(analysis.ranks[label]),
+        "deviations": section.deviations[label],
     }
 
 

@@ -8,16 +8,12 @@ from math import inf, isfinite
 from typing import Any
 
 from qabench.data.rows import Json, grouped
-from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import Comparison
-from qabench.evaluation.records import Score, columns_of, item_score, undefined_note
-from qabench.evaluation.signature import Field, parse, signature_name
+from qabench.evaluation.records import Score, columns_of, item_score
 from qabench.report.analysis import (
-    Analysis,
     Breakdown,
     Section,
-    Sections,
     extra_dict,
     finding,
     single,
@@ -34,13 +30,13 @@ LONGEST_OF_ALL = 60_000_000
 SHORTEST_SHARE = 400
 
 
-def section_data(section: Section, analysis: Analysis) -> Row:
+def section_data(section: Section) -> Row:
     """Return what the page's script needs of a section at once: the numbers of its first score, and the questions.
 
     The numbers of other scores are in ``later_data``, the answers in ``records_of``.
     """
     labels = list(section.runs)
-    specs = scored_specs(section, analysis)
+    specs = scored_specs(section)
     names = [spec.name for spec in specs]
     return {
         "key": section.key,
@@ -56,15 +52,15 @@ def section_data(section: Section, analysis: Analysis) -> Row:
             for label, run in section.runs.items()
         ],
         "scores": {
-            name: [_cell(analysis.scores[label].get(name)) for label in labels] for name in names
+            name: [_cell(section.scores[label].get(name)) for label in labels] for name in names
         },
-        "findings": findings(section, analysis),
-        "breakdowns": [_breakdown(breakdown) for breakdown in analysis.breakdowns],
-        "extra": [extra_dict(extra) for extra in analysis.extra],
+        "findings": findings(section),
+        "breakdowns": [_breakdown(breakdown) for breakdown in section.breakdowns],
+        "extra": [extra_dict(extra) for extra in section.extra],
         "leaderboard": [
             asdict(entry)
             | {"run": None if entry.source == "published" else labels.index(entry.system)}
-            for entry in analysis.leaderboard
+            for entry in section.leaderboard
         ],
         "columns": {spec.name: spec.title for spec in section.score_specs},
         "groupings": [
@@ -75,18 +71,18 @@ def section_data(section: Section, analysis: Analysis) -> Row:
             for id, record in _questions(section).items()
         ],
         "statuses": statuses_of(section),
-        "byMetric": _by_metric(section, analysis, names[:1] or [""]),
+        "byMetric": _by_metric(section, names[:1] or [""]),
     }
 
 
-def later_data(section: Section, analysis: Analysis) -> Row:
+def later_data(section: Section) -> Row:
     """Return what is read when it is needed: references, and the numbers of all scores but the first."""
     references = [shortened(record.reference) for record in _questions(section).values()]
-    names = [spec.name for spec in scored_specs(section, analysis)]
-    return {"references": references, "byMetric": _by_metric(section, analysis, names[1:])}
+    names = [spec.name for spec in scored_specs(section)]
+    return {"references": references, "byMetric": _by_metric(section, names[1:])}
 
 
-def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> dict[str, Row]:
+def _by_metric(section: Section, names: Sequence[str]) -> dict[str, Row]:
     """Return by score: comparisons of runs, scores of groups, and each record's own score."""
     labels = list(section.runs)
     specs = {spec.name: spec for spec in section.score_specs}
@@ -94,10 +90,10 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     questions = [[records.get(id, ()) for records in by_run] for id in _questions(section)]
     return {
         name: {
-            "pairs": _pairs(analysis.comparisons[name], labels)
-            if name in analysis.comparisons
+            "pairs": _pairs(section.comparisons[name], labels)
+            if name in section.comparisons
             else None,
-            "groups": [_group_scores(breakdown, labels, name) for breakdown in analysis.breakdowns],
+            "groups": [_group_scores(breakdown, labels, name) for breakdown in section.breakdowns],
             "marks": [
                 [_mark(specs.get(name), records) for records in answers] for answers in questions
             ],
@@ -106,18 +102,12 @@ def _by_metric(section: Section, analysis: Analysis, names: Sequence[str]) -> di
     }
 
 
-def scored_specs(section: Section, analysis: Analysis) -> list[ScoreSpec]:
+def scored_specs(section: Section) -> list[ScoreSpec]:
     """Return the scores for which at least one run has a score: the headline first, then in the benchmark's order."""
-    scored = {name for scores in analysis.scores.values() for name in scores}
+    scored = {name for scores in section.scores.values() for name in scores}
     specs = [spec for spec in section.score_specs if spec.name in scored]
     headline = section.headline.name if section.headline else None
     return sorted(specs, key=lambda spec: headline not in (None, spec.name))
-
-
-def ranks(section: Section, analysis: Analysis) -> dict[str, str]:
-    """Return the ranks of runs among published scores by the main score, in sentences."""
-    name = section.headline.name if section.headline else ""
-    return {label: each[name] for label, each in analysis.ranks.items() if name in each}
 
 
 def spec_data(spec: ScoreSpec) -> Row:
@@ -131,18 +121,18 @@ def spec_data(spec: ScoreSpec) -> Row:
     }
 
 
-def findings(section: Section, analysis: Analysis) -> dict[str, str]:
+def findings(section: Section) -> dict[str, str]:
     """Return the finding in one sentence, by score.
 
     Under "" if there is no score.
     """
     sentences = {}
-    for spec in scored_specs(section, analysis):
+    for spec in scored_specs(section):
         name = spec.name
-        if name in analysis.comparisons:
-            sentences[name] = finding(analysis.comparisons[name])
+        if name in section.comparisons:
+            sentences[name] = finding(section.comparisons[name])
         else:
-            pairs = ((label, scores.get(name)) for label, scores in analysis.scores.items())
+            pairs = ((label, scores.get(name)) for label, scores in section.scores.items())
             sentences[name] = next(single(label, score) for label, score in pairs if score)
     if not sentences:
         reasons = {run.why_unscored() or "" for run in section.runs.values()}
@@ -150,49 +140,45 @@ def findings(section: Section, analysis: Analysis) -> dict[str, str]:
     return sentences
 
 
-def score_table(section: Section, analysis: Analysis) -> list[Row]:
+def score_table(section: Section) -> list[Row]:
     """Return one row per run, the best by the headline score first.
 
     A cell per score, the best ones marked.
     """
-    specs = scored_specs(section, analysis)
-    gains = {spec.name: _gains(analysis, spec) for spec in specs}
+    gains = {spec.name: _gains(section, spec) for spec in scored_specs(section)}
     rows = [
         {"place": place, "label": label, "run": run}
-        | {"cells": [_shown_score(analysis, label, run, name, gains[name]) for name in gains]}
+        | {"cells": [_shown_score(section, label, *each) for each in gains.items()]}
         for place, (label, run) in enumerate(section.runs.items())
     ]
-    by_first: Mapping[str, float] = next(iter(gains.values()), {})
+    by_first = next(iter(gains.values()), {})
     return sorted(rows, key=lambda row: -by_first.get(row["label"], -inf))
 
 
-def _shown_score(
-    analysis: Analysis, label: str, run: Evaluation, name: str, gains: Mapping[str, float]
-) -> Row:
+def _shown_score(section: Section, label: str, name: str, gains: Mapping[str, float]) -> Row:
+    run = section.runs[label]
     return {
         "metric": name,
         "setting": run.setting,
-        "score": analysis.scores[label].get(name),
+        "score": section.scores[label].get(name),
         "best": label in gains and len(gains) > 1 and gains[label] == max(gains.values()),
         "undefined": run.undefined().get(name),
     }
 
 
-def _gains(analysis: Analysis, spec: ScoreSpec) -> dict[str, float]:
+def _gains(section: Section, spec: ScoreSpec) -> dict[str, float]:
     """Return the runs' scores by a score, negative if lower ones are better."""
     sign = 1 if spec.higher_is_better else -1
     return {
         label: sign * scores[spec.name].value
-        for label, scores in analysis.scores.items()
+        for label, scores in section.scores.items()
         if spec.name in scores
     }
 
 
 def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
-    """Return (n with its unit, answers left out) of the scores of a run, and a note on undefined resamples."""
-    undefined = undefined_note({score.spec.title: score.interval for score in scores.values()})
-    rows = dict.fromkeys((score.size, score.left_out) for score in scores.values())
-    return [*rows, *([(undefined, 0)] if undefined else [])]
+    """Return the distinct pairs of n with its unit and the number of answers left out."""
+    return list(dict.fromkeys((score.size, score.left_out) for score in scores.values()))
 
 
 def evaluation_facts(run: Evaluation) -> Row:
@@ -203,25 +189,25 @@ def evaluation_facts(run: Evaluation) -> Row:
     facts: Row = {}
     for name in ("input_tokens", "output_tokens", "cost", "seconds"):
         values = [value for each in run.records if (value := getattr(each, name)) is not None]
-        facts |= {name: sum(values) if values else None, "count": len(values)}
-    seconds, count = facts["seconds"], facts.pop("count")
-    return facts | {"seconds_each": seconds / count if count else None}
+        facts[name] = sum(values) if values else None
+    return facts
 
 
-def deviations_of(section: Section, analysis: Analysis) -> list[Row]:
+def deviations_of(section: Section) -> list[Row]:
     """Return the distinct deviations, with the scores and the runs that they apply to."""
     places = grouped(
         (sentence, (label, name))
-        for label, by_metric in analysis.deviations.items()
+        for label, by_metric in section.deviations.items()
         for name, sentences in by_metric.items()
         for sentence in sentences
     )
     rows = []
-    scored = {spec.name for spec in scored_specs(section, analysis)}
+    all_titles = {spec.name: spec.title for spec in scored_specs(section)}
     for sentence, pairs in places.items():
         labels, names = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
-        titles = [section.score_spec(name).title for name in names]
-        titles = titles if len(titles) == 1 or set(names) < scored else ["all scores"]
+        titles = [all_titles[name] for name in names]
+        if 1 < len(titles) == len(all_titles):
+            titles = ["all scores"]
         rows.append({"sentence": sentence, "metrics": titles, "runs": _some(labels, section)})
     return rows
 
@@ -237,31 +223,12 @@ def problems_of(section: Section) -> list[tuple[str, list[str]]]:
 
 
 def _some(labels: Sequence[str], section: Section) -> list[str]:
-    if len(section.runs) == 1 or not labels:
+    if len(section.runs) == 1:
         return []
     if len(labels) == len(section.runs):
         return ["all runs"]
     more = [f"{len(labels) - SHOWN_RUNS} more"] if len(labels) > SHOWN_RUNS else []
     return [*labels[:SHOWN_RUNS], *more]
-
-
-def differing_fields(section: Section) -> dict[str, list[str]]:
-    """Return the fields in which the runs' signatures differ, except fields of the system, with the scores' groups."""
-    groups_by_fields: dict[str, list[str]] = {}
-    for group in dict.fromkeys(group for run in section.runs.values() for group in run.signatures):
-        lines = [run.signatures[group] for run in section.runs.values() if group in run.signatures]
-        try:
-            fields = [parse(line)[1] for line in lines]
-            name = signature_name(lines[0])
-        except InputError:
-            continue
-        declared: dict[str, Field] = {}
-        for run in section.runs.values():
-            declared |= run.declarations.get(name, {})
-        names = [field for field, about in declared.items() if about.official is not None]
-        if differing := [name for name in names if len({line.get(name) for line in fields}) > 1]:
-            groups_by_fields.setdefault(", ".join(differing), []).append(group)
-    return groups_by_fields
 
 
 def _run_problems(run: Evaluation) -> list[str]:
@@ -318,38 +285,29 @@ def _group_scores(
     ]
 
 
-def overview(sections: Sections) -> Json | None:
+def overview(sections: Sequence[Section]) -> Json | None:
     """Return headline scores by model and config, a list of the model's runs per cell, or None for one section."""
     if len(sections) < 2:
         return None
-    models = dict.fromkeys(run.model for section, _ in sections for run in section.runs.values())
-    short = {model: model.rstrip("/").rpartition("/")[2] for model in models}
-    # Without provider and organization, if no other model has the same name.
-    names = {
-        model: name if list(short.values()).count(name) == 1 else model
-        for model, name in short.items()
-    }
     columns = [
         {"key": section.key, "title": section.benchmark.title, "config": section.config}
         | {"metric": section.headline.title if section.headline else ""}
-        for section, _ in sections
+        for section in sections
     ]
+    models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
     rows = [
-        {
-            "model": model,
-            "name": names[model],
-            "cells": [_overview_cell(*pair, model) for pair in sections],
-        }
+        {"model": model, "cells": [_overview_cell(section, model) for section in sections]}
         for model in models
     ]
     return {"columns": columns, "rows": rows}
 
 
-def _overview_cell(section: Section, analysis: Analysis, model: str) -> list[Json]:
-    name = section.headline.name if section.headline else ""
-    gains = _gains(analysis, section.headline) if section.headline else {}
+def _overview_cell(section: Section, model: str) -> list[Json]:
+    if section.headline is None:
+        return []
+    gains = _gains(section, section.headline)
     return [
-        _shown_score(analysis, label, run, name, gains)
+        _shown_score(section, label, section.headline.name, gains)
         for label, run in section.runs.items()
         if run.model == model
     ]

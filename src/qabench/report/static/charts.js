@@ -70,7 +70,7 @@ function barChart({ rows, title }, width, colors) {
   const left = Math.min(width * 0.42, Math.max(60, ...rows.map((row) => widthOf(row.label, LABEL) + 14)));
   const right = width - 14;
   const found = new Set(rows.flatMap((row) => row.parts.map((part) => part.key)));
-  const keys = Object.entries(DATA.outcomes).filter(([key]) => found.has(key));
+  const keys = Object.entries(OUTCOMES).filter(([key]) => found.has(key));
   const key = legend(keys, width, colors);
   const blocks = rows.map((row) => ({ ...row, lines: wrapped(row.label, left - 12, LABEL, 2) }));
   const height = key.height + blocks.reduce((sum, block) => sum + Math.max(24, block.lines.length * 15 + 8), 0) + 6;

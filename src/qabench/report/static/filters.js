@@ -45,7 +45,7 @@ function filterForm(section, changed) {
 /** Makes the form offer the outcomes that occur with the chosen metric. */
 function showOutcomes(section, form) {
   const found = new Set(section.questions.flatMap((question) => section.runs.map((_, run) => outcomeOf(section, question, run))));
-  const known = Object.entries(DATA.outcomes).filter(([key]) => found.has(key)).map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
+  const known = Object.entries(OUTCOMES).filter(([key]) => found.has(key)).map(([key, name]) => [key, `${SIGNS[key]} ${name}`.trim()]);
   const select = form.elements.outcome;
   const before = select.value;
   select.replaceChildren(...[["", "all"], ...known].map(([value, text]) => el("option", { value }, text)));

@@ -122,7 +122,7 @@ function inlinePlot(run, score, [low, high]) {
 function outcomeChart(section, { metric, runs }) {
   const rows = ranked(section, { metric, runs }).map((run) => {
     const found = outcomesOf(section, run);
-    return { label: section.runs[run].label, parts: Object.entries(DATA.outcomes).filter(([key]) => found[key]).map(([key, name]) => ({ key, name, n: found[key] })) };
+    return { label: section.runs[run].label, parts: Object.entries(OUTCOMES).filter(([key]) => found[key]).map(([key, name]) => ({ key, name, n: found[key] })) };
   });
   const kinds = new Set(rows.flatMap((row) => row.parts.map((part) => part.key)));
   if (kinds.size === 1 && (kinds.has("scored") || kinds.has("unscored"))) return el("p", { class: "sub" }, kinds.has("scored") ? "All questions were answered and scored." : "No answer has a score.");

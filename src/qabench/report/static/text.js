@@ -47,6 +47,8 @@ const bracketed = ({ mean, low, high }, format) => (low === null ? format(mean) 
 const count = (value) => value.toLocaleString("en-US");
 const plural = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
+// The outcome of an answer: right, partly right or wrong if the metric is graded, or why it has no score.
+const OUTCOMES = { right: "right", partly: "partly right", wrong: "wrong", scored: "scored", empty: "empty", refused: "refused", failed: "failed", unscored: "no score", missing: "missing" };
 const SIGNS = { right: "✓", partly: "◐", wrong: "✗", scored: "", empty: "∅", refused: "⊘", failed: "!", unscored: "–", missing: "" };
 
 /** The result of a run on a question: its outcome by color and sign, and its score. */
@@ -54,7 +56,7 @@ function badge(section, question, run, compact = false) {
   const outcome = outcomeOf(section, question, run);
   const score = scoreOf(question, run);
   const status = statusOf(question, run);
-  const name = `${DATA.outcomes[outcome]}${status === "cut off" ? ", cut off" : ""}`;
+  const name = `${OUTCOMES[outcome]}${status === "cut off" ? ", cut off" : ""}`;
   const value = score === null || ["refused", "failed", "missing"].includes(outcome) ? "" : number(score, 2);
   const plain = outcome === "scored";
   const tip = `${section.runs[run].label}: ${plain ? "" : name}${value ? ` ${section.itemTitle} ${value}` : ""}`;
