@@ -16,7 +16,7 @@ Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, isclose, lgamma, log, log1p, sqrt
@@ -404,18 +404,20 @@ def _paired(
         raise InputError(
             f"paired statistics must have the same number of columns: {widths[0]} and {widths[1]}"
         )
-    return paired_tests(rows, [(0, 1)], function or mean, *how)[0]
+    return paired_tests(dict(enumerate(rows)), [(0, 1)], function or mean, *how)[0]
 
 
 def paired_tests(
-    systems: Sequence[Array],
-    pairs: Sequence[tuple[int, int]],
+    systems: Mapping[Any, Array],
+    pairs: Sequence[tuple[Any, Any]],
     function: Function,
     test: str,
     resamples: int,
     seed: int,
 ) -> list[Difference]:
-    """Return the differences of pairs of systems, aligned arrays (units, columns). All pairs use the same draws.
+    """Return the differences of pairs of systems by name, aligned arrays (units, columns).
+
+    All pairs use the same draws.
 
     Resamples and swaps in which the function is undefined are left out. The interval of a
     difference has the values whose distance from it the test does not find significant.
@@ -423,8 +425,10 @@ def paired_tests(
     Raises:
         InputError: the function is undefined on the items.
     """
-    observed = [observed_score(function, rows) for rows in systems]
-    drawn = [scores(function, drawn_sums(rows, resamples, seed)) for rows in systems]
+    observed = {name: observed_score(function, rows) for name, rows in systems.items()}
+    drawn = {
+        name: scores(function, drawn_sums(rows, resamples, seed)) for name, rows in systems.items()
+    }
     swapped = (
         _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
     )
@@ -466,14 +470,14 @@ def _difference_bounds(
 
 
 def _swapped(
-    systems: Sequence[Array],
-    pairs: Sequence[tuple[int, int]],
+    systems: Mapping[Any, Array],
+    pairs: Sequence[tuple[Any, Any]],
     function: Function,
     resamples: int,
     seed: int,
 ) -> Iterator[tuple[Array, bool]]:
     """Yield for each pair the differences after swapping units, and whether these are all possible swaps."""
-    totals = [rows.sum(axis=0) for rows in systems]
+    totals = {name: rows.sum(axis=0) for name, rows in systems.items()}
     for start in range(0, len(pairs), PAIRS_AT_ONCE):
         some = pairs[start : start + PAIRS_AT_ONCE]
         changes = [systems[first] - systems[second] for first, second in some]

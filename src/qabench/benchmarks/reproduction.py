@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -77,7 +77,6 @@ def data_checks(
     name: str,
     statistics: Callable[[str, Mapping[str, Any]], list[Table]],
     differences: Differences | None = None,
-    more: Sequence[str] = (),
 ) -> Reproduction:
     """Compare the published statistics of a benchmark's data with the output of ``qabench stats``.
 
@@ -89,7 +88,6 @@ def data_checks(
             ``Benchmark.statistics``.
         differences: explained differences. A value that is neither the published nor the expected
             one is unexplained.
-        more: the titles of tables of which all numbers are included, published or not.
     """
     reproduction = Reproduction()
     missing: list[str] = []
@@ -99,8 +97,6 @@ def data_checks(
         for table in statistics(config, splits) if splits else ():
             checks = _checks_of(table, f"{config}: {table.title}")
             reproduction.checks.extend(_explained(check, differences or {}) for check in checks)
-            if table.title in more:
-                reproduction.tables.append(replace(table, title=f"{config}: {table.title}"))
     if missing:
         splits_named = ", ".join(missing)
         reproduction.notes.append(

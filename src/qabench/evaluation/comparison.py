@@ -299,16 +299,13 @@ def _tested_pairs(
             if rows.keys() >= set(pair)
         ]
         items = {label: _items(spec, table) for label, table in rows.items()}
-        used = list(rows)
-        places = [(used.index(first), used.index(second)) for first, second in ordered]
-        tests = paired_tests(list(rows.values()), places, function, test, resamples, seed)
+        tests = paired_tests(rows, ordered, function, test, resamples, seed)
         for (first, second), difference in zip(ordered, tests, strict=True):
             counts = _wins_ties_losses(spec, items[first], items[second])
             detectable = detectable_difference(rows[first], rows[second], one_less)
             p_value = difference.p_value
             tested.append(Pair(first, second, difference, p_value, *counts, len(ids), detectable))
-    places_of = {label: place for place, label in enumerate(labels)}
-    return sorted(tested, key=lambda pair: sorted((places_of[pair.first], places_of[pair.second])))
+    return sorted(tested, key=lambda pair: sorted(map(labels.index, (pair.first, pair.second))))
 
 
 def _mean(n: int, total: Array) -> Array:

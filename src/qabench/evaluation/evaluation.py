@@ -490,26 +490,23 @@ def systems_table(
     """
     every = {name: score for each in evaluations for name, score in each.scores().items()}
     names = list(_shown(every, all_scores))
-    bounds = ("", " low", " high") if wide else ("",)
     rows: list[list[Any]] = []
     for label, evaluation in zip(labels, evaluations, strict=True):
         scores, undefined = evaluation.scores(), evaluation.undefined()
         row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
         for name in names:
-            if name not in scores:
-                row += [
-                    UNDEFINED if name in undefined and not wide else None,
-                    *[None] * len(bounds[1:]),
-                ]
-            elif wide:
-                row += [scores[name].value, scores[name].low, scores[name].high]
+            score = scores.get(name)
+            if wide:
+                row += [score.value, score.low, score.high] if score else [None] * 3
+            elif score:
+                row.append(_with_half_width(score.interval))
             else:
-                row.append(_with_half_width(scores[name].interval))
+                row.append(UNDEFINED if name in undefined else None)
         rows.append(row)
+    bounds = ("", " low", " high") if wide else ("",)
+    columns = ["system", "n", *(name + bound for name in names for bound in bounds)]
     heading = f"{evaluations[0].questions}: scores ± half the width of their 95% intervals"
-    return Table(
-        heading, ["system", "n", *(name + bound for name in names for bound in bounds)], rows
-    )
+    return Table(heading, columns, rows)
 
 
 def _with_half_width(interval: Interval) -> str:

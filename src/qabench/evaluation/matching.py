@@ -177,14 +177,14 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         moved += [(old.id, replace(old, epoch=old.epoch + start)) for old in each.records]
         start += max((record.epoch for record in each.records), default=0)
     model = first.model
-    if first.setting == PREDICTIONS:  # such as "gpt" of "gpt-1" and "gpt-2"
+    if (
+        first.setting == PREDICTIONS and len(evaluations) > 1
+    ):  # such as "gpt" of "gpt-1" and "gpt-2"
         prefix = commonprefix([each.model for each in evaluations])  # noqa: RUF071  (of characters)
-        others = f" and {len(evaluations) - 1} more" if len(evaluations) > 1 else ""
-        model = prefix.rstrip("-_. ") or model + others
+        model = prefix.rstrip("-_. ") or f"{model} and {len(evaluations) - 1} more"
+    statuses = [each.status for each in evaluations]
     joined: dict[str, Any] = {
-        "status": next(
-            (each.status for each in evaluations if each.status != "success"), "success"
-        ),
+        "status": next((status for status in statuses if status != "success"), "success"),
         "expected": sum(each.expected for each in evaluations),
         "records": [record for samples in grouped(moved).values() for record in samples],
         "unscored": next((each.unscored for each in evaluations if each.unscored), None),

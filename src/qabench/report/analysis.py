@@ -12,18 +12,16 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.benchmarks.published import RankedSystem, local_entries, own_entries, ranked
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError
-from qabench.evaluation import Evaluation, ExtraSection, Record, ScoreSpec
+from qabench.evaluation import Evaluation, ExtraSection, ScoreSpec
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
-from qabench.evaluation.records import Score, column_names, distinct, scores_of
+from qabench.evaluation.records import Score, column_names, distinct
 from qabench.evaluation.score_spec import present
 from qabench.stats import Interval
 
 Row = dict[str, Any]
-SMALL = 10  # smaller groups are binned
-NAMED = 3  # systems that a sentence names. The others are counted
-MOST_GROUPS = 15  # groups of a grouping. The smallest others are binned
+MOST_GROUPS = 15  # groups of a grouping that are shown, the largest ones
 
 
 @dataclass(frozen=True)
@@ -69,14 +67,6 @@ class Section:
         replaced = {part.replaces for part in self.extra}
         names = [name for name in self.groupings if name not in replaced]
         return list(filter(None, [_breakdown(self, name) for name in names]))
-
-    @cached_property
-    def deviations(self) -> dict[str, dict[str, list[str]]]:
-        """Return what distinguishes scores from official ones, in sentences, by run and score."""
-        return {
-            label: {name: run.deviations(score) for name, score in self.scores[label].items()}
-            for label, run in self.runs.items()
-        }
 
     @cached_property
     def leaderboard(self) -> list[RankedSystem]:
@@ -170,21 +160,15 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """A group of a grouping with its number of questions over all runs, or the bin of the small groups ``members``."""
-
-    name: str
-    questions: int
-    members: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Scores by the groups of one grouping, in the order of display."""
+    """Scores by the groups of one grouping.
+
+    The shown groups are in the order of display, each with its number of questions over all runs.
+    """
 
     grouping: str
     title: str
-    groups: Sequence[Group]
+    groups: Mapping[str, int]
     # run -> group's name -> name of the score -> score
     scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
 
@@ -217,89 +201,44 @@ def extra_dict(extra: ExtraSection) -> Row:
 
 
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
-    by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
-    groups = _groups(by_run)
-    if len(groups) < 2 or not section.score_specs:
-        return None
-    scores = {}
-    for label, records_by_group in by_run.items():
-        # A run with fewer samples lacks some pass@k.
-        own = section.runs[label].score_specs
-        specs = [spec for spec in section.score_specs if not spec.reducer or spec in own]
-        scores[label] = {
-            group.name: scores_of(specs, _records(group, records_by_group)) for group in groups
-        }
-    return Breakdown(grouping, section.grouping_title(grouping), groups, scores)
-
-
-def _records(group: Group, records_by_group: Mapping[str, Sequence[Record]]) -> list[Record]:
-    """Return the records of a group or bin once each.
-
-    A record can be in several groups.
-    """
-    names = group.members or (group.name,)
-    return list(
-        {id(record): record for name in names for record in records_by_group.get(name, ())}.values()
+    answered = {label: run for label, run in section.runs.items() if run.answered}
+    ids = grouped(
+        (name, record.id)
+        for run in answered.values()
+        for name, records in run.by_group(grouping).items()
+        for record in records
     )
-
-
-def _groups(by_run: Mapping[str, Mapping[str, Sequence[Record]]]) -> list[Group]:
-    """Return the groups by the numbers in their names if all have one, else the largest first.
-
-    The bin is last.
-    """
-    ids: dict[str, set[str]] = {}
-    for records_by_group in by_run.values():
-        for name, records in records_by_group.items():
-            ids.setdefault(name, set()).update(record.id for record in records)
-    largest = sorted(ids, key=lambda name: (-len(ids[name]), name))
-    shown = [name for name in largest[:MOST_GROUPS] if len(ids[name]) >= SMALL]
-    if not shown or len(largest) - len(shown) < 2:
-        shown = largest[:MOST_GROUPS]
-    binned = largest[len(shown) :]
-    numbers = {name: int(match[0]) for name in shown if (match := re.search(r"\d+", name))}
-    if len(numbers) == len(shown):
-        shown.sort(key=numbers.__getitem__)
-    groups = [Group(name, len(ids[name])) for name in shown]
-    if binned:
-        all_ids = {id for name in binned for id in ids[name]}
-        groups.append(Group(f"{len(binned)} smaller groups", len(all_ids), tuple(binned)))
-    return groups
+    if len(ids) < 2 or not section.score_specs:
+        return None
+    sizes = {name: len(set(of_group)) for name, of_group in ids.items()}
+    largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_GROUPS]
+    numbers = {name: int(match[0]) for name in largest if (match := re.search(r"\d+", name))}
+    if len(numbers) == len(largest):  # such as chapters
+        largest.sort(key=numbers.__getitem__)
+    title = section.grouping_title(grouping)
+    if len(ids) > MOST_GROUPS:
+        title += f" (the {MOST_GROUPS} largest of {len(ids)} groups)"
+    scores = {label: run.scores_by_group(grouping) for label, run in answered.items()}
+    return Breakdown(grouping, title, {name: sizes[name] for name in largest}, scores)
 
 
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
     leader = next(iter(comparison.systems))
-    pairs = {
-        (pair.second if pair.first == leader else pair.first): pair
-        for pair in comparison.pairs
-        if leader in (pair.first, pair.second)
-    }
     title = _lowered(comparison.spec.title)
-    score = comparison.systems[leader]
-    best = f"{leader} has the best {title}: {_value(score)}"
-    rivals = [label for label in comparison.systems if label in pairs]
-    if not rivals:
+    best = f"{leader} has the best {title}: {_value(comparison.systems[leader])}"
+    pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
+    if not pairs:
         return f"{best}. It shares no questions with the other systems."
-    nearest = pairs[rivals[0]]
-    side = "ahead of" if nearest.first == leader else "behind"
-    best += f". It is {_test(nearest, comparison)} {side} {rivals[0]}"
-    equal = [label for label in rivals if _is_same(score, comparison.systems[label], pairs[label])]
-    behind = [label for label in rivals if label not in equal]
-    if equal:
-        which = "best" if behind else "same"
-        best = f"{_named([leader, *equal])} have the {which} {title}: {_value(score)}"
-    if not behind:
-        return f"{best}."
-    beaten = [pair.second for pair in pairs.values() if pair.significant and pair.first == leader]
-    tied = [label for label in behind if label not in beaten]
-    verdict = f"is {'not ' if tied else ''}significantly better than {_named(tied or behind)}"
-    return f"{best}; {leader if equal else 'it'} {verdict}."
-
-
-def _is_same(first: Score, second: Score, pair: Pair) -> bool:
-    """Return whether the scores are equal, also on the questions that both systems have."""
-    return max(abs(first.value - second.value), abs(pair.difference.interval.mean)) < 1e-9
+    nearest = _test(pairs[0], comparison)
+    if leader == pairs[0].first:
+        ahead = f"{best}. It is {nearest} ahead of {pairs[0].second}"
+    else:  # which is better on the questions that both answered
+        ahead = f"{best}. It is {nearest} behind {pairs[0].first}"
+    beaten = sum(pair.significant and pair.first == leader for pair in pairs)
+    if len(pairs) == 1:
+        return f"{ahead}; it is {'' if beaten else 'not '}significantly better."
+    return f"{ahead}; it is significantly better than {beaten} of {len(pairs)} other systems."
 
 
 def single(label: str, score: Score) -> str:
@@ -330,9 +269,3 @@ def _lowered(title: str) -> str:
         if title[1:2].isupper() or title[1:2].isdigit() or "@" in title
         else title[:1].lower() + title[1:]
     )
-
-
-def _named(labels: Sequence[str]) -> str:
-    if len(labels) > NAMED + 1:  # the last one is named instead of "1 other"
-        return f"{', '.join(labels[:NAMED])} and {len(labels) - NAMED} others"
-    return " and ".join(filter(None, [", ".join(labels[:-1]), labels[-1]]))

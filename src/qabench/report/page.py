@@ -118,7 +118,7 @@ def _run(section: Section, label: str) -> Json:
         "replies": run.replies(),
         "signatures": dict(run.signatures),
         "arguments": bounded(run.arguments),
-        "deviations": section.deviations[label],
+        "deviations": {name: run.deviations(score) for name, score in run.scores().items()},
     }
 
 

@@ -196,20 +196,14 @@ def evaluation_facts(run: Evaluation) -> Row:
 def deviations_of(section: Section) -> list[Row]:
     """Return the distinct deviations, with the scores and the runs that they apply to."""
     places = grouped(
-        (sentence, (label, name))
-        for label, by_metric in section.deviations.items()
-        for name, sentences in by_metric.items()
-        for sentence in sentences
+        ((sentence, tuple(names)), label)
+        for label, run in section.runs.items()
+        for sentence, names in run.deviations_by_sentence().items()
     )
-    rows = []
-    all_titles = {spec.name: spec.title for spec in scored_specs(section)}
-    for sentence, pairs in places.items():
-        labels, names = (list(dict.fromkeys(column)) for column in zip(*pairs, strict=True))
-        titles = [all_titles[name] for name in names]
-        if 1 < len(titles) == len(all_titles):
-            titles = ["all scores"]
-        rows.append({"sentence": sentence, "metrics": titles, "runs": _some(labels, section)})
-    return rows
+    return [
+        {"sentence": sentence, "scores": names, "runs": _some(labels, section)}
+        for (sentence, names), labels in places.items()
+    ]
 
 
 def problems_of(section: Section) -> list[tuple[str, list[str]]]:
@@ -267,10 +261,7 @@ def _pairs(comparison: Comparison, labels: Sequence[str]) -> Row:
 
 
 def _breakdown(breakdown: Breakdown) -> Row:
-    groups = [
-        {"name": group.name, "n": group.questions, "members": group.members}
-        for group in breakdown.groups
-    ]
+    groups = [{"name": name, "n": questions} for name, questions in breakdown.groups.items()]
     return {"key": breakdown.grouping, "title": breakdown.title, "groups": groups}
 
 
@@ -280,8 +271,7 @@ def _group_scores(
     """Return for each run and group the score by a score."""
     by_run = [breakdown.scores.get(label, {}) for label in labels]
     return [
-        [_cell(scores.get(group.name, {}).get(spec)) for group in breakdown.groups]
-        for scores in by_run
+        [_cell(scores.get(name, {}).get(spec)) for name in breakdown.groups] for scores in by_run
     ]
 
 

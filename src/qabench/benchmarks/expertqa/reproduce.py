@@ -13,9 +13,8 @@ from qabench.loading_scripts.expertqa.stats import tables
 
 
 def reproduce() -> Reproduction:
-    """Compare rows by split, and make tables of labels and AutoAIS of the annotated files that are available."""
-    labels = ("Answers and claims by system, all splits", "Labels of claims")
-    reproduction = data_checks("expertqa", tables, more=labels)
+    """Compare rows by split, and make tables of AutoAIS of the annotated files that are available."""
+    reproduction = data_checks("expertqa", tables)
     with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
     splits = {config: available_splits("expertqa", config)[0] for config in with_labels}
     for config, rows_by_split in splits.items():
@@ -29,7 +28,7 @@ def reproduce() -> Reproduction:
         reproduction.notes.append(
             f"AutoAIS is not computed: no file with its labels is available ({files})."
         )
-    reproduction.notes.append("There are no published values for the tables of labels and AutoAIS.")
+    reproduction.notes.append("There are no published values for the tables of AutoAIS.")
     return reproduction
 
 

@@ -29,8 +29,7 @@ function grouped(section, state, heading, name, groups, scores, unit) {
   const runs = ranked(section, state).filter((run) => scores[run]?.some(Boolean));
   const several = section.runs.length > 1;
   const data = () => runs.flatMap((run) => groups.flatMap((group, i) => (scores[run][i] ? [{ run: section.runs[run].label, group: group.name, mean: scores[run][i][0], low: scores[run][i][1], high: scores[run][i][2], n: scores[run][i][3] }] : [])));
-  const members = groups.filter((group) => group.members?.length).map((group) => el("details", { class: "as-table" }, el("summary", {}, `The ${group.name} (fewer than 10 questions each, or beyond the 15 largest)`), el("p", { class: "sub" }, `${group.members.map(shown).join(", ")}.`)));
-  if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, groups, scores, runs, unit), members);
+  if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, groups, scores, runs, unit));
   const rows = groups
     .map((group, i) => ({
       label: group.name,
@@ -44,7 +43,7 @@ function grouped(section, state, heading, name, groups, scores, unit) {
     .filter((row) => row.dots.length);
   if (!rows.length) return el("p", { class: "sub" }, `${heading}: no scores.`);
   const table = el("details", { class: "as-table" }, el("summary", {}, "As a table"), groupTable(section, heading, groups, scores, runs, unit));
-  return el("div", { class: "group" }, figure(heading, name, (width, colors) => dotChart({ rows, title: heading }, width, colors), data), table, members);
+  return el("div", { class: "group" }, figure(heading, name, (width, colors) => dotChart({ rows, title: heading }, width, colors), data), table);
 }
 
 /** Runs as rows, groups as columns; the darker, the higher. */
