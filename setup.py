@@ -4,7 +4,7 @@ The package has four roots, which setuptools cannot search from pyproject.toml. 
 folder, found here.
 """
 
-import runpy
+import sys
 import tomllib
 from pathlib import Path
 
@@ -42,9 +42,10 @@ if __name__ == "__main__":
             version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))[
                 "project"
             ]["version"]
-            commit = runpy.run_path(str(here / "src/qabench/io/checkout.py"))["commit_of"](
-                here, version
-            )
+            sys.path.insert(0, str(here / "src"))
+            from qabench.io.environment import commit_of
+
+            commit = commit_of(here, version)
             if commit and not self.editable_mode:
                 Path(self.build_lib, "qabench/commit.txt").write_text(commit, encoding="utf-8")
 

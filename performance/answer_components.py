@@ -15,7 +15,7 @@ from cases import Case, Measured, timed
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.benchmarks.fastbook.retrieval import parse_method
 from qabench.benchmarks.fastbook.study import load_study
-from qabench.text.repair import repaired
+from qabench.text import repaired
 
 K = 10
 Scores = tuple[list[float], list[float]]

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from qabench.data.rows import Row
 from qabench.errors import InputError
-from qabench.text.repair import repaired
+from qabench.text import repaired
 
 CHUNKER = "sentences-1"  # the number changes when any chunk changes
 LONGEST_ABBREVIATION = 16  # characters, with what must precede it

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from qabench.evaluation.signature import signature, version
-from qabench.io.checkout import commit_of
-from qabench.io.environment import code_version
+from qabench.io.environment import code_version, commit_of
 
 ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11.7", "3.12.1", "3.13.0", "3.14.0")
@@ -96,6 +96,11 @@ def test_signatures_have_the_commit_of_a_checkout() -> None:
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_builds_need_no_package_for_the_commit() -> None:
+    code = "import sys; sys.path.insert(0, 'src'); from qabench.io.environment import commit_of"
+    subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=ROOT, check=True)
+
+
 def test_the_commit_of_a_checkout(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]

@@ -16,7 +16,7 @@ from official_retrieval import official
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.fastbook.answer_components import AnswerComponentScores, answer_component_scores
 from qabench.errors import InputError
-from qabench.text.repair import NOT_PLAIN
+from qabench.text import NOT_PLAIN
 
 # Whole, damaged, and damaged by ftfy: quotes, mojibake, entities, markup, line ends, escapes, halves of a character.
 PIECES = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from qabench.io.checkout import commit_of
 from qabench.io.files import cache_dir
 from qabench.io.tables import redacted
 
@@ -265,3 +265,36 @@ def code_version() -> str:
         else commit_of(package.parents[1], version)
     )
     return f"{version}+{commit}" if commit else version
+
+
+def commit_of(root: Path, version: str) -> str | None:
+    """Return the commit of a checkout, such as "g3dd1941" or "g3dd1941.dirty" with uncommitted changes.
+
+    None if the folder is not a checkout of git, or if it is exactly what the tag of the version
+    names. Builds call it, too, so this module imports only the standard library and such modules.
+    """
+    if not (root / ".git").exists():
+        return None
+    describe = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty=.dirty",
+        "--long",
+        "--tags",
+    ]
+    try:
+        done = subprocess.run(
+            [*describe, f"--match=v{version}"], capture_output=True, text=True, check=True
+        )
+    except (
+        OSError,
+        subprocess.CalledProcessError,
+    ):  # git is not installed, or does not trust the folder
+        return None
+    name = done.stdout.strip()
+    if name.startswith(f"v{version}-0-g") and not name.endswith(".dirty"):
+        return None
+    return "g" + name.rpartition("-g")[2]

@@ -20,8 +20,8 @@ from qabench.errors import QabenchError
 from qabench.io.environment import package_version
 from qabench.io.files import cache_dir
 from qabench.io.sqlite import EntryFile, entry_checksum
+from qabench.text import repair
 from qabench.text.lemmatizers import Lemmatizer, grouped, resolve_lemmatizer, thread_safe_lemmatizer
-from qabench.text.repair import repair
 
 NAME = "fanoutqa-1"  # the number changes when a normal form does
 CHARACTERS_PER_BLOCK = 1_000_000

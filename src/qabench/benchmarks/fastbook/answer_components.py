@@ -17,7 +17,7 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
 from qabench.loading_scripts.fastbook.chunks import TOKEN
-from qabench.text.repair import repaired
+from qabench.text import repaired
 
 CHUNK_SIZE = 500  # tokens of the author's chunks
 # The longest passage that may be one of them: the author's tokens, of cl100k, are not words and
