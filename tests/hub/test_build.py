@@ -17,7 +17,7 @@ from processes import qabench as command
 import qabench
 import qabench.hub.build as build_module
 from qabench.data.sources import find_local
-from qabench.errors import InputError, SourceUnavailable
+from qabench.errors import InputError
 from qabench.hub.build import build
 from qabench.loading import builder
 from qabench.loading_scripts import FOLDER, benchmark_names, dataset_table, source_table
@@ -68,7 +68,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def real(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Repositories of all data in the mirror."""
     out = tmp_path_factory.mktemp("real") / "out"
-    build(out, skip_missing=True)
+    build(out)
     return out
 
 
@@ -136,7 +136,7 @@ def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
 def test_a_complete_card_has_no_note_and_the_default_config(real: Path) -> None:
     text = (real / "felm/README.md").read_text(encoding="utf-8")
     source = (FOLDER / "felm/README.md").read_text(encoding="utf-8")
-    assert text.split("\n---\n", 1)[1].split("\n## Files\n")[0] == source.split("\n---\n", 1)[1]
+    assert text.split("\n---\n", 1)[1] == source.split("\n---\n", 1)[1]
     assert datasets.get_dataset_default_config_name(str(real / "felm")) == "all"
 
 
@@ -157,7 +157,7 @@ def test_an_older_build_is_replaced(tmp_path: Path) -> None:
     assert datasets.get_dataset_config_names(str(tmp_path / "fastbook")) == ["sample"]
     assert {path.name for path in tmp_path.iterdir()} <= {"fastbook", ".qabench-build.lock"}
     (tmp_path / "fastbook/README.md").unlink()  # a build with a missing file can be repaired
-    assert build(tmp_path, ["fastbook"], ["sample"])[0].written
+    assert build(tmp_path, ["fastbook"], ["sample"])[0].rows
 
 
 @pytest.mark.parametrize("name", ["README.md", ".git/HEAD"])
@@ -225,25 +225,6 @@ def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
     done = command("build", tmp_path / "out", "felm", "--skip-missing", **nothing)
     assert "felm: no data for all, wk, science" in done.stderr
     assert "or use --skip-missing" in done.stdout
-
-
-def test_an_older_build_with_more_data_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(name: str, config: str) -> Any:
-        if there or config == "sample":
-            return qabench.load_dataset(name, "sample")
-        raise SourceUnavailable("not here")
-
-    monkeypatch.setattr(build_module, "load_dataset", load)
-    there = True
-    (first,) = build(tmp_path, ["felm"])
-    before = tree(tmp_path / "felm")
-    there = False
-    (second,) = build(tmp_path, ["felm"])
-    assert (first.written, second.written) == (True, False)
-    assert tree(tmp_path / "felm") == before
-    (third,) = build(tmp_path, ["felm"], skip_missing=True)
-    assert third.written
-    assert list(build_module.read_manifest(tmp_path / "felm")["configs"]) == ["sample"]
 
 
 def test_wrong_usage(tmp_path: Path) -> None:

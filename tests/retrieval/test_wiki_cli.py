@@ -1,6 +1,7 @@
 """``qabench wiki``: output and exit codes."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,16 +35,15 @@ def run(*arguments: str) -> Result:
 
 
 def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
-    result = run("prefetch", "fanoutqa", "--config", "sample", "--json")
+    result = run("prefetch", "fanoutqa", "--config", "sample")
     assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
-    assert document["pages"] == document["fetched"] > 10
-    assert (document["missing"], document["failed"], document["not_tried"]) == ([], [], 0)
-    assert Path(document["cache"]).parent == tmp_path / "cache/wikicache/other-wikis"
+    place = re.escape(str(tmp_path / "cache/wikicache/other-wikis"))
+    match = re.fullmatch(rf"(\d+) of (\d+) pages are in {place}/\S+: (\d+) fetched now\n", result.stdout)
+    assert match and len(set(match.groups())) == 1
     asked = len(server.requests)
     result = run("prefetch", "qabench/fanoutqa", "--config", "sample")
     assert (result.exit_code, len(server.requests)) == (0, asked)
-    assert f"{document['pages']} of {document['pages']} pages are in" in result.stdout
+    assert f"{match[1]} of {match[1]} pages are in" in result.stdout
     assert "0 fetched now" in result.stdout
 
 
@@ -53,8 +53,6 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
     result = run("prefetch", "fanoutqa", "--config", "sample")
     assert result.exit_code == 1 and "missing at the epoch:" in result.stdout
     assert f"{title!r} (page id unknown): the wiki has no page with this title" in result.stdout
-    document = json.loads(run("prefetch", "fanoutqa", "--config", "sample", "--json").stdout)
-    assert title in [entry["title"] for entry in document["missing"]]
 
 
 @pytest.mark.parametrize(
@@ -81,10 +79,9 @@ def test_import_cache(tmp_path: Path) -> None:
     assert "skipped: 1 pages without text, 1 other files" in result.stdout
     assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
     bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
-    result = run("import-cache", str(bad), "--json")
-    document = json.loads(result.stdout)
-    assert (result.exit_code, document["written"], document["present"]) == (1, 0, 1)
-    assert document["refused"] == [{"name": "../3-dated.md", "reason": "a path that leads out of its folder"}]
+    result = run("import-cache", str(bad))
+    assert result.exit_code == 1 and "0 pages written" in result.stdout and "1 already existed" in result.stdout
+    assert "1 refused:\n  ../3-dated.md: a path that leads out of its folder\n" in result.stdout
 
 
 def test_search_and_page(server: ScriptedWiki) -> None:

@@ -234,13 +234,11 @@ def _check_as_dict(check: Check) -> Json:
     difference = None
     if check.published is not None and check.computed is not None:
         difference = 0 if check.agrees else round(check.computed - check.published, 6)
-    fields = {
+    return {
         "number": check.name,
         "kind": check.kind,
         "published": check.published,
         "here": check.computed,
-    }
-    return fields | {
         "difference": difference,
         "agrees": check.agrees,
         "explanation": check.explanation,

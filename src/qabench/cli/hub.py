@@ -66,7 +66,6 @@ def build(
             out,
             benchmarks or [],
             config or [],
-            skip_missing=skip_missing,
             framework=framework,
             progress=progress,
         )
@@ -75,7 +74,7 @@ def build(
     else:
         _print_built(repositories)
     for repository in repositories:
-        if repository.restriction and repository.written:
+        if repository.restriction:
             warn(f"do not upload {repository.path}: {repository.restriction}")
     if any(repository.missing for repository in repositories) and not skip_missing:
         raise Exit(1)
@@ -91,7 +90,6 @@ def _print_built(repositories: list[Built]) -> None:
             built.size,
         ]
         for built in repositories
-        if built.written
     ]
     print_table(
         Table(
@@ -100,14 +98,7 @@ def _print_built(repositories: list[Built]) -> None:
     )
     for built in repositories:
         if built.missing:
-            older = (
-                f"; kept the older build at {built.path}, which has some of them"
-                if not built.written
-                else ""
-            )
-            say_on_stderr(
-                f"{built.benchmark}: no data for {', '.join(built.missing)}{older}", "red"
-            )
+            say_on_stderr(f"{built.benchmark}: no data for {', '.join(built.missing)}", "red")
     if any(built.missing for built in repositories):
         say(
             "Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing."

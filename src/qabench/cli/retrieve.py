@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -364,7 +363,6 @@ def import_cache(
     tarball: Annotated[
         Path, Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")
     ],
-    as_json: JsonOnly = False,
 ) -> None:
     """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
 
@@ -377,18 +375,14 @@ def import_cache(
     cache = WikiCache()
     with progress_bar("Reading", "bytes") as progress:
         imported = read_tarball(tarball, cache, progress)
-    if as_json:
-        refused = [{"name": name, "reason": reason} for name, reason in imported.refused]
-        print_json({"cache": str(cache.folder), **vars(imported), "refused": refused})
-    else:
+    write_line(
+        f"{imported.written} pages written to {cache.folder}, {imported.present} already existed"
+    )
+    if imported.blank or imported.ignored:
         write_line(
-            f"{imported.written} pages written to {cache.folder}, {imported.present} already existed"
+            f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders"
         )
-        if imported.blank or imported.ignored:
-            write_line(
-                f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders"
-            )
-        print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
+    print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
     if not imported.verified:
         hint(
             f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them"
@@ -403,7 +397,6 @@ def prefetch(
         str, Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")
     ],
     config: ConfigName = None,
-    as_json: JsonOnly = False,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
 
@@ -417,29 +410,14 @@ def prefetch(
     wiki = MediaWiki()
     with progress_bar("Fetching", "pages") as progress:
         done = get_pages(evidences, wiki, progress)
-    if as_json:
-        counts = {
-            "pages": done.in_all,
-            "cached": done.cached,
-            "fetched": done.fetched,
-            "not_tried": done.not_tried,
-        }
-        missing = [asdict(error.page) | {"reason": error.reason} for error in done.missing]
-        failed = [asdict(page) | {"reason": str(error)} for page, error in done.failed]
-        print_json(
-            {"cache": str(wiki.cache.folder), **counts, "missing": missing, "failed": failed}
+    count = f"{done.cached + done.fetched} of {done.in_all} pages"
+    write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
+    print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
+    print_list("failed", [f"{page}: {error}" for page, error in done.failed])
+    if done.not_tried:
+        write_line(
+            f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"
         )
-    else:
-        count = f"{done.cached + done.fetched} of {done.in_all} pages"
-        write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
-        print_list(
-            "missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing]
-        )
-        print_list("failed", [f"{page}: {error}" for page, error in done.failed])
-        if done.not_tried:
-            write_line(
-                f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"
-            )
     if not done.complete:
         raise Exit(1)
 

@@ -70,7 +70,6 @@ class Built:
         missing: for each config whose data is not available, the reason.
         size: the total size of the repository's files in bytes.
         restriction: why the repository must not be uploaded. None if it may be.
-        written: False if an older build was kept because it has configs that are missing now.
     """
 
     benchmark: str
@@ -79,7 +78,6 @@ class Built:
     missing: dict[str, str]
     size: int
     restriction: str | None
-    written: bool = True
 
     def as_dict(self) -> Json:
         """Return the result as JSON data."""
@@ -91,7 +89,6 @@ def build(
     names: Sequence[str] = (),
     configs: Sequence[str] = (),
     *,
-    skip_missing: bool = False,
     namespace: str = NAMESPACE,
     framework: str = FRAMEWORKS[0],
     progress: Progress | None = None,
@@ -102,7 +99,6 @@ def build(
         out: the folder of the repositories. Created if needed.
         names: the benchmarks, or () for all.
         configs: the configs of a single benchmark, or () for all whose data is available.
-        skip_missing: replace an older build even if it has configs that are missing now.
         namespace: the owner in the Hub names in card and tasks.
         framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See
             ``qabench.hub.leaderboards``.
@@ -116,7 +112,8 @@ def build(
         raise InputError(
             f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}"
         )
-    older = {name: check_replaceable(out.absolute() / name) for name in tables}  # before the work
+    for name in tables:  # before the work
+        check_replaceable(out.absolute() / name)
     to_build = {
         name: list(dict.fromkeys(table.config(config).name for config in configs or table.configs))
         for name, table in tables.items()
@@ -141,14 +138,11 @@ def build(
         restriction = (
             table.restriction if any(table.configs[config].files for config in splits) else None
         )
-        folder, before = out.absolute() / name, older[name]
-        written = skip_missing or before is None or not before["configs"].keys() & missing
-        size = 0
-        if written:
-            with replacing(folder) as new:
-                _write(new, table, splits, restriction, namespace, framework)
-                size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
-        built.append(Built(name, folder, rows, missing, size, restriction, written))
+        folder = out.absolute() / name
+        with replacing(folder) as new:
+            _write(new, table, splits, restriction, namespace, framework)
+            size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
+        built.append(Built(name, folder, rows, missing, size, restriction))
     return built
 
 
@@ -169,7 +163,7 @@ def _write(
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
         infos[config] = info
-    card = card_text(table, infos, restriction, digests(folder))
+    card = card_text(table, infos, restriction)
     write_text(folder / "README.md", in_namespace(card, namespace))
     if any(not table.configs[config].files for config in splits):  # the card refers to its files
         copy_files(folder_of(table.name) / "sample", folder / "sample")
@@ -259,13 +253,10 @@ def read_manifest(folder: Path) -> Json:
     )
 
 
-def check_replaceable(folder: Path) -> Json | None:
-    """Return the manifest of the build at ``folder``, or None if the folder does not exist.
-
-    Raises InputError if the folder was not written by qabench, or was changed since.
-    """
+def check_replaceable(folder: Path) -> None:
+    """Raise InputError if a folder exists and was not written by qabench, or was changed since."""
     if not os.path.lexists(folder):
-        return None
+        return
     try:
         if folder.is_symlink():
             raise InputError(f"{folder} is a link")
@@ -281,7 +272,6 @@ def check_replaceable(folder: Path) -> Json | None:
         raise InputError(
             f"{error}. It was not changed; move it away, or build into another folder."
         ) from None
-    return manifest
 
 
 @contextmanager

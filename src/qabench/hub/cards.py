@@ -11,7 +11,6 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData, metadata_load
 
 from qabench.errors import InputError
-from qabench.evaluation.signature import version
 from qabench.hub.leaderboards import eval_file
 from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folders, folder_of
@@ -50,13 +49,12 @@ def card_text(
     table: DatasetTable,
     infos: Mapping[str, Any],
     restriction: str | None,
-    files: Mapping[str, Mapping[str, Any]],
 ) -> str:
     """Return the dataset card of a repository with some of a benchmark's configs.
 
     It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the
     order of ``configs.json``. A note below the title says which configs are missing, and that a
-    copy must not be uploaded. A table at the end lists the data files with their sizes and digests.
+    copy must not be uploaded.
     If the benchmark's default config was not built, the first one that was built is the default. A
     copy that contains only this project's data has this project's license.
 
@@ -64,8 +62,6 @@ def card_text(
         table: the benchmark.
         infos: for each built config, its ``datasets.DatasetInfo`` with features, splits and sizes.
         restriction: why the repository must not be uploaded. None if it may be.
-        files: for each data file, by its path in the repository, its "size" in bytes and its
-            "sha256".
     """
     card = DatasetCard((folder_of(table.name) / "README.md").read_text(encoding="utf-8"))
     default = table.default if table.default in infos else next(iter(infos), None)
@@ -96,20 +92,7 @@ def card_text(
     if notes:
         title, _, rest = body.lstrip("\n").partition("\n")
         body = "\n".join(["", title, "", "\n>\n".join(notes), rest])
-    rows = [f"| `{path}` | {file['size']:,} | `{file['sha256']}` |" for path, file in files.items()]
-    origin = f"Written by qabench {version()} from the source files that `qabench.json` lists with their digests."
-    files_section = [
-        "",
-        "## Files",
-        "",
-        origin,
-        "",
-        "| file | bytes | SHA-256 |",
-        "|---|--:|---|",
-        *rows,
-        "",
-    ]
-    return f"---\n{card.data.to_yaml()}\n---\n{body}" + "\n".join(files_section)
+    return f"---\n{card.data.to_yaml()}\n---\n{body}"
 
 
 def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> str | None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, RepoCard
 from huggingface_hub.errors import RepositoryNotFoundError
@@ -36,10 +36,6 @@ from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-    from huggingface_hub.hf_api import RepoFile
 
 COLLECTION = "qabench"
 # Spaces that are checked and sent at the same time. The Hub limits requests, not connections
@@ -303,7 +299,6 @@ def _tagged_commit(api: HfApi, staged: Repository) -> str | None:
 
 
 def _check_card(api: HfApi, staged: Repository) -> None:
-
     with hub_errors(api):
         try:
             RepoCard.load(staged.folder / "README.md").validate(repo_type=staged.kind)

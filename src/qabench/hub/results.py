@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from huggingface_hub import (
@@ -29,6 +29,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
+from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import Names, select_scores
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
@@ -36,15 +37,10 @@ from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
 from qabench.runs.sources import is_log, read_evaluations
 
-if TYPE_CHECKING:
-    from huggingface_hub import EvalResultEntry, HfApi
-
 Report = Mapping[str, Any]
 """An evaluation as JSON data."""
 
 FOLDER = ".eval_results"
-# the setting of a file of predictions, for which the real setting is unknown
-FROM_A_FILE = "predictions"
 
 NEEDED = (
     "benchmark",
@@ -180,7 +176,7 @@ def setting_of(report: Report, about: About) -> str:
 
     Raises InputError if this is unknown, differs from the report, or is not a setting.
     """
-    recorded = None if report["setting"] == FROM_A_FILE else report["setting"]
+    recorded = None if report["setting"] == PREDICTIONS else report["setting"]
     if recorded and about.setting and recorded != about.setting:
         raise InputError(
             f"{report.get('path')} is a run in the setting {recorded}, not {about.setting}: omit --setting"

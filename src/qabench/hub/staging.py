@@ -83,7 +83,7 @@ def stage_dataset(name: str, org: str, root: Path, *, skip_missing: bool = False
         reason = f"{restriction} `qabench register {name}` prepares it on your machine."
         return replace(staged, state="skipped", reason=reason)
     try:
-        (built,) = build(folder.parent, [name], namespace=org, skip_missing=True)
+        (built,) = build(folder.parent, [name], namespace=org)
         if built.missing and not skip_missing:
             raise QabenchError(
                 f"no data for {', '.join(built.missing)}: run `qabench fetch`, or set QABENCH_MIRROR; --skip-missing "
