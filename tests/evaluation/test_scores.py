@@ -125,8 +125,11 @@ def test_groups_are_ordered_by_size() -> None:
 
 def test_equal_problems_are_one_sentence() -> None:
     records = [Record(str(i), 1, "q", "", [], None, "failed", problem="refused: http://x") for i in range(7)]
-    found = of(*records, problems=("unreadable lines: 1",)).as_dict()["problems"]
-    assert found == ["unreadable lines: 1", "7 x failed: refused: http://x (0, 1, 2, 3, 4 and 2 more)"]
+    evaluation = of(*records, problems=("unreadable lines: 1",))
+    sentences = ["unreadable lines: 1", "7 x failed: refused: http://x (0, 1, 2, 3, 4 and 2 more)"]
+    assert evaluation.as_dict()["problems"] == sentences
+    rest = "and 1 more problem, which `qabench score --json` lists"
+    assert evaluation.problem_sentences(1) == [sentences[0], rest]
 
 
 # Comparisons

@@ -384,7 +384,9 @@ class Evaluation(Displayed):
         for kind, ids in sorted(kinds.items(), key=lambda item: -len(item[1])):
             sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
         if most is not None and (more := len(sentences) - most) > 0:
-            sentences[most:] = [f"and {more} more problem{'s' if more > 1 else ''}"]
+            sentences[most:] = [
+                f"and {more} more problem{'s' if more > 1 else ''}, which `qabench score --json` lists"
+            ]
         return sentences
 
     def undefined_sentences(self) -> list[str]:
