@@ -1,9 +1,11 @@
 """Runs of models: commands, logs, resuming after a kill, exports, and loading them with datasets."""
 
 import csv
+import errno
 import io
 import json
 import os
+import platform
 import shlex
 import shutil
 import signal
@@ -37,7 +39,7 @@ from qabench.llm.cache import stored_replies
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
 from qabench.runs.plan import make_model
-from qabench.runs.running import resume
+from qabench.runs.running import resume, start
 from qabench.runs.sources import incomplete, read_evaluations
 
 QUESTIONS = 12
@@ -455,8 +457,37 @@ def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) ->
     log = Path(run(task, lambda messages: "ALL_CORRECT", tmp_path).location)
     log.with_name(f".{log.name}.owner").write_text("process 4711 on here")
     lock = FileLock(log.with_name(f".{log.name}.lock"))
-    with lock, pytest.raises(InputError, match=r"being resumed by another process \(process 4711 on here\)"):
+    with lock, pytest.raises(InputError, match=r"resumed by another process \(process 4711 on here\)"):
         resume(log, "scripted/model")
+
+
+def test_a_log_cannot_be_resumed_while_its_run_goes_on(server: OpenAIServer, tmp_path: Path) -> None:
+    refused: list[str] = []
+
+    def reply(body: object) -> str:
+        for log in tmp_path.glob("*.eval"):
+            with pytest.raises(InputError) as raised:
+                resume(log, "m", base_url=server.base_url)
+            refused.append(str(raised.value))
+        return "ALL_CORRECT"
+
+    server.reply = reply
+    where: dict[str, Any] = {"base_url": server.base_url, "log_dir": tmp_path, "task_args": {"config": "sample"}}
+    log = start("felm", None, "m", **where, limit=1, cache=False)
+    assert refused == [
+        f"{log} is being written or resumed by another process (process {os.getpid()} on {platform.node()}); "
+        "wait for it, or end it"
+    ]
+    assert list(tmp_path.iterdir()) == [log]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EOPNOTSUPP, "no locks here"), NotImplementedError("no flock")])
+def test_a_run_needs_no_locks(error: Exception, server: OpenAIServer, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(FileLock, "acquire", mock.Mock(side_effect=error))
+    where: dict[str, Any] = {"base_url": server.base_url, "log_dir": tmp_path}
+    server.fault = lambda number, body: NO_LUCK if number == PROBE else None
+    log = start("felm", None, "m", **where, task_args={"config": "sample"}, limit=1, cache=False)
+    assert read_run(resume(log, "m", **where)).counts()["answered"] == 1
 
 
 def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, som
 from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
+from qabench.evaluation.score_spec import present
 from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
 
 
@@ -56,16 +57,22 @@ def evaluate(
     split = {} if loaded.split is None else {"split": loaded.split}
     scored = list(zip(rows, joined.rows, outcomes, strict=True))
     explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]
-    is_scored = any(outcome.scores for outcome in outcomes)
+    lacking = scorer.needs.keys() - signatures.keys()
+    columns = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     return benchmark.evaluation(
         predictions,
         loaded.config,
         [_record(*parts) for parts in scored],
         signatures,
         available=len(loaded.rows),
-        unscored=None if is_scored else next(iter(explanations), None),
+        unscored=None if columns else next(iter(explanations), None),
         arguments=_arguments(benchmark, options) | split,
-        problems=[*joined.problems(), *_unusable(scored), *scorer.problems],
+        problems=[
+            *joined.problems(),
+            *_unusable(scored),
+            *absent_scores(benchmark, set(computed) - lacking, columns),
+            *scorer.problems,
+        ],
         notes=scorer.notes,
     )
 
@@ -81,6 +88,28 @@ def _check_computed(
         raise InputError(f"{', '.join(absent)} cannot be computed: {scorer.needs[absent[0]]}")
     if scorer.needs and not signatures:
         raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
+
+
+def absent_scores(
+    benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str]
+) -> list[str]:
+    """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
+
+    If it returned none at all, the reason is another one.
+    """
+    returned = list(columns)
+    names = [
+        spec.name
+        for spec in benchmark.scores
+        if spec.group in groups and not present([spec], returned)
+    ]
+    if not returned or not names:
+        return []
+    place = f"{type(benchmark).__module__}.{type(benchmark).__qualname__}"
+    return [
+        f"no answer has a value of {', '.join(names)}, which {benchmark.title} declares ({place}.scores); its "
+        f"scorer returned only {', '.join(returned)}"
+    ]
 
 
 def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:

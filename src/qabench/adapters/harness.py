@@ -9,10 +9,12 @@ from typing import Any
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json, Row
+from qabench.errors import unknown_name
 from qabench.evaluation import EMPTY, MISSING, Record
 from qabench.evaluation.records import values_of
 from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
+from qabench.loading_scripts import dataset_table
 
 COUNTS = ("unparsed", "unanswered")
 
@@ -52,6 +54,14 @@ class HarnessTask:
     def questions(self) -> Questions:
         """Return the questions of the config."""
         return self.benchmark.load(self._config)
+
+    def checked_split(self, name: str | None) -> str:
+        """Return the name of a split. Raises InputError if the config does not have it."""
+        splits = dataset_table(self.benchmark.name).config(self._config).splits
+        if name not in splits:
+            what = f"the task of {self.benchmark.title}: the config {self._config} has no split"
+            raise unknown_name(what, name, splits)
+        return name
 
     @cached_property
     def score_specs(self) -> list[ScoreSpec]:

@@ -95,7 +95,7 @@ def _config(content: Mapping[str, Any]) -> LightevalTaskConfig:
     totals |= {name: partial(_count, name) for name in COUNTS}
     higher = {spec.name: spec.higher_is_better for spec in task.score_specs}
     generation = content["generation_kwargs"]
-    split = content.get("test_split") or content["validation_split"]
+    split = task.checked_split(content.get("test_split") or content.get("validation_split"))
     return LightevalTaskConfig(
         name=content["task"],
         prompt_function=task.doc,

@@ -33,6 +33,7 @@ from qabench.loading import load_dataset
 
 # stop strings that no answer contains. Whether it samples follows from temperature
 NOT_SIGNED = ("until", "do_sample")
+SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
 
 
@@ -82,6 +83,9 @@ class QabenchTask(ConfigurableTask):
         The harness would load them from the Hub.
         """
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
+        for name in SPLITS:
+            if split := getattr(self.config, name):
+                self.harness.checked_split(split)
 
     def doc_to_text(self, doc: Row, doc_to_text: Any = None) -> str:
         """Return the user message."""

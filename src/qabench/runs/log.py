@@ -14,7 +14,7 @@ from math import isclose, isfinite
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qabench.adapters.files import evaluate
+from qabench.adapters.files import absent_scores, evaluate
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
 from qabench.data.rows import Json, grouped
@@ -469,7 +469,7 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
             differing.append(old.id)
             detail |= {name: value for name, value in (new or old).detail.items() if value}
         records.append(replace(old, scores=scores, detail=detail))
-    problems = list(run.problems)
+    problems = [*run.problems, *absent_scores(scorer, run.signatures, column_names(records))]
     if differing:
         problems.append(
             f"scores in the log that differ from those of its answers: {len(differing)} ({some(differing)}); "

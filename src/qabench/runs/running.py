@@ -11,15 +11,16 @@ import platform
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import inspect_ai
-from filelock import FileLock, Timeout
+from filelock import FileLock, SoftFileLock, Timeout
 from inspect_ai._eval.loader import solver_from_spec
 from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, TaskStart, hooks
 from inspect_ai.model import GenerateConfig
@@ -109,6 +110,7 @@ class Watch:
             without end.
         silence: the timer that says that the server does not answer. None while it answers.
         silent: whether the timer has said so.
+        locks: the locks of the run's logs, until it ends.
     """
 
     log_dir: Path
@@ -130,6 +132,7 @@ class Watch:
     patience: float | None = None
     silence: threading.Timer | None = None
     silent: bool = False
+    locks: ExitStack = field(default_factory=ExitStack)
 
     def failed(self, reason: str) -> None:
         """Note that a call failed and is repeated.
@@ -212,8 +215,10 @@ class _Progress(Hooks):
             if not path.name.startswith(".")
         ]
         if paths:
-            watch.logs.append(max(paths, key=lambda path: path.stat().st_mtime))
-            watch.on_log(watch.logs[-1])
+            log = max(paths, key=lambda path: path.stat().st_mtime)
+            watch.logs.append(log)
+            watch.locks.enter_context(_locked(log))
+            watch.on_log(log)
 
     async def on_sample_end(self, data: SampleEnd) -> None:
         watch = _WATCH[0]
@@ -429,21 +434,29 @@ def _check_solver(name: str) -> None:
 
 @contextmanager
 def _locked(log: Path) -> Iterator[None]:
-    """Keep other processes from resuming the same log.
+    """Keep other processes from resuming a log that this one writes or resumes.
 
-    Raises InputError that names the process that resumes it.
+    Without effect on file systems without locks, such as a mounted bucket. Raises InputError that
+    names the process that has the log.
     """
     path, owner_path = (log.with_name(f".{log.name}.{suffix}") for suffix in ("lock", "owner"))
-    lock = FileLock(path)
+    lock = FileLock(path, thread_local=False)  # Inspect can end a run in another thread
     try:
-        lock.acquire(timeout=0)
+        with warnings.catch_warnings(action="ignore"):  # about the soft lock
+            lock.acquire(timeout=0)
+        if isinstance(lock, SoftFileLock):  # a killed process on another machine would keep it
+            raise NotImplementedError
+        owner_path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
     except Timeout:  # on Windows, others cannot read the locked file itself
         owner = owner_path.read_text(encoding="utf-8").strip() if owner_path.exists() else "unknown"
         raise InputError(
-            f"{log} is being resumed by another process ({owner}); wait for it, or end it"
+            f"{log} is being written or resumed by another process ({owner}); wait for it, or end it"
         ) from None
+    except (OSError, NotImplementedError):
+        lock.release()
+        yield
+        return
     try:
-        owner_path.write_text(f"process {os.getpid()} on {platform.node()}", encoding="utf-8")
         yield
     finally:
         owner_path.unlink(missing_ok=True)
@@ -476,6 +489,7 @@ def watching(
             caching_replies(cache),
             naming_arguments(task_args or {}),
             own_tasks_only(),
+            watch.locks,
         ):
             yield
     except KeyboardInterrupt:
