@@ -420,7 +420,7 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     )
     ran = here("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--json")
     assert ran.returncode == 0, ran.stderr
-    assert "Asked: 8 of 8 questions" in ran.stderr and "of 4 questions" not in ran.stderr
+    assert "Asked: 8 of 8 questions" in ran.stderr
     assert ran.stderr.count("log: ") == 4 and len(json.loads(ran.stdout)["evaluations"]) == 4
     asked = [call for call in server.calls if "word ready" not in str(call.body["messages"])]
     assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
@@ -433,9 +433,9 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
 
 
-def test_wrong_arguments_of_a_provider_list_the_valid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_arguments_of_a_provider_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_API_KEY", "none")
-    with pytest.raises(InputError, match=r"'nope'; allowed: .*client_timeout.*max_retries.*stream"):
+    with pytest.raises(InputError, match=r"openai-api/qabench/m was given a wrong argument with -M: .*'nope'"):
         make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
 
 

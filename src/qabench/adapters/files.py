@@ -90,9 +90,7 @@ def _check_computed(
         raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
 
 
-def absent_scores(
-    benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str]
-) -> list[str]:
+def absent_scores(benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
 
     If it returned none at all, the reason is another one.

@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 from inspect_ai import Task, task
-from inspect_ai.dataset import MemoryDataset
+from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, GenerateConfig
 from inspect_ai.scorer import Metric, SampleScore, Score, Target, Value, metric, scorer
 from inspect_ai.scorer import Scorer as InspectScorer
@@ -31,8 +31,6 @@ from qabench.tasks.common import (
     asked_with,
     chat,
     metric_values,
-    sample,
-    task_metadata,
     texts,
 )
 
@@ -70,18 +68,19 @@ def benchmark_task(
     """
     scorer_of_task = inspect_scorer(scored)
     prompted = prompted or solver is None
-    samples = [
-        sample(
-            question.id,
-            _input(asking.messages(question.row)) if prompted else question.text,
-            question.text,
-            question.reference,
-            question.groups,
-            row=dict(question.row),
-            **({PREDICTED: dict(predicted[question.id])} if predicted else {}),
+    samples = []
+    for question in selected:
+        groups = {grouping: list(names) for grouping, names in question.groups.items()}
+        shown = {"question": question.text, "reference": question.reference, "groups": groups}
+        fields = {PREDICTED: dict(predicted[question.id])} if predicted else {}
+        samples.append(
+            Sample(
+                id=question.id,
+                input=_input(asking.messages(question.row)) if prompted else question.text,
+                target=question.reference,
+                metadata=shown | {"row": dict(question.row)} | fields,
+            )
         )
-        for question in selected
-    ]
     available = len({question.id for question in questions.rows})
     signed = questions.fields | (dict(asking.fields()) if prompted else {})
     return Task(
@@ -91,7 +90,13 @@ def benchmark_task(
             signed=signed, groups=scored.selected_groups(scores or None), **asking.scoring
         ),
         config=GenerateConfig(**asking.parameters),
-        metadata=task_metadata(scored.name, questions.config, setting, questions.data, available),
+        metadata={
+            "benchmark": scored.name,
+            "config": questions.config,
+            "setting": setting,
+            "data": questions.data,
+            "available": available,
+        },
         # A failed question is unanswered: the others continue, and a retry asks it again.
         fail_on_error=False,
         score_on_error=True,
@@ -146,18 +151,17 @@ def select(questions: Questions, ids: Names = None, groups: Names = None) -> lis
     by_id = {question.id: question for question in questions.rows}
     groups_of = {id: set[str]().union(*each.groups.values()) for id, each in by_id.items()}
     all_groups = set[str]().union(*groups_of.values())
-    wanted_ids, wanted_groups = texts(ids) or list(by_id), set(texts(groups))
+    wanted_ids, wanted_groups = dict.fromkeys(texts(ids)) or by_id, set(texts(groups))
     if unknown := [id for id in wanted_ids if id not in by_id]:
         raise InputError(
             f"no question has the id {unknown[0]!r}; an example of an id is {next(iter(by_id), '')!r}"
         )
     if unknown := sorted(wanted_groups - all_groups):
         raise unknown_name("no question is in", unknown[0], sorted(all_groups))
-    named = set(wanted_ids)
     return [
         question
         for id, question in by_id.items()
-        if id in named and (not wanted_groups or wanted_groups & groups_of[id])
+        if id in wanted_ids and (not wanted_groups or wanted_groups & groups_of[id])
     ]
 
 

@@ -29,7 +29,7 @@ from qabench.evaluation.signature import version
 from qabench.io.files import write_json, write_text
 from qabench.io.http_error import first_line
 from qabench.io.tables import without_folders
-from qabench.stats import RESAMPLES, Interval
+from qabench.stats import RESAMPLES
 
 SCHEMA = "0.3.0"
 # in the names of metrics that are not between 0 and 1
@@ -168,7 +168,10 @@ def _without_paths(run: Evaluation) -> Evaluation:
         replace(each, problem=each.problem and without_folders(each.problem))
         for each in run.records
     ]
-    arguments = {name: _shared(value) for name, value in run.arguments.items()}
+    arguments = {
+        name: without_folders(str(value)) if isinstance(value, str | Path | list | dict) else value
+        for name, value in run.arguments.items()
+    }
     folder = hashlib.sha256(run.path.encode("utf-8", "replace")).hexdigest()[:8]
     path = f"{Path(run.path).name}-{folder}"  # files of the same name in several folders differ
     model = (
@@ -180,12 +183,16 @@ def _without_paths(run: Evaluation) -> Evaluation:
     )
 
 
-def _shared(value: Any) -> Any:
-    return without_folders(str(value)) if isinstance(value, str | Path | list | dict) else value
-
-
 def _result(run: Evaluation, score: Score) -> Json:
     spec, interval = score.spec, score.interval
+    bounds = {"lower": interval.low, "upper": interval.high, "method": METHOD}
+    uncertainty: Json = {
+        "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
+        "num_samples": score.n,
+        "num_bootstrap_samples": RESAMPLES,
+    }
+    if interval.low is not None:
+        uncertainty["confidence_interval"] = bounds | {"confidence_level": interval.confidence}
     bounded = not any(word in spec.name for word in UNBOUNDED)
     counts = {f"questions {status}": str(n) for status, n in run.counts().items() if n}
     replies = {f"replies {name}": str(n) for name, n in run.replies().items()}
@@ -220,12 +227,7 @@ def _result(run: Evaluation, score: Score) -> Json:
                 **counts,
                 **replies,
             },
-            "uncertainty": {
-                "standard_error": {"value": interval.standard_error, "method": "bootstrap"},
-                **_confidence_interval(interval),
-                "num_samples": score.n,
-                "num_bootstrap_samples": RESAMPLES,
-            },
+            "uncertainty": uncertainty,
         },
         "generation_config": {
             "generation_args": {name: arguments[name] for name in GENERATION if name in arguments},
@@ -235,13 +237,6 @@ def _result(run: Evaluation, score: Score) -> Json:
             },
         },
     }
-
-
-def _confidence_interval(interval: Interval) -> Json:
-    if interval.low is None:
-        return {}
-    bounds = {"lower": interval.low, "upper": interval.high, "method": METHOD}
-    return {"confidence_interval": bounds | {"confidence_level": interval.confidence}}
 
 
 def _name(run: Evaluation) -> str:

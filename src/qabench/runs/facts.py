@@ -27,8 +27,7 @@ from qabench.tasks.facts import (
     MODEL_ARGS,
     SIGNED,
     SYSTEM,
-    UNSIGNED,
-    Facts,
+    signed,
 )
 
 NO_MODEL = "none/none"  # Inspect's name where a solver answers
@@ -44,13 +43,13 @@ def facts_of(log: Any) -> Json:
     """Return the fields of a log that its run's scores depend on, by their name in signatures."""
     spec = log.eval
     generation = values_of(spec.model_generate_config) | values_of(log.plan.config)
-    facts = _signed(generation, GENERATE_CONFIG)
-    facts |= _signed(values_of(spec.config), EVAL_CONFIG)
+    facts = signed(generation, GENERATE_CONFIG)
+    facts |= signed(values_of(spec.config), EVAL_CONFIG)
     fields = values_of(spec)
     del fields["model_args"]
-    facts |= _signed(fields, EVAL_SPEC)
+    facts |= signed(fields, EVAL_SPEC)
     arguments = {name.replace("-", "_"): value for name, value in spec.model_args.items()}
-    for name, value in _signed(arguments, MODEL_ARGS).items():
+    for name, value in signed(arguments, MODEL_ARGS).items():
         # The text of an argument that is not in the table could be a secret.
         facts[MODEL_ARG + name] = _shown(value) if name in MODEL_ARGS else digest([str(value)])
     return facts
@@ -63,14 +62,6 @@ def _shown(value: Any) -> Any:
     if len(value) > LONGEST:
         return digest([value])
     return value.rstrip("/").rpartition("/")[2] if value.startswith(("/", "~", ".")) else value
-
-
-def _signed(values: Mapping[str, Any], table: Facts) -> Json:
-    return {
-        name: value if isinstance(value, str | int | float) else digest([value])
-        for name, value in values.items()
-        if value not in ({}, []) and table.get(name, (SIGNED,))[0] != UNSIGNED
-    }
 
 
 def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:

@@ -1,7 +1,7 @@
 """Logs of any task of other harnesses, as evaluations without official scores.
 
-A reader of a format returns a ``Log``: the records of one task, whose scores are the numbers in the
-log. The scores of the evaluation follow from these numbers. The readers of samples of
+The scores of a record are the numbers in the log, and the metrics of the evaluation follow from
+these numbers. The readers of samples of
 lm-evaluation-harness, details of lighteval, and instance-level files of Every Eval Ever are here,
 the reader of Inspect's logs in ``log``.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -39,37 +39,6 @@ VERDICTS = {
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """The content of a log.
-
-    Attributes:
-        path: the file.
-        task: the name of the task.
-        model: its name, or the name of the file if the log does not have it.
-        created: an ISO date and time.
-        records: in the order of the log.
-        status: see ``Evaluation.status``.
-        expected: the number of records of a complete log. None if it is the number of ``records``.
-        lower: the names of scores for which lower values are better.
-        arguments: of the task and the model.
-        problems: one sentence for each kind of problem.
-        origin: equal for a run and the runs that resumed it.
-    """
-
-    path: str
-    task: str
-    model: str
-    created: str
-    records: Sequence[Record]
-    status: str = "success"
-    expected: int | None = None
-    lower: frozenset[str] = frozenset()
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    problems: Sequence[str] = ()
-    origin: str = ""
 
 
 def number_of(value: Any) -> float | None:
@@ -110,41 +79,53 @@ def groups_of(metadata: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def evaluation_of(log: Log) -> Evaluation:
+def evaluation_of(
+    path: Path,
+    task: str,
+    model: str,
+    created: str,
+    records: Sequence[Record],
+    lower: Collection[str] = (),
+    problems: Sequence[str] = (),
+    **fields: Any,
+) -> Evaluation:
     """Return a log as an evaluation: its scores are means over the records.
 
     Of repeated records, the last one counts. They are counted among the problems.
+
+    Args:
+        path: the file.
+        task: the name of the task.
+        model: its name, or the name of the file if the log does not have it.
+        created: an ISO date and time.
+        records: in the order of the log.
+        lower: the names of scores for which lower values are better.
+        problems: one sentence for each kind of problem.
+        **fields: other fields of the evaluation.
     """
-    counts = Counter((record.id, record.epoch) for record in log.records)
+    counts = Counter((record.id, record.epoch) for record in records)
     repeated = [id for (id, _), count in counts.items() if count > 1]
-    problems = list(log.problems)
     if repeated:
-        problems.append(
-            f"repeated ids, of which the last one counts: {len(repeated)} ({some(repeated)})"
-        )
-    records = list({(record.id, record.epoch): record for record in log.records}.values())
-    if not records:
-        raise InputError(f"{log.path} has no samples; was the run stopped?")
+        count = f"{len(repeated)} ({some(repeated)})"
+        problems = [*problems, f"repeated ids, of which the last one counts: {count}"]
+    records = list({(record.id, record.epoch): record for record in records}.values())
     evaluation = Evaluation(
-        path=log.path,
-        task=log.task,
+        path=str(path),
+        task=task,
         benchmark="",
-        config=log.task,
+        config=task,
         setting="",
-        model=log.model,
-        created=log.created,
-        status=log.status,
-        expected=len(records) if log.expected is None else log.expected,
+        model=model,
+        created=created,
         records=_with_groupings(records),
-        arguments=log.arguments,
         problems=problems,
-        origin=log.origin,
-        score_specs=_specs(records, log.lower),
+        score_specs=_specs(records, lower),
+        **{"status": "success", "expected": len(records), **fields},
     )
     return with_passes(evaluation)
 
 
-def _specs(records: Sequence[Record], lower: frozenset[str]) -> list[ScoreSpec]:
+def _specs(records: Sequence[Record], lower: Collection[str]) -> list[ScoreSpec]:
     values = grouped(pair for record in records for pair in record.scores.items())
     specs = []
     for name, numbers in values.items():
@@ -183,7 +164,7 @@ def is_shared(row: Row) -> bool:
     return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
 
 
-def read_lm_eval(path: Path) -> Log:
+def read_lm_eval(path: Path) -> Evaluation:
     """Return a file ``samples_TASK_DATE.jsonl``. Scores of several filters are named SCORE,FILTER, as in the harness.
 
     The model and the direction of scores are in the file ``results_DATE.json`` next to it, if there
@@ -197,13 +178,13 @@ def read_lm_eval(path: Path) -> Log:
     directions = results.get("higher_is_better", {}).get(task, {})
     lower = [name for name, higher in directions.items() if higher is False]
     samples = _samples(rows, lambda row: str(row["doc_id"]), lambda row: row.get("filter"))
-    return Log(
-        path=str(path),
+    return evaluation_of(
+        path=path,
         task=task,
         model=str(results.get("model_name") or path.parent.name or path.stem),
         created=_date(path),
         records=[_lm_eval_record(sample, several=len(filters) > 1) for sample in samples],
-        lower=frozenset(name + end for name in lower for end in ends),
+        lower=[name + end for name in lower for end in ends],
     )
 
 
@@ -226,8 +207,7 @@ def lm_eval_results(path: Path) -> Json:
     file = path.with_name(f"results{date[0] if date else ''}.json")
     if not file.is_file():
         return {}
-    content = read_json(file)
-    return content if isinstance(content, dict) else {}
+    return dict(_object(read_json(file)))
 
 
 def harness_facts(path: Path) -> dict[str, str]:
@@ -338,10 +318,10 @@ def lighteval_answers(path: Path) -> list[dict[str, str | None]]:
 
 def lighteval_facts(path: Path) -> dict[str, str]:
     """Return what changes the prompts or the questions of details, by lighteval's results."""
-    folder = next((parent for parent in path.parents if parent.name == "details"), None)
-    date = path.parent.name
-    model = path.parent.parent.relative_to(folder) if folder else Path()
-    results = path if folder is None else folder.parent / "results" / model / f"results_{date}.json"
+    # OUTPUT/details/MODEL/DATE/details_TASK_DATE.parquet
+    model_folder = path.absolute().parent.parent.as_posix()
+    output, _, model = model_folder.rpartition("/details/")
+    results = Path(output, "results", model, f"results_{path.parent.name}.json")
     docs = [row["doc"] for row in lighteval_rows(path)]
     facts: dict[str, Any] = {
         "few_shot": max((len(doc.get("fewshot_samples") or ()) for doc in docs), default=0),
@@ -349,7 +329,7 @@ def lighteval_facts(path: Path) -> dict[str, str]:
         if any(doc.get("instruction") for doc in docs)
         else None,
     }
-    if folder is None or not results.is_file():
+    if not results.is_file():
         facts["harness_options"] = "not recorded, because lighteval's results are not next to it"
     else:
         general = _object(_object(read_json(results)).get("config_general"))
@@ -365,7 +345,7 @@ def lighteval_facts(path: Path) -> dict[str, str]:
     return {name: str(value) for name, value in facts.items() if value}
 
 
-def read_lighteval(path: Path) -> Log:
+def read_lighteval(path: Path) -> Evaluation:
     """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
     records = []
     for number, row in enumerate(lighteval_rows(path)):
@@ -384,18 +364,18 @@ def read_lighteval(path: Path) -> Log:
             )
         )
     task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
-    return Log(str(path), task, path.parent.parent.name or path.stem, _date(path), records)
+    return evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
 
 
-def read_shared(path: Path) -> list[Log]:
-    """Return the logs of an instance-level file of Every Eval Ever, one per evaluation and model."""
+def read_shared(path: Path) -> list[Evaluation]:
+    """Return the evaluations in an instance-level file of Every Eval Ever, one for each model."""
     by_log = grouped(
         ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row)
         for row in _rows(path)
     )
     return [
-        Log(
-            path=str(path),
+        evaluation_of(
+            path=path,
             task=task or path.stem,
             model=model or path.stem,
             created=_date(path),

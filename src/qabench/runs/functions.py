@@ -97,7 +97,15 @@ def run(
             raise InputError(
                 "output is for the answers of a function; a model's are in its log: give log_dir"
             )
-        return _run_model(name, config, str(model), concurrency, show, limit=limit, **options)
+        from qabench.runs.running import Watch, start
+
+        folder = options.pop("log_dir", "logs")
+        if config:
+            options["task_args"] = {**(options.get("task_args") or {}), "config": config}
+        options = {"max_connections": concurrency, "limit": limit} | options
+        watch = Watch(Path(folder), on_progress=show)
+        setting = options.pop("setting", None)
+        return read_run(start(name, setting, str(model), watch=watch, log_dir=folder, **options))
     scorer = benchmark(name)
     questions = scorer.questions(config)
     asked = dict(list(questions.items())[:limit])
@@ -143,34 +151,6 @@ def run(
         problems=problems,
     )
     return with_solver(evaluation, solver)
-
-
-def _run_model(
-    name: str,
-    config: str | None,
-    model: str,
-    concurrency: int,
-    progress: Progress,
-    setting: str | None = None,
-    log_dir: str | Path = "logs",
-    task_args: Row | None = None,
-    **options: Any,
-) -> Evaluation:
-    from qabench.runs.running import Watch, start
-
-    task_args = {**(task_args or {}), **({"config": config} if config else {})}
-    watch = Watch(Path(log_dir), on_progress=progress)
-    log = start(
-        name,
-        setting,
-        model,
-        task_args=task_args,
-        watch=watch,
-        log_dir=log_dir,
-        max_connections=concurrency,
-        **options,
-    )
-    return read_run(log)
 
 
 async def _ask(
@@ -281,74 +261,61 @@ def name_with_digest(function: Callable[..., Any]) -> str:
     objects that it refers to.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
-    constant = short_digest(_Described(constants_only=True).text(function))
+    constant = short_digest(_text(function, True, {}))
     owner = function.__self__ if isinstance(function, MethodType) else function
     try:
         digests = _digests.setdefault(owner, {})
     except TypeError:  # an object without weak references
         digests = {}
     if constant not in digests:
-        digests[constant] = short_digest(_Described(constants_only=False).text(function))
+        digests[constant] = short_digest(_text(function, False, {}))
     return f"{name}-{digests[constant]}"
 
 
-class _Described:
-    """A text of a value, equal for equal values in all processes.
+def _text(value: Any, constants_only: bool, met: dict[int, tuple[int, Any]]) -> str:
+    """Return a text of a value, equal for equal values in all processes.
 
     Objects are described by their class, because their content could differ between processes. With
-    ``constants_only``, so are lists, sets and dicts.
+    ``constants_only``, so are lists, sets and dicts. ``met`` has the number of each value by its
+    id, and keeps the values alive: ids of deleted objects are used again.
     """
-
-    def __init__(self, constants_only: bool) -> None:
-        self.constants_only = constants_only
-        self.numbers: dict[int, int] = {}  # of the values that were met, by their id
-        self.met: list[Any] = []  # keeps them alive: ids of deleted objects are used again
-
-    def text(self, value: Any) -> str:
-        if isinstance(value, CONSTANTS):
-            return f"{type(value).__name__} {value!r}"
-        if isinstance(value, tuple | frozenset):
-            return self.of_parts(value)
-        if isinstance(value, CodeType):
-            return self.of_parts(
-                (value.co_code, value.co_names, value.co_varnames, value.co_consts)
-            )
-        if id(value) in self.numbers:
-            return f"#{self.numbers[id(value)]}"
-        self.numbers[id(value)] = len(self.met)
-        self.met.append(value)
-        if isinstance(value, list | set | Mapping):
-            items = tuple(value.items()) if isinstance(value, Mapping) else value
-            return type(value).__name__ if self.constants_only else self.of_parts(items)
-        parts = _parts_of_callable(value)
-        return _class_name(value) if parts is None else self.of_parts(parts)
-
-    def of_parts(self, parts: Iterable[Any]) -> str:
-        texts = [self.text(part) for part in parts]
-        if isinstance(parts, set | frozenset):
-            texts.sort()
-        return f"({', '.join(texts)})"
+    if isinstance(value, CONSTANTS):
+        return f"{type(value).__name__} {value!r}"
+    if not isinstance(value, tuple | frozenset | CodeType):
+        if id(value) in met:
+            return f"#{met[id(value)][0]}"
+        met[id(value)] = (len(met), value)
+    if constants_only and isinstance(value, list | set | Mapping):
+        return type(value).__name__
+    parts = _parts(value)
+    if parts is None:
+        return _class_name(value)
+    texts = [_text(part, constants_only, met) for part in parts]
+    if isinstance(value, set | frozenset):
+        texts.sort()
+    return f"({', '.join(texts)})"
 
 
-def _parts_of_callable(value: Any) -> tuple[Any, ...] | None:
-    """Return the values that a function depends on, or None for another object."""
+def _parts(value: Any) -> Iterable[Any] | None:
+    """Return the values that a container has or that a function depends on, or None for another object."""
+    if isinstance(value, tuple | frozenset | list | set):
+        return value
+    if isinstance(value, Mapping):
+        return tuple(value.items())
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_varnames, value.co_consts
     if isinstance(value, FunctionType):
-        keywords = tuple((value.__kwdefaults__ or {}).items())
-        cells = tuple(_content(cell) for cell in value.__closure__ or ())
         return (
             value.__code__,
             value.__defaults__,
-            keywords,
-            cells,
+            tuple((value.__kwdefaults__ or {}).items()),
+            tuple(_content(cell) for cell in value.__closure__ or ()),
             _used_globals(value),
             _source(value),
         )
     if isinstance(value, MethodType):
-        return (
-            value.__func__,
-            _class_name(value.__self__),
-            getattr(value.__self__, "__dict__", None),
-        )
+        owner = value.__self__
+        return value.__func__, _class_name(owner), getattr(owner, "__dict__", None)
     if isinstance(value, partial):
         return value.func, value.args, tuple(value.keywords.items())
     if hasattr(value, "__wrapped__"):  # such as functools.cache

@@ -36,7 +36,7 @@ from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
-from qabench.runs.foreign import Log, groups_of, numbers_of
+from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
 from qabench.runs.plain import (
     Fields,
     Keys,
@@ -535,7 +535,7 @@ def _signed(recorded: str, today: str) -> str:
     return signature(name, **merged)
 
 
-def read_any_log(path: Path) -> list[Log]:
+def read_any_log(path: Path) -> list[Evaluation]:
     """Return the log of a task that is not of qabench, or [] for other files.
 
     Raises InputError if it is damaged.
@@ -562,8 +562,8 @@ def read_any_log(path: Path) -> list[Log]:
     present = {record.id for record in records if record.epoch == 1}
     missing = [id for id in map(str, ids) if id not in present]
     problem = f"questions without a sample: {len(missing)} ({some(missing)})"
-    log = Log(
-        path=str(path),
+    evaluation = evaluation_of(
+        path=path,
         task=header.eval.task,
         model=header.eval.model,
         created=header.eval.created,
@@ -574,7 +574,7 @@ def read_any_log(path: Path) -> list[Log]:
         problems=[problem] if missing else [],
         origin=header.eval.task_id,
     )
-    return [log]
+    return [evaluation]
 
 
 def _starts_as_log(path: Path) -> bool:

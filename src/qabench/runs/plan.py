@@ -13,7 +13,6 @@ import os
 import re
 import tempfile
 import threading
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
@@ -49,8 +48,6 @@ Arguments = Mapping[str, Any] | None
 SERVICE = "qabench"
 KEY_VARIABLE = f"{SERVICE.upper()}_API_KEY"
 NO_KEY = "none"  # sent to servers that need no key
-# arguments of providers that -M cannot set
-SET_BY_OPTIONS = {"model_name", "base_url", "api_key", "config"}
 SECONDS = 30  # for the list of a server's models
 # seconds for the first call without --timeout: a server may have to load the model
 FIRST_ANSWER = 300
@@ -314,10 +311,9 @@ def make_model(
     except ImportError as error:
         raise _missing_package(model, error) from error
     except TypeError as error:
-        names = _accepted(error)
-        allowed = f"; allowed: {', '.join(names)}" if names else ""
         raise InputError(
-            f"the model {model} was given a wrong argument with -M: {plain(error)}{allowed}"
+            f"the model {model} was given a wrong argument with -M: {plain(error)}; the documentation of Inspect AI "
+            "lists the arguments of its providers"
         ) from error
     except Exception as error:  # Inspect's own classes: no key, no such provider, no weights
         if "pip install" in plain(error):
@@ -345,24 +341,6 @@ def _quiet_transformers() -> None:
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     enable_progress_bars()  # of downloads
-
-
-def _accepted(error: TypeError) -> list[str]:
-    """Return the arguments of the provider's class and of the client that it makes, which refused one of -M."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    names = frames[-1].f_globals | frames[-1].f_locals
-    refusing = str(error).partition(".__init__()")[0]
-    classes = [
-        value for value in names.values() if isinstance(value, type) and value.__name__ == refusing
-    ]
-    classes += [
-        type(frame.f_locals["self"]) for frame in frames if frame.f_code.co_name == "__init__"
-    ]
-    parameters = [
-        parameter for kind in classes for parameter in inspect.signature(kind).parameters.values()
-    ]
-    accepted = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD and p.name[0] != "_"}
-    return sorted(accepted - SET_BY_OPTIONS)
 
 
 def plain(error: object) -> str:

@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import without_none
-from qabench.errors import InputError, QabenchError, unknown_name, unreadable
+from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
 from qabench.io.limits import yaml_of
@@ -44,7 +44,6 @@ from qabench.runs.plan import (
     check_task_options,
     plain,
     probe,
-    selected,
 )
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
 from qabench.tasks.common import (
@@ -101,7 +100,6 @@ class Watch:
         tokens: the number of their tokens.
         done: the number of answered questions.
         total: the number of all questions of the tasks that have started.
-        expected: the number of all questions, if it is known before.
         stopped: why the run was stopped before its end, or None.
         number: the signal that ended the run.
         logs: the logs of the run.
@@ -124,7 +122,6 @@ class Watch:
     tokens: int = 0
     done: int = 0
     total: int = 0
-    expected: int = 0
     stopped: str | None = None
     number: int = signal.SIGINT
     logs: list[Path] = field(default_factory=list)
@@ -209,13 +206,8 @@ class _Progress(Hooks):
         watch, spec = _WATCH[0], data.spec
         watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
         # A suite with several seeds has a subfolder for each.
-        paths = [
-            path
-            for path in watch.log_dir.rglob(f"*{spec.task_id}*")
-            if not path.name.startswith(".")
-        ]
-        if paths:
-            log = max(paths, key=lambda path: path.stat().st_mtime)
+        paths = watch.log_dir.rglob(f"[!.]*{spec.task_id}*")
+        if log := max(paths, key=os.path.getmtime, default=None):
             watch.logs.append(log)
             watch.locks.enter_context(_locked(log))
             watch.on_log(log)
@@ -223,7 +215,7 @@ class _Progress(Hooks):
     async def on_sample_end(self, data: SampleEnd) -> None:
         watch = _WATCH[0]
         watch.done += 1
-        watch.on_progress(watch.done, max(watch.total, watch.expected))
+        watch.on_progress(watch.done, watch.total)
         if len(rejections) >= REJECTIONS_TO_STOP:
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
@@ -631,10 +623,6 @@ def run_suite(
     tasks = list(map(_task, suite.entries))  # first what takes no model: loading weights takes long
     watch = watch or Watch(log_dir)
     seeds: Sequence[int | None] = suite.seeds or [None]
-    # else the questions without an answer are counted when their task starts
-    if not any(log_dir.rglob("*.eval")):
-        questions = sum(selected(len(task.dataset), suite.limit) for task in tasks)
-        watch.expected = questions * len(suite.models) * len(seeds) * passed.get("epochs", 1)
     config = _generation(passed)
     watch.patience = _patience(config)
     models = [
@@ -670,9 +658,8 @@ def _place(suite: Suite, log: Path) -> tuple[int, int]:
     spec = read_header(log).eval
     scorer, setting = task_of(spec.task, spec.task_args_passed, log)
     settings = [(entry.benchmark, entry.setting) for entry in suite.entries]
-    return settings.index((scorer.name, setting.name)), [*suite.models, spec.model].index(
-        spec.model
-    )
+    models = [*suite.models, spec.model]
+    return settings.index((scorer.name, setting.name)), models.index(spec.model)
 
 
 def _task(entry: SuiteEntry) -> Any:
@@ -683,19 +670,10 @@ def _task(entry: SuiteEntry) -> Any:
 
 
 def _wrong(path: Path, error: ValidationError) -> InputError:
-    """Return the first error of a suite's file: the key, its value, and what is allowed."""
+    """Return the first error of a suite's file: the key, its value, and a valid suite."""
     errors = error.errors()
     first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
-    key, message = ".".join(map(str, first["loc"])), first["msg"]
-    if first["type"] == "extra_forbidden":
-        allowed = Suite.model_fields if len(first["loc"]) == 1 else _Benchmark.model_fields
-        return unknown_name(
-            f"the suite {path} has an unknown key", str(first["loc"][-1]), list(allowed)
-        )
-    if first["type"] == "missing":
-        problem = f"the key {key!r} is missing"
-    elif first["type"] == "model_type":
-        problem = f"{key or 'the file'} is {first['input']!r}, which is not a mapping"
-    else:
-        problem = f"{key} is {first['input']!r}; {message[0].lower()}{message[1:]}"
-    return InputError(f"the suite {path}: {problem}; an example of a suite:\n{EXAMPLE_SUITE}")
+    key = ".".join(map(str, first["loc"])) or "the file"
+    return InputError(
+        f"the suite {path}: {key} is {first['input']!r}: {first['msg']}; an example of a suite:\n{EXAMPLE_SUITE}"
+    )

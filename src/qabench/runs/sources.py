@@ -22,8 +22,6 @@ from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_n
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field
 from qabench.runs.foreign import (
-    Log,
-    evaluation_of,
     first_row,
     generations,
     harness_facts,
@@ -221,7 +219,7 @@ def _read(
         notes += [f"{run.path} is left out: the run has no answers yet" for run in empty]
         return [run for run in runs if run not in empty]
     if benchmark is None and (foreign := read_foreign(Path(path))):
-        return [_with_scores(evaluation_of(log), scores) for log in foreign]
+        return [_with_scores(each, scores) for each in map(_with_samples, foreign)]
     if is_log(path):
         evaluation = _read_run(path, questions, scores, **options)
         _check(evaluation, benchmark, config)
@@ -239,7 +237,7 @@ def _read(
     return [evaluate_predictions(benchmark, config, path, scores, **options)]
 
 
-def read_foreign(path: Path) -> list[Log]:
+def read_foreign(path: Path) -> list[Evaluation]:
     """Return the logs of other harnesses in a file, or [] if there are none, such as in a log of qabench."""
     if not path.is_file() or path.suffix not in FOREIGN:
         return []
@@ -274,6 +272,12 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     lines = evaluation.signatures.items()
     signatures = {group: line for group, line in lines if group not in dropped}
     return replace(evaluation, score_specs=specs, signatures=signatures)
+
+
+def _with_samples(evaluation: Evaluation) -> Evaluation:
+    if not evaluation.records:
+        raise InputError(f"{evaluation.path} has no samples; was the run stopped?")
+    return evaluation
 
 
 def is_log(path: str | Path) -> bool:
@@ -322,7 +326,7 @@ def _logs_of_folder(
             skipped.append(file)  # a table or a document of something else
             continue
         if foreign and benchmark is None:
-            logs += map(evaluation_of, foreign)
+            logs += map(_with_samples, foreign)
         elif foreign or file.suffix == LINES:
             skipped.append(file)
         elif is_log(file):

@@ -44,7 +44,6 @@ from weakref import WeakKeyDictionary, WeakSet
 import anyio
 from anyio.lowlevel import current_token
 from inspect_ai._util.entrypoints import clear_entry_points_state
-from inspect_ai.dataset import Sample
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
 from inspect_ai.model import (
@@ -70,14 +69,13 @@ from qabench.errors import QabenchError
 from qabench.evaluation import ANSWERED, Record
 from qabench.evaluation.records import values_of
 from qabench.evaluation.score_spec import ScoreSpec
-from qabench.evaluation.signature import digest
 from qabench.io.files import run_replies_dir
 from qabench.io.tables import printable
 from qabench.io.workers import run_job
 from qabench.llm.client import Answered, reason_of
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE, TOO_LONG, too_long
-from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED
+from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED, signed
 
 # in the metadata of a sample: {"all": number of replies, "cached": those from the cache}
 COUNTS = "replies"
@@ -135,34 +133,6 @@ def tasks_are_imported() -> bool:
     return _imported.get()
 
 
-def task_metadata(
-    benchmark: str, config: str, setting: str, data: str, available: int | None = None
-) -> Json:
-    """Return a task's metadata (see ``qabench.tasks.common``).
-
-    ``available`` is the number of questions of the config.
-    """
-    about = {"benchmark": benchmark, "config": config, "setting": setting, "data": data}
-    return about | ({} if available is None else {"available": available})
-
-
-def sample(
-    id: str,
-    prompt: str | list[Any],
-    question: str,
-    reference: str,
-    groups: Mapping[str, Sequence[str]],
-    **metadata: Any,
-) -> Sample:
-    """Return a question as an Inspect sample.
-
-    ``question`` and ``reference`` are for readers of the log.
-    """
-    lists = {grouping: list(names) for grouping, names in groups.items()}
-    shown = {"question": question, "reference": reference, "groups": lists}
-    return Sample(id=id, input=prompt, target=reference, metadata=shown | metadata)
-
-
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
     """Split an argument with several values.
 
@@ -197,28 +167,16 @@ def note_problem(state: TaskState, problem: str) -> None:
     state.metadata.setdefault("problems", []).append(problem)
 
 
-def by_question(scores: Sequence[SampleScore]) -> list[SampleScore]:
-    """Return the scores of all epochs in the order of a log's records: question by question, each by epoch.
-
-    Inspect passes one epoch after the other. The last digit of a mean depends on the order.
-    """
-    positions = {score.sample_id: position for position, score in reversed(list(enumerate(scores)))}
-    return sorted(scores, key=lambda score: positions[score.sample_id])
-
-
-def measured(scores: Sequence[SampleScore], values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values of a score.
+def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> dict[str, float]:
+    """Return a benchmark's scores over all answers and epochs as ``qabench score`` computes them, by name.
 
     NaN for each if no sample has an answer, so that nothing was measured.
     """
-    answered = any((score.score.answer or "").strip() for score in scores)
-    return dict(values) if answered else dict.fromkeys(values, nan)
-
-
-def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> dict[str, float]:
-    """Return a benchmark's scores over all answers and epochs as ``qabench score`` computes them, by name."""
+    # In the order of a log's records: question by question, each by epoch. Inspect passes one epoch
+    # after the other. The last digit of a mean depends on the order.
+    positions = {score.sample_id: position for position, score in reversed(list(enumerate(scores)))}
     records = []
-    for number, each in enumerate(by_question(scores)):
+    for number, each in enumerate(sorted(scores, key=lambda score: positions[score.sample_id])):
         value = each.score.value
         columns = {
             name: float(column)
@@ -228,7 +186,9 @@ def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> 
         records.append(
             Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns)
         )
-    return measured(scores, values_of(specs, records))
+    values = values_of(specs, records)
+    answered = any((score.score.answer or "").strip() for score in scores)
+    return values if answered else dict.fromkeys(values, nan)
 
 
 async def in_daemon_thread(function: Callable[..., Out], *arguments: Any) -> Out:
@@ -397,11 +357,7 @@ def asked_with() -> Json:
     """
     calls = _calls()
     options = calls[-1].config.model_dump(exclude_none=True) if calls else {}
-    return {
-        name: value if isinstance(value, str | int | float) else digest([value])
-        for name, value in options.items()
-        if name not in WITHOUT_EFFECT
-    }
+    return signed(options, GENERATE_CONFIG)
 
 
 def count_replies(state: TaskState) -> None:
@@ -429,9 +385,8 @@ def caching_replies(enabled: bool) -> Iterator[None]:
         yield
     finally:
         _caching.reset(token)
-        if enabled and before is None:
-            del os.environ[FOLDER_VARIABLE]
-        elif enabled and before is not None:
+        os.environ.pop(FOLDER_VARIABLE, None)
+        if before is not None:
             os.environ[FOLDER_VARIABLE] = before
 
 

@@ -10,12 +10,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib import resources
+from typing import Any
+
+from qabench.data.rows import Json
+from qabench.evaluation.signature import digest
 
 SIGNED = "signed"  # a deviation, unless the benchmark declares the value official
 SYSTEM = "system"  # signed, as a part of the system that is evaluated
 UNSIGNED = "unsigned"  # changes no reply, or is checked in another way
 Facts = Mapping[str, tuple[str, str]]
 """Name of a field -> its treatment, and the reason."""
+
+
+def signed(values: Mapping[str, Any], table: Facts) -> Json:
+    """Return the values that a table says are signed, with digests of lists and objects. Empty ones are left out."""
+    return {
+        name: value if isinstance(value, str | int | float) else digest([value])
+        for name, value in values.items()
+        if value not in ({}, []) and table.get(name, (SIGNED,))[0] != UNSIGNED
+    }
+
 
 _content = json.loads(resources.files("qabench.tasks").joinpath("facts.json").read_text("utf-8"))
 TABLES: dict[str, tuple[str, Facts]] = {
