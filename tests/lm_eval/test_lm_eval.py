@@ -21,6 +21,7 @@ from qabench.answers import loads
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.felm.scores import felm_scores
+from qabench.cli.new import new
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Item
@@ -117,6 +118,16 @@ def felm_expected(rows: list[dict[str, Any]]) -> dict[str, Any]:
     names = ("f1", "precision", "recall", "balanced_accuracy", "unparsed", "unanswered")
     of_responses = {f"responses_{name}": result["responses"][name] for name in ("f1", "balanced_accuracy")}
     return {name: result[name] for name in names} | of_responses
+
+
+def test_a_wrong_split_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new("rivers", tmp_path)
+    monkeypatch.setenv("QABENCH_PATH", str(tmp_path))
+    path = tmp_path / "rivers/rivers.yaml"
+    path.write_text(path.read_text().replace("test_split: test", "test_split: tset"))
+    tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
+    with pytest.raises(InputError, match=r"Rivers: the config questions has no split 'tset'.*allowed: test"):
+        simple_evaluate(model=Scripted(lambda doc: "x"), tasks=["rivers"], task_manager=tasks)
 
 
 def test_the_harness_lists_our_tasks_and_tags() -> None:

@@ -466,7 +466,7 @@ def test_a_log_cannot_be_resumed_while_its_run_goes_on(server: OpenAIServer, tmp
 
     def reply(body: object) -> str:
         for log in tmp_path.glob("*.eval"):
-            with pytest.raises(InputError) as raised:
+            with pytest.raises(InputError, match="another process") as raised:
                 resume(log, "m", base_url=server.base_url)
             refused.append(str(raised.value))
         return "ALL_CORRECT"

@@ -432,7 +432,7 @@ def _locked(log: Path) -> Iterator[None]:
     names the process that has the log.
     """
     path, owner_path = (log.with_name(f".{log.name}.{suffix}") for suffix in ("lock", "owner"))
-    lock = FileLock(path, thread_local=False)  # Inspect can end a run in another thread
+    lock: Any = FileLock(path, thread_local=False)  # Inspect can end a run in another thread
     try:
         with warnings.catch_warnings(action="ignore"):  # about the soft lock
             lock.acquire(timeout=0)
@@ -446,15 +446,14 @@ def _locked(log: Path) -> Iterator[None]:
         ) from None
     except (OSError, NotImplementedError):
         lock.release()
-        yield
-        return
     try:
         yield
     finally:
-        owner_path.unlink(missing_ok=True)
-        with suppress(PermissionError):  # Windows deletes it when it is released
-            path.unlink(missing_ok=True)
-        lock.release()
+        if lock.is_locked:
+            owner_path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows deletes it when it is released
+                path.unlink(missing_ok=True)
+            lock.release()
 
 
 @contextmanager
