@@ -93,13 +93,13 @@ def _check_computed(
 def absent_scores(benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
 
-    If it returned none at all, the reason is another one.
+    Partial scores may lack. If there are no numbers at all, the reason is another one.
     """
     returned = list(columns)
     names = [
         spec.name
         for spec in benchmark.scores
-        if spec.group in groups and not present([spec], returned)
+        if spec.group in groups and not spec.partial and not present([spec], returned)
     ]
     if not returned or not names:
         return []
