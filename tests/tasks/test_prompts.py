@@ -43,11 +43,11 @@ def test_a_user_s_file(tmp_path: Path) -> None:
     [
         ("a.txt", b"{question} {answer}", r"lacks \{reference\}"),
         ("a.txt", b"{question} {answer} {reference} {refrence}", r"has unknown \{refrence\}"),
-        ("a.txt", b" \n", "must have the string user"),
+        ("a.txt", b" \n", "no user message"),
         ("a.txt", b"\xff", "not UTF-8"),
         ("a.toml", b"user = ", "not TOML"),
         ("a.toml", b"user = 'x'\nmodel = 'y'", "must have the string user"),
-        ("a.toml", b"system = 'x'", "must have the string user"),
+        ("a.toml", b"system = 'x'", "no user message"),
     ],
 )
 def test_invalid_files_of_users(tmp_path: Path, name: str, content: bytes, message: str) -> None:

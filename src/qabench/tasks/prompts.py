@@ -182,10 +182,10 @@ def read_prompt(path: Path) -> Prompt:
         format = "TOML" if is_toml else "UTF-8"
         raise InputError(f"the prompt file {path} is not {format}: {error}") from None
     texts = all(isinstance(value, str) for value in document.values())
-    if not texts or document.keys() - {"system", "user"} or not document.get("user", "").strip():
-        raise InputError(
-            f"the prompt file {path} must have the string user, which is not empty, and may have system"
-        )
+    if not texts or document.keys() - {"system", "user"}:
+        raise InputError(f"the prompt file {path} must have the string user, and may have system")
+    if not document.get("user", "").strip():
+        raise InputError(f"the prompt file {path} has no user message")
     return Prompt(f"file:{path.name}", document["user"], document.get("system") or None)
 
 
