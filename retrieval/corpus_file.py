@@ -179,10 +179,9 @@ class Documents:
 
     def _text(self, row: Row) -> str | None:
         text = row.fields.get(self.column)
-        is_empty = text is None or (isinstance(text, str) and not text.strip())
-        if isinstance(text, str) and not is_empty:
+        if isinstance(text, str) and text.strip():
             return text
-        if self.strict or not is_empty:
+        if self.strict or not isinstance(text, str | None):
             raise InputError(
                 f"{self.source}, {row.place} has no text in {self.column!r}: {text!r:.60}; its columns are "
                 f"{', '.join(row.fields)}"
@@ -194,21 +193,17 @@ class Documents:
     def _id(self, row: Row, column: str | None) -> str:
         value = row.fields.get(column or "id")
         has_id = isinstance(value, str | int) and not isinstance(value, bool) and value != ""
-        if column is not None and has_id:
+        if has_id and column is not None:
             return str(value)
-        if column is None and not has_id:
+        if not has_id and column is None:
             return str(row.position)
-        if column is None:
-            raise InputError(
-                f"{self.source}, {row.place} has an id, but the first row has none; every row needs one"
-            )
-        if column not in row.fields:
-            raise InputError(
-                f"{self.source}, {row.place} has no column {column!r}; its columns are {', '.join(row.fields)}"
-            )
-        raise InputError(
-            f"{self.source}, {row.place} has the id {value!r:.60} in {column!r}; expected text or an integer"
-        )
+        if has_id:
+            problem = "has an id, but the first row has none; every row needs one"
+        elif column in row.fields:
+            problem = f"has the id {value!r:.60} in {column!r}; expected text or an integer"
+        else:
+            problem = f"has no column {column!r}; its columns are {', '.join(row.fields)}"
+        raise InputError(f"{self.source}, {row.place} {problem}")
 
 
 def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, Json]]:

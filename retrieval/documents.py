@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from qabench.io.tables import Displayed, Table
-from qabench.retrieval.bm25.index import hits_frame, hits_tables
+from qabench.retrieval.bm25.index import Ranking
 
 TEXTS = ("contents", "text")  # fields with the text of a document. The first that exists is used
 SOURCES = ("url", "title")  # fields with its source
@@ -31,7 +30,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DocumentHits(Displayed):
+class DocumentHits(Ranking):
     """The result of one query to a search engine, the best document first. Iterating gives (id, score) pairs.
 
     Attributes:
@@ -41,6 +40,7 @@ class DocumentHits(Displayed):
 
     documents: list[Document]
     scores: list[float]
+    documents_are = "id"
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -52,14 +52,6 @@ class DocumentHits(Displayed):
     def ids(self) -> list[str]:
         """Return the ids of the documents."""
         return [document.id for document in self.documents]
-
-    def tables(self) -> list[Table]:
-        """Return the best documents, as ``print`` and notebooks show them."""
-        return hits_tables("id", self.ids, self.scores)
-
-    def to_pandas(self) -> Any:
-        """Return all documents as a pandas DataFrame: rank, id, score."""
-        return hits_frame("id", self.ids, self.scores)
 
 
 def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str:

@@ -86,6 +86,19 @@ class Origin:
     positions: Array | None = None
     cache_key: str | None = None
 
+    def numbers(self) -> Array:
+        """Return the position of each document, ascending."""
+        return np.arange(self.span) if self.positions is None else self.positions
+
+    def plus(self, digests: Array) -> Origin:
+        """Return the origin with more documents."""
+        digests = np.concatenate([self.digests, digests])
+        span = self.span + len(digests) - len(self.digests)
+        positions = self.positions
+        if positions is not None:
+            positions = np.append(positions, np.arange(self.span, span))
+        return replace(self, digests=digests, span=span, positions=positions, cache_key=None)
+
     def source(self, data: Any) -> Source:
         """Return data as a source of documents of the same kind."""
         return Source(data, self.columns, self.filters)
@@ -116,7 +129,7 @@ def build(
             f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}"
         )
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
-    digests = [before.origin.digests if before else np.empty(0, dtype=np.uint64)]
+    digests = []
     documents: list[list[int]] = []
     values: list[tuple[str, ...]] = []
     size = 0
@@ -136,27 +149,18 @@ def build(
         raise InputError(f"nothing to index: {size} documents without a single term")
     counts = counter.counts()
     filters = (before.filters if before else Filters.of(source.filters)).plus(values)
+    new = np.concatenate(digests)
     if before:
-        origin, span = before.origin, before.origin.span + size
-        positions = (
-            None
-            if origin.positions is None
-            else np.append(origin.positions, np.arange(origin.span, span))
-        )
-        origin = replace(
-            origin, digests=np.concatenate(digests), span=span, positions=positions, cache_key=None
-        )
+        origin = before.origin.plus(new)
     else:
-        origin = Origin(
-            source.columns, source.filters, np.concatenate(digests), size, None, source.fingerprint
-        )
+        origin = Origin(source.columns, source.filters, new, size, None, source.fingerprint)
     return Content(InvertedScorer(counts, parameters, documents), filters, origin)
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:
     """Return an index without the documents at some positions."""
     origin = before.origin
-    positions = np.arange(origin.span) if origin.positions is None else origin.positions
+    positions = origin.numbers()
     if len(absent := np.setdiff1d(removed, positions)):
         raise InputError(
             f"no document at position {absent[0]} can be removed: it was removed before, or never existed"
@@ -181,8 +185,7 @@ def digests_of(source: Source) -> Array:
 def common_start(first: Array, second: Array) -> int:
     """Return how many documents are the same, from the first one on."""
     size = min(len(first), len(second))
-    different = np.flatnonzero(first[:size] != second[:size])
-    return int(different[0]) if len(different) else size
+    return int(np.append(first[:size] != second[:size], True).argmax())
 
 
 def check_belongs(origin: Origin, dataset: Any, extended: bool = False) -> int:
@@ -199,14 +202,11 @@ def check_belongs(origin: Origin, dataset: Any, extended: bool = False) -> int:
     if origin.cache_key and origin.cache_key == source.fingerprint:
         return size
     digests = digests_of(source)
-    if common_start(origin.digests, digests) < size or not (extended or len(digests) == size):
-        columns = (
-            "" if origin.columns is None else f" in {', '.join((*origin.columns, *origin.filters))}"
-        )
-        number = f"{len(digests)} documents"
-        detail = f"{number}, not {size}" if size != len(digests) else f"{number}, others{columns}"
+    same = common_start(origin.digests, digests)
+    if same < size or not (extended or len(digests) == size):
         raise InputError(
-            f"the index does not belong to this dataset, which has {detail}: build it again"
+            f"the index of {size} documents does not belong to this dataset, which has {len(digests)} and differs "
+            f"from position {same} on: build it again"
         )
     return len(digests)
 
@@ -257,17 +257,10 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]
                     f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}"
                 )
             yield {name: [value] for name, value in row.items()}
-    elif hasattr(
-        dataset, "data"
-    ):  # an Arrow table: reads only these columns, in any format that the user has set
-        for table in (
-            dataset.select_columns(list(dict.fromkeys(names)))
-            .with_format("arrow")
-            .iter(ROWS_A_READ)
-        ):
-            yield {name: table.column(name).to_pylist() for name in table.column_names}
-    else:
-        yield from dataset.iter(ROWS_A_READ)
+        return
+    if hasattr(dataset, "data"):  # only these columns, whatever format the user has set
+        dataset = dataset.select_columns(list(dict.fromkeys(names))).with_format(None)
+    yield from dataset.iter(ROWS_A_READ)
 
 
 def as_json(value: Any, where: str) -> str:
@@ -312,21 +305,23 @@ class InvertedScorer:
 
     def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
         """Return the k best documents in ``mask`` (None for all documents)."""
-        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
-        if self._queries < math.inf:
-            self._choose_search(1)
+        k = self._prepare(1, k, mask)
         return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
     def top_all(
         self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None
     ) -> list[Results]:
         """Return the k best documents in ``mask`` for each query."""
-        k = min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
-        if self._queries < math.inf:
-            self._choose_search(len(texts))
+        k = self._prepare(len(texts), k, mask)
         if not k:
             return [([], [])] * len(texts)
         return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
+
+    def _prepare(self, queries: int, k: int, mask: Mask | None) -> int:
+        """Choose the search, and return how many documents are returned per query."""
+        if self._queries < math.inf:
+            self._choose_search(queries)
+        return min(k, self.postings.size if mask is None else int(np.count_nonzero(mask)))
 
     def _part(self, tokenizer: Tokenizer, texts: Sequence[str]) -> Part:
         """Return a function that returns the terms of some texts.

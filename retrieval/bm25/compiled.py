@@ -69,8 +69,7 @@ class Index(NamedTuple):
     base: Floats
     highest: Floats
     rows: Array
-    addends: Array  # the rows of a small collection
-    values: Array  # the rows of a larger one
+    values: Array
     # for each row, where each part's first document is in the postings, and the end of the last
     places: Array
     unit: float
@@ -119,13 +118,8 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
     """Score all documents, term by term in the query's order."""
     sums, spare = np.zeros(size), np.empty(size)
     for term in terms:
-        base, row = index.base[term], index.rows[term]
-        start, end = index.starts[term], index.starts[term + 1]
-        if size <= SMALL and row >= 0:
-            addends = index.addends[row]
-            for document in range(size):
-                sums[document] += addends[document]
-        elif base == 0:
+        base, start, end = index.base[term], index.starts[term], index.starts[term + 1]
+        if base == 0:
             for place in range(start, end):
                 sums[index.documents[place]] += index.weights[place]
         else:
@@ -267,7 +261,6 @@ def _index_at(header: int) -> Index:
         carray(_pointer(at[3], np.float64(0)), terms),
         carray(_pointer(at[4], np.float64(0)), terms),
         carray(_pointer(at[5], np.int16(0)), terms),
-        carray(_pointer(at[6], np.float64(0)), (rows, size)),
         carray(_pointer(at[6], np.uint8(0)), (rows, size)),
         carray(_pointer(at[7], np.int64(0)), (rows, (size >> PARTS) + 2)),
         numbers[12],
@@ -285,7 +278,7 @@ def _search(
     documents are allowed.
     """
     index = _index_at(header)
-    size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]
+    size = index.values.shape[1]
     numbers = carray(_pointer(terms, np.int64(0)), count)
     for term in numbers:
         if index.rows[term] == MISSING:
@@ -295,7 +288,7 @@ def _search(
         carray(_pointer(positions, np.int64(0)), k),
         carray(_pointer(scores, np.float64(0)), k),
     )
-    if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
+    if not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
 
@@ -392,7 +385,7 @@ class CompiledSearch(Search):
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         threads = processors()
-        fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
+        fewest, most = SMALL_QUERIES_PER_CALL if self.postings.size <= SMALL else QUERIES_PER_CALL
         step = max(fewest, min(most, -(-size // threads)))
         if size <= step or threads == 1:
             return list(chain.from_iterable(map(run, range(0, size, step))))

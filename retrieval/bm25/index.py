@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,8 +35,34 @@ from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of, tokeniz
 HITS_SHOWN = 10  # by print and in notebooks
 
 
+class Ranking(Displayed):
+    """The best documents of a query, best first. Iterating gives (document, score) pairs."""
+
+    __slots__ = ()
+    documents_are = "position"  # the name of the column
+
+    def __iter__(self) -> Iterator[tuple[Any, float]]:
+        raise NotImplementedError
+
+    def tables(self) -> list[Table]:
+        """Return the best documents, as ``print`` and notebooks show them."""
+        rows: list[list[Any]] = [
+            [rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(self, 1)
+        ]
+        more = [f"and {len(rows) - HITS_SHOWN:,} more"] if len(rows) > HITS_SHOWN else []
+        columns = ["rank", self.documents_are, "score"]
+        return [Table(f"{len(rows):,} hits", columns, rows[:HITS_SHOWN], more)]
+
+    def to_pandas(self) -> Any:
+        """Return all documents as a pandas DataFrame: rank, position or id, score."""
+        import pandas as pd
+
+        rows = [(rank, *pair) for rank, pair in enumerate(self, 1)]
+        return pd.DataFrame(rows, columns=["rank", self.documents_are, "score"])
+
+
 @dataclass(slots=True, repr=False)  # not frozen, which would take a tenth of the time of a query
-class Hits(Displayed):
+class Hits(Ranking):
     """Positions and scores of a query's best documents, best first.
 
     Iterating gives (position, score) pairs.
@@ -51,31 +76,6 @@ class Hits(Displayed):
 
     def __iter__(self) -> Iterator[tuple[int, float]]:
         return zip(self.positions, self.scores, strict=True)
-
-    def tables(self) -> list[Table]:
-        """Return the best documents, as ``print`` and notebooks show them."""
-        return hits_tables("position", self.positions, self.scores)
-
-    def to_pandas(self) -> Any:
-        """Return all documents as a pandas DataFrame: rank, position, score."""
-        return hits_frame("position", self.positions, self.scores)
-
-
-def hits_tables(column: str, documents: Sequence[Any], scores: Sequence[float]) -> list[Table]:
-    """Return the table of the best documents."""
-    first = islice(zip(documents, scores, strict=True), HITS_SHOWN)
-    rows: list[list[Any]] = [
-        [rank, document, f"{score:.4f}"] for rank, (document, score) in enumerate(first, 1)
-    ]
-    more = [f"and {len(scores) - HITS_SHOWN:,} more"] if len(scores) > HITS_SHOWN else []
-    return [Table(f"{len(scores):,} hits", ["rank", column, "score"], rows, more)]
-
-
-def hits_frame(column: str, documents: Sequence[Any], scores: Sequence[float]) -> Any:
-    """Return all documents of a ranking as a pandas DataFrame."""
-    import pandas as pd
-
-    return pd.DataFrame({"rank": range(1, len(scores) + 1), column: documents, "score": scores})
 
 
 class BM25Index(Displayed):
@@ -172,8 +172,7 @@ class BM25Index(Displayed):
 
         unless documents were removed.
         """
-        positions = self._origin.positions
-        return np.arange(self._origin.span) if positions is None else positions
+        return self._origin.numbers()
 
     def tables(self) -> list[Table]:
         """Return size, columns, method and tokenizer, as ``print`` and notebooks show them."""
@@ -181,16 +180,11 @@ class BM25Index(Displayed):
             "documents": f"{len(self):,}",
             "columns": ", ".join(self._origin.columns or ()),
             "filters": ", ".join(self._origin.filters),
-            **{name: f"{value}" for name, value in self.parameters.used().items()},
+            **{name: str(value) for name, value in self.parameters.used().items()},
             "tokenizer": name_of(self.tokenizer),
         }
-        return [
-            Table(
-                "BM25Index",
-                ["property", "value"],
-                [[name, value] for name, value in about.items() if value],
-            )
-        ]
+        rows = [[name, value] for name, value in about.items() if value]
+        return [Table("BM25Index", ["property", "value"], rows)]
 
     def scores(self, query: str) -> Floats:
         """Return the query's score for every position, float64.
@@ -430,10 +424,7 @@ def checked_k(k: int) -> int:
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
-    texts = [] if isinstance(queries, str) else list(queries)
-    if texts and set(map(type, texts)) == {str}:
-        return texts
-    return list(checked_strings(texts or queries, "query"))
+    return list(checked_strings(queries, "query"))
 
 
 def _from(data: Any, first: int) -> Any:

@@ -26,7 +26,7 @@ from qabench.retrieval.bm25.building import Content, Filters, InvertedScorer, Or
 from qabench.retrieval.bm25.counts import TermCounts
 from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.search import Array
-from qabench.retrieval.bm25.tokenizers import Tokenizer, from_spec, name_of
+from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of
 
 MAGIC = b"QABBM25"
 VERSION = 7
@@ -67,9 +67,7 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
     )
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
     arrays["digests"] = origin.digests
-    arrays["positions"] = (
-        np.empty(0, dtype=np.int64) if origin.positions is None else origin.positions
-    )
+    arrays["positions"] = np.empty(0, np.int64) if origin.positions is None else origin.positions
     arrays |= {f"filter_{number}": codes for number, codes in enumerate(filters.codes.values())}
     header = {
         "parameters": asdict(parameters),
@@ -189,7 +187,7 @@ def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> 
         raise InputError(
             f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="
         )
-    tokenizer = from_spec(spec) if override is None else override
+    tokenizer = Words(spec["stop_words"], spec["stemmer"]) if override is None else override
     if (other := name_of(tokenizer)) != name:
         raise InputError(
             f"the index {path} was built with the tokenizer {name}, not {other}: pass {name}, or rebuild"

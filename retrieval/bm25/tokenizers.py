@@ -84,8 +84,8 @@ class Words:
 
     @property
     def spec(self) -> Json:
-        """The specification for ``from_spec``."""
-        return {"kind": "words", "stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
+        """The arguments that make this tokenizer, for saved indexes."""
+        return {"stop_words": sorted(self.stop_words), "stemmer": self.stemmer}
 
     def __call__(self, text: str) -> list[str]:
         """Return the text's terms."""
@@ -102,17 +102,14 @@ class Words:
         """
         import pyarrow.compute
 
-        # From and to buffers: pa.array and to_numpy would import pandas, which takes a second.
+        # Without pa.array and to_numpy, which would import pandas. That takes a second.
         buffers = map(pyarrow.py_buffer, _spaced(texts))
         split = pyarrow.compute.ascii_split_whitespace(
             pyarrow.LargeStringArray.from_buffers(len(texts), *buffers)
         )
         words = split.values.dictionary_encode()
-        return (
-            _numbers(words.indices),
-            _numbers(split.offsets),
-            self._finish(words.dictionary.to_pylist()),
-        )
+        terms = self._finish(words.dictionary.to_pylist())
+        return np.from_dlpack(words.indices), np.from_dlpack(split.offsets), terms
 
     def _finish(self, words: Sequence[str]) -> list[str | None]:
         # Arrow finds an empty word where a text begins or ends with a space.
@@ -168,11 +165,6 @@ def name_of(tokenizer: Tokenizer) -> str:
     return f"{getattr(where, '__module__', None) or 'builtins'}.{where.__qualname__}"
 
 
-def from_spec(spec: Any) -> Tokenizer:
-    """Return the tokenizer of a ``spec``."""
-    return Words(spec["stop_words"], spec["stemmer"])
-
-
 def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
     """Return the start of each text and the end of the last, and the lowercase words as UTF-8, spaces between them."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
@@ -198,11 +190,3 @@ def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
         table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8
     )
     return np.cumsum([0, *map(len, encoded)], dtype=np.int64), words
-
-
-def _numbers(array: Any) -> Array:
-    """Return the values of an Arrow array of integers without nulls."""
-    width = np.dtype(array.type.to_pandas_dtype())
-    return np.frombuffer(
-        array.buffers()[1], dtype=width, count=len(array), offset=array.offset * width.itemsize
-    )

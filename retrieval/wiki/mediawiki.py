@@ -80,7 +80,7 @@ class MediaWiki:
             raise PageMissing(asked, "a title cannot contain '|'")
         which: dict[str, str | int] = {"titles": title, "redirects": 1}
         page = self._first_page({"prop": "pageprops", "ppprop": "disambiguation", **which})
-        if page.get("missing") or page.get("invalid") or "pageid" not in page:
+        if "pageid" not in page:
             raise PageMissing(asked, _why_missing(page, asked))
         target = WikiPage(_member(page, str, "title"), _id(page, "pageid"))
         if "disambiguation" not in (page.get("pageprops") or {}):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from qabench.benchmarks.fanoutqa.retriever import FanOutQAWords
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, Words
-from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, encode, from_spec, name_of, words
+from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, encode, name_of, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 
@@ -77,7 +77,7 @@ def test_names_distinguish_tokenizers() -> None:
     names = {name_of(t) for t in (words, Words("english"), Words(["cat"]), str.split, str.lower)}
     assert len(names) == 5
     assert name_of(Words(["b", "a"])) == name_of(Words(["a", "b"]))
-    assert name_of(from_spec(Words(ENGLISH_STOP_WORDS).spec)) == name_of(Words("english"))
+    assert name_of(Words(**Words(ENGLISH_STOP_WORDS).spec)) == name_of(Words("english"))
 
 
 def test_fanoutqa_words_are_the_normal_form_split_at_spaces() -> None:
