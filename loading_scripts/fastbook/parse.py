@@ -176,6 +176,7 @@ def _title(cells: list[Json], where: str) -> str:
 
 
 def _keywords(row: SourceRow) -> Json:
+    row.only(*KEYWORD_COLUMNS)
     chapter, number = _number(row, "chapter", str), _number(row, "question_number", str)
     return {
         "id": question_id(chapter, number),
@@ -210,17 +211,12 @@ def read_keywords(path: Path) -> Iterator[Json]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    names = ", ".join(KEYWORD_COLUMNS)
+    # A row with too few fields has null for the others.
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="(further field)")
     try:
         if reader.fieldnames != list(KEYWORD_COLUMNS):
-            raise DataError(
-                f"{path}, line 1: expected the columns {names}, got {str(reader.fieldnames)[:120]}"
-            )
+            raise DataError(f"{path}, line 1: expected the columns {', '.join(KEYWORD_COLUMNS)}")
         for fields in reader:
-            where = f"{path}, line {reader.line_num}"
-            if None in fields or None in fields.values():  # too many, or too few
-                raise DataError(f"{where}: expected one field for each of the columns {names}")
-            yield _keywords(SourceRow.of(fields, where))
+            yield _keywords(SourceRow.of(fields, f"{path}, line {reader.line_num}"))
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 from qabench.data.rows import Row, Splits
 from qabench.io.tables import Table, count_table
@@ -12,7 +13,7 @@ from qabench.loading_scripts.felm.parse import DOMAINS, ERROR_TYPES
 ALL = "all"
 SEGMENTS = ("segments", "true", "errors")
 # The numbers of SEGMENTS in the table of the README of FELM's authors.
-PUBLISHED = {
+PUBLISHED: dict[str, tuple[int, ...]] = {
     "wk": (532, 385, 147),
     "science": (683, 582, 101),
     "math": (599, 477, 122),
@@ -62,21 +63,17 @@ def _segments(counts: Counter[tuple[str, str]], domains: list[str], config: str)
     names = ("responses", *SEGMENTS)
     rows, differing = [], []
     for domain in domains if len(domains) == 1 else [*domains, ALL]:
-        figures = [
-            sum(counts[name, part] for part in (domains if domain == ALL else [domain]))
-            for name in names
-        ]
-        published: list[int | None] = [
-            PUBLISHED_RESPONSES if domain == ALL else None,
-            *PUBLISHED[domain],
-        ]
+        parts = domains if domain == ALL else [domain]
+        responses, *figures = (sum(counts[name, part] for part in parts) for name in names)
+        published = PUBLISHED[domain]
+        row: list[Any] = [domain, responses, PUBLISHED_RESPONSES if domain == ALL else None]
+        for figure, expected in zip(figures, published, strict=True):
+            row += [figure, expected]
         if config == "sample":
-            published = [None] * len(names)
-        rows.append(
-            [domain, *(cell for pair in zip(figures, published, strict=True) for cell in pair)]
-        )
-        if figures[1:] != published[1:] and config != "sample":
+            row[2::2] = [None] * len(names)
+        elif tuple(figures) != published:
             differing.append(domain)
+        rows.append(row)
     columns = [cell for name in names for cell in (name, f"{name} (published)")]
     note = (
         f"The README of FELM's authors has other numbers than their data file for {', '.join(differing)}. Scores are "

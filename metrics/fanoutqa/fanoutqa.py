@@ -83,15 +83,18 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
         scorer = FanOutQAScorer(normalizer, True, bleurt, judging)
         check_pairs(references, predictions)
+        asked: Any = [""] * len(references) if judging is None else questions
+        if isinstance(asked, str) or len(asked) != len(references):
+            raise InputError(
+                f"{len(asked)} questions for {len(references)} references; expected one for each"
+            )
         items = [
             Item(
-                {"answer": dumps(reference)},
+                {"answer": dumps(reference), "question": question},
                 None if prediction is UNANSWERED else {"answer": prediction},
             )
-            for reference, prediction in zip(references, predictions, strict=True)
+            for reference, prediction, question in zip(references, predictions, asked, strict=True)
         ]
-        if judging:
-            items = _with_questions(items, questions)
         rows = [outcome.scores for outcome in scorer.score(items)]
         result = official_shape(rows) | {"absent": _absent(scorer.judged, questions, judge, bleurt)}
         if scorer.judged:
@@ -109,17 +112,6 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         result |= self.provenance(references, **fields)
         result["deviations"] += scorer.judged.deviations() if scorer.judged else []
         return result
-
-
-def _with_questions(items: list[Item], questions: Any) -> list[Item]:
-    if isinstance(questions, str) or len(questions) != len(items):
-        raise InputError(
-            f"{len(questions)} questions for {len(items)} references; expected one for each"
-        )
-    rows = [
-        {**item.row, "question": question} for item, question in zip(items, questions, strict=True)
-    ]
-    return [Item(row, item.fields) for row, item in zip(rows, items, strict=True)]
 
 
 def _absent(judged: Judged | None, questions: Any, judge: Any, bleurt: Any) -> dict[str, str]:

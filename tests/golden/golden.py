@@ -241,11 +241,12 @@ def fastbook(mirror: Path, server: OpenAIServer) -> Results:
             predictions.append({"id": row["id"], "passages": passages, "answer": answer})
         yield config, scored("fastbook", config, predictions, ["retrieval", "rouge"], k="1,5,10")
         for method in ("bm25", "fts"):
-            names = {"--run": "run.trec", "--corpus": "passages.jsonl", "--qrels": "qrels.trec"}
-            files = [text for pair in names.items() for text in pair]
-            shown = command("fastbook", "retrieve", "--config", config, "--method", method, "--json", *files)
+            run = ("--run", "run.trec")
+            shown = command("fastbook", "retrieve", "--config", config, "--method", method, "--json", *run)
             yield f"{config}/{method}", frozen(shown)
-            yield f"{config}/{method}/files", {name: digest(Path(name).read_text("utf-8")) for name in names.values()}
+            yield f"{config}/{method}/run", digest(Path("run.trec").read_text("utf-8"))
+        chunks = rows_of("fastbook", "chunks" if config == "questions" else "sample_chunks", "corpus")
+        Path("passages.jsonl").write_text("".join(f"{json.dumps(chunk)}\n" for chunk in chunks), "utf-8")
         shown = command("score", "fastbook", "run.trec", "--config", config, "--corpus", "passages.jsonl", "--json")
         yield f"{config}/run", frozen(shown)
 

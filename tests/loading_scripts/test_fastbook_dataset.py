@@ -125,8 +125,8 @@ def test_a_notebook_of_another_form_is_an_error(cells: list[Any], file: str, mes
     ("text", "message"),
     [
         ("chapter,number\n", r"line 1: expected the columns chapter, question_number"),
-        ("1,2,a\n", "line 2: expected one field for each of the columns"),
-        ("1,2,a,b,c\n", "line 2: expected one field for each of the columns"),
+        ("1,2,a\n", "line 2, field 'keywords': expected string, got null"),
+        ("1,2,a,b,c\n", r"line 2: unknown field '\(further field\)'"),
         ('1,2,"a\nb",c\n1,x,a,b\n', r"line 4, field 'question_number': expected an integer.*'x'"),
         ("01,2,a,b\n", r"line 2, field 'chapter': expected an integer.*'01'"),
         ('1,2,a,b\n1,3,"a,b\n', r"line 3: not CSV"),

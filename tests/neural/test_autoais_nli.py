@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from expertqa_scripts import annotated_rows, labeled, punctuation_splitter
@@ -166,51 +164,6 @@ def test_a_model_reads_512_tokens_of_a_prompt(tiny: Path) -> None:
     first, second, third = model.judge([long + "sun sea", long + "sea", "sea " * 300])
     assert first.one == pytest.approx(second.one, abs=1e-4)
     assert third.one != pytest.approx(first.one, abs=1e-4)
-
-
-class Scores:
-    """A network that writes given tokens after each other; 3 is "0", 4 is "1", 1 ends, 0 is written as nothing."""
-
-    device = "cpu"
-    config = SimpleNamespace(decoder_start_token_id=0)
-    generation_config = SimpleNamespace(decoder_start_token_id=None, eos_token_id=1)
-
-    def __init__(self, answers: list[list[int]]) -> None:
-        self.answers = answers  # by the first token of the prompt
-        self.generated = 0
-
-    def __call__(self, input_ids: Any, decoder_input_ids: Any, **_: Any) -> Any:
-        import torch
-
-        logits = torch.zeros(*decoder_input_ids.shape, 9)
-        for row, (ids, start) in enumerate(zip(input_ids.tolist(), decoder_input_ids.tolist(), strict=True)):
-            answer = self.answers[ids[0] - 5]
-            logits[row, 0, answer[0]] = 1
-            # What follows another first token than the assumed one is not defined.
-            logits[row, 1, answer[1] if start[1] == answer[0] else 1] = 1
-        return SimpleNamespace(logits=logits)
-
-    def generate(self, input_ids: Any, **_: Any) -> Any:
-        import torch
-
-        self.generated += len(input_ids)
-        answers = [self.answers[ids[0] - 5] for ids in input_ids.tolist()]
-        width = max(map(len, answers))
-        return torch.tensor([[0, *answer, *[0] * (width - len(answer))] for answer in answers])
-
-
-def test_two_tokens_decide_unless_a_blank_comes_first(tiny: Path) -> None:
-    from transformers import AutoTokenizer
-
-    from qabench.models.entailment import Entailment
-
-    judge = object.__new__(Entailment)
-    judge.tokenizer = AutoTokenizer.from_pretrained(tiny)
-    judge.verdicts, judge.expected, judge.ends, judge.texts = [4, 3], 4, {1}, {}
-    judge.network = Scores([[4, 1], [4, 4, 1], [3, 1], [1, 4], [0, 4, 1], [4, 0, 1], [7, 1], [0, 3, 1]])
-    judged = [judgment.entailed for judgment in judge.judge_batch([[5 + i, 1] for i in range(8)])]
-    assert judged == [True, False, False, False, True, True, False, False]
-    assert judge.network.generated == 3
 
 
 def test_unusable_models(tiny: Path, tmp_path: Path) -> None:

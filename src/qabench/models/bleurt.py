@@ -194,17 +194,12 @@ def pair_ids(
 
 def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     """Return the number of tokens to keep of each string, so that their sum is at most ``limit``."""
-    if reference + candidate <= limit:
-        return reference, candidate
-    # The longer one is shortened to the length of the other. Then both are shortened in turn, the
-    # candidate first.
-    if min(reference, candidate) <= limit // 2:
-        return (
-            (limit - candidate, candidate)
-            if reference > candidate
-            else (reference, limit - reference)
-        )
-    return limit - limit // 2, limit // 2
+    while reference + candidate > limit:
+        if reference > candidate:
+            reference -= 1
+        else:
+            candidate -= 1
+    return reference, candidate
 
 
 def _scorer_of(

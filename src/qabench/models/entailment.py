@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 
@@ -178,10 +177,6 @@ class Entailment:
                 ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'),
             )
         self.network = source.network(AutoModelForSeq2SeqLM)
-        self.expected = self.tokenizer("1", add_special_tokens=False).input_ids[0]
-        ends = self.network.generation_config.eos_token_id
-        self.ends = set(ends if isinstance(ends, list) else [ends])
-        self.texts: dict[int, str] = {}
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each prompt, including the end token, before truncation."""
@@ -205,67 +200,27 @@ class Entailment:
         return [judged[i] for i in range(len(prompts))]
 
     def judge_batch(self, encoded: Encoded) -> list[Entailed]:
-        """Return one judgment per prompt of a batch, in order.
-
-        One step with the first token "1" decides most prompts. The others are generated.
-        """
-        start = self.network.generation_config.decoder_start_token_id
-        if start is None:
-            start = self.network.config.decoder_start_token_id
-        logits = self._logits(encoded, [start, self.expected]).float()
-        best, shown = logits.argmax(-1).tolist(), logits[:, 0, self.verdicts].tolist()
-        entailed = [self._entailed(*pair) for pair in best]
-        undecided = [i for i, verdict in enumerate(entailed) if verdict is None]
-        for i, text in zip(
-            undecided, self._generated([encoded[i] for i in undecided]), strict=True
-        ):
-            entailed[i] = text == "1"
-        return [
-            Entailed(bool(verdict), *pair) for verdict, pair in zip(entailed, shown, strict=True)
-        ]
-
-    def _logits(self, encoded: Encoded, starts: list[int]) -> Any:
-        """Return the logits of the token after each of the decoder's first tokens: prompts x starts x vocabulary."""
+        """Return one judgment per prompt of a batch, in order."""
         import torch
 
-        decoder_ids = torch.tensor([starts] * len(encoded), device=self.network.device)
-        with torch.inference_mode():
-            return self.network(
-                **self._padded(encoded), decoder_input_ids=decoder_ids, use_cache=False
-            ).logits
-
-    def _entailed(self, first: int, second: int) -> bool | None:
-        """Return whether an answer that begins with these two tokens is "1", or None if they do not decide."""
-        if first in self.ends or self._text(first) not in ("", "1"):
-            return False
-        if first == self.expected:
-            if second in self.ends:
-                return True
-            if self._text(second):
-                return False
-        return None
-
-    def _text(self, token: int) -> str:
-        if token not in self.texts:
-            self.texts[token] = self.tokenizer.decode([token], skip_special_tokens=True).strip()
-        return self.texts[token]
-
-    def _generated(self, encoded: Encoded) -> list[str]:
-        import torch
-
-        if not encoded:
-            return []
-        with torch.inference_mode():
-            output = self.network.generate(
-                **self._padded(encoded), do_sample=False, num_beams=1, max_new_tokens=MAX_NEW_TOKENS
-            )
-        return list(self.tokenizer.batch_decode(output, skip_special_tokens=True))
-
-    def _padded(self, encoded: Encoded) -> Any:
         padded = self.tokenizer.pad(
             {"input_ids": encoded}, padding_side="right", return_tensors="pt"
         )
-        return padded.to(self.network.device)
+        with torch.inference_mode():
+            output = self.network.generate(
+                **padded.to(self.network.device),
+                do_sample=False,
+                num_beams=1,
+                max_new_tokens=MAX_NEW_TOKENS,
+                return_dict_in_generate=True,
+                output_logits=True,
+            )
+        texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
+        logits = output.logits[0][:, self.verdicts].float().tolist()
+        return [
+            Entailed(text == "1", one, zero)
+            for text, (one, zero) in zip(texts, logits, strict=True)
+        ]
 
 
 def load_entailment(

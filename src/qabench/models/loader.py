@@ -62,13 +62,11 @@ class ModelSource:
         offline = offline_variable() is not None
         return {"revision": self.commit, "trust_remote_code": False, "local_files_only": offline}
 
-    def tokenizer(self, **options: Any) -> Any:
+    def tokenizer(self) -> Any:
         """Return the model's tokenizer."""
         from transformers import AutoTokenizer
 
-        return self._read(
-            lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments(), **options)
-        )
+        return self._read(lambda: AutoTokenizer.from_pretrained(self.name, **self.arguments()))
 
     def config(self) -> Any:
         """Return the model's configuration in transformers."""
@@ -97,10 +95,10 @@ class ModelSource:
             raise cannot_load(self.name, ValueError(f"its weights lack {', '.join(absent[:3])}"))
         return network.to(self.device).eval()
 
-    def sentence_encoder(self, kind: Callable[..., Any], **options: Any) -> Any:
+    def sentence_encoder(self, kind: Callable[..., Any]) -> Any:
         """Return an encoder of sentence-transformers, such as SentenceTransformer, in evaluation mode on its device."""
         weights = {"dtype": self.dtype} | ({} if self.pickled else {"use_safetensors": True})
-        arguments = self.arguments() | {"device": self.device, "model_kwargs": weights} | options
+        arguments = self.arguments() | {"device": self.device, "model_kwargs": weights}
         return self._read(lambda: kind(self.name, **arguments))
 
     def file(self, name: str) -> Path:

@@ -169,7 +169,7 @@ def test_autoais_of_any_answers(tmp_path: Path, labeler: type[Labeler], capsys: 
     [
         ({"evidence": ["x"]}, "row 1: answer is None; allowed: a string"),
         ({"answer": "a b c d", "evidence": "x"}, "row 1: evidence is 'x'"),
-        ({"claims": [7], "evidence": []}, "row 1: a claim is 7; allowed: a string, or an object with claim"),
+        ({"claims": [7], "evidence": []}, "row 1: claim 1: a JSON int; allowed: an object with claim"),
     ],
 )
 def test_rows_that_autoais_does_not_take(row: Row, message: str, labeler: type[Labeler]) -> None:

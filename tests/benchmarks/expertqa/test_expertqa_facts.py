@@ -137,15 +137,9 @@ def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServe
     assert "max_calls" in unscored[0][2]
 
 
-def test_a_users_prompt(server: OpenAIServer, tmp_path: Path) -> None:
-    path = tmp_path / "mine.txt"
-    path.write_text("{field}|{evidence}|{claim}")
-    scored(server, item(claim(atomic_claims=["It."], atomic_evidences=["E"])), prompt=str(path))
-    assert server.calls[0].asked == "Astronomy|E|It."
-    path.write_text("{claim}")
-    for prompt, message in ((str(path), "lacks"), ("nope", "prompt is 'nope'")):
-        with pytest.raises(InputError, match=message):
-            scored(server, item(claim()), prompt=prompt)
+def test_an_unknown_prompt(server: OpenAIServer) -> None:
+    with pytest.raises(InputError, match="prompt is 'nope'; allowed: official, qabench, auto"):
+        scored(server, item(claim()), prompt="nope")
 
 
 FACT_SCORE = "modeling/fact_score"
@@ -243,9 +237,10 @@ def made_up(text: str, number: int) -> list[str]:
     return [*found, text.replace("1", "7"), "It is known.", "It is known. By many.", found[0]][: 3 + number % 5]
 
 
-def test_official_calls(mirror: Path, server: OpenAIServer) -> None:
+def test_official_calls(mirror: Path, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(mirror))  # no model: no post-processing
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
-    options: dict[str, Any] = {"prompt": "official", "post_processing": "none"}
+    options: dict[str, Any] = {"prompt": "official"}
     (done,), _ = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3

@@ -20,10 +20,8 @@ from qabench.benchmarks.fastbook.study import (
     CHUNKERS,
     Retrieval,
     Study,
-    corpus_text,
     doc_id,
     load_study,
-    qrels_text,
     run,
     run_text,
 )
@@ -104,7 +102,7 @@ def test_the_sources_chunker_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         CHUNKERS["llama-index"]("x", 5, None)
 
 
-def test_other_programs_read_run_and_qrels(tmp_path: Path) -> None:
+def test_other_programs_read_runs(tmp_path: Path) -> None:
     study = load_study("sample", chunk_size=40)
     hits = [Hits(r.positions, [2.0] * len(r.positions)) for r in run(study, parse_method("bm25"), 5).hits]
     text = run_text(study.questions, hits, "mytag")
@@ -115,9 +113,11 @@ def test_other_programs_read_run_and_qrels(tmp_path: Path) -> None:
         assert ranks == ("1", "2", "3", "4", "5") and set(tags) == {"mytag"}
     ir_measures = pytest.importorskip("ir_measures")
     (tmp_path / "run").write_text(text, encoding="utf-8")
-    (tmp_path / "qrels").write_text(qrels_text(study.questions, study.corpus), encoding="utf-8")
-    qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))
-    assert len(qrels) == sum(len(study.corpus[row["chapter"]]) for row in study.questions)
+    qrels = [
+        ir_measures.Qrel(row["id"], document, relevance)
+        for row in study.questions
+        for document, relevance in chunking.judgments(row, study.corpus[row["chapter"]])
+    ]
     computed = ir_measures.calc_aggregate([ir_measures.RR @ 5], qrels, ir_measures.read_trec_run(str(tmp_path / "run")))
     reciprocal = []
     for row, ranking in zip(study.questions, hits, strict=True):
@@ -167,7 +167,12 @@ def test_real_scores_equal_metrics_and_study(mirror: Path, tmp_path: Path) -> No
 def write_run(study: Study, outcome: Retrieval, folder: Path) -> list[str]:
     """Write a TREC run and its corpus; return the arguments that name them."""
     (folder / "run.txt").write_text(run_text(study.questions, outcome.hits, "bm25"), encoding="utf-8")
-    (folder / "corpus.jsonl").write_text(corpus_text(study.corpus), encoding="utf-8")
+    chunks = [
+        {"doc_id": doc_id(chapter, i), "text": text}
+        for chapter, texts in study.corpus.items()
+        for i, text in enumerate(texts)
+    ]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(chunk) + "\n" for chunk in chunks), encoding="utf-8")
     return [str(folder / "run.txt"), "--corpus", str(folder / "corpus.jsonl")]
 
 

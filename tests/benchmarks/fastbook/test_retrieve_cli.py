@@ -1,11 +1,13 @@
 """``qabench fastbook retrieve``: tables, JSON, files, and errors."""
 
+import json
 from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
+import qabench
 from qabench.adapters.files import evaluate
 from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.benchmarks.fastbook.commands import retrieve
@@ -24,21 +26,24 @@ def call(*arguments: str | Path) -> str:
 def test_tables_of_the_sample() -> None:
     text = call("--config", "sample", "--chunk-size", "60", "--method", "bm25", "--method", "fts")
     for part in (
-        "fastbook sample: bm25 on question",
-        "fastbook sample: fts on keywords",
-        "95% interval",
+        "bm25 (question)",
+        "fts (keywords)",
+        "By chapter",
         "recall@10",
         "fastbook_retrieval|config:sample|data:",
     ):
         assert part in text
 
 
-def test_files(tmp_path: Path) -> None:
-    run, qrels = tmp_path / "new/run.trec", tmp_path / "qrels.trec"
-    call("--config", "sample", "--method", "fts", "--run", run, "--qrels", qrels, "--corpus", tmp_path / "corpus.jsonl")
-    assert evaluate(BENCHMARK, "sample", BENCHMARK.read(run, corpus=tmp_path / "corpus.jsonl")).problems == []
+def test_runs_are_scored_with_the_chunks_of_the_dataset(tmp_path: Path) -> None:
+    run, corpus = tmp_path / "new/run.trec", tmp_path / "corpus.jsonl"
+    shown = json.loads(call("--config", "sample", "--method", "fts", "--run", run, "--format", "json"))
+    qabench.load_dataset("fastbook", "sample_chunks", split="corpus", cache_dir=str(tmp_path)).to_json(corpus)
+    evaluation = evaluate(BENCHMARK, "sample", BENCHMARK.read(run, corpus=corpus))
+    assert evaluation.problems == []
+    assert shown["scores"] == {name: score.interval.mean for name, score in evaluation.scores().items()}
+    assert set(shown["by"]["chapter"]) == {"1", "3"}
     assert run.read_text(encoding="utf-8").startswith("1-1 Q0 1-c")
-    assert qrels.read_text(encoding="utf-8").startswith("1-1 0 1-c0 ")
     call("--config", "sample", "--method", "fts", "--method", "bm25", "--run", run)
     assert {path.name for path in run.parent.iterdir()} == {"run.trec", "run.fts.trec", "run.bm25.trec"}
 

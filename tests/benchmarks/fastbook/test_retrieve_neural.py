@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from qabench.benchmarks.fastbook.retrieval import Query, rank_colbert, rank_dense
+from qabench.benchmarks.fastbook.retrieval import Query, parse_method
 from qabench.errors import MissingExtra
 from qabench.models.encoder import SentenceEncoder
 from qabench.retrieval.dense import DenseIndex
@@ -51,14 +51,15 @@ def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(model)
-    found = rank_dense(CORPUS, QUERIES, 5, model)
+    dense = parse_method("dense", dense_model=model)
+    found = dense.rank(CORPUS, QUERIES, 5)
     for query, hits in zip(QUERIES, found, strict=True):
         chunks = encoder.encode(CORPUS[query.chapter])
         asked = encoder.encode(query.text)
         cosine = chunks @ asked / np.linalg.norm(chunks, axis=1) / np.linalg.norm(asked)
         check(hits, cosine, 5)
     assert found[2].positions[:2] == [2, 7] and found[2].scores[0] == pytest.approx(1, abs=1e-5)
-    assert len(rank_dense(CORPUS, QUERIES, 99, model)[0].positions) == 12
+    assert len(dense.rank(CORPUS, QUERIES, 99)[0].positions) == 12
 
 
 def test_an_encoder_of_passages(model: str) -> None:
@@ -74,7 +75,7 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
         pytest.skip("needs sentence-transformers 6.2")
     sentence_transformers.MultiVectorEncoder(model).save_pretrained(str(tmp_path))  # with its random projection
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path))
-    found = rank_colbert(CORPUS, QUERIES, 5, str(tmp_path))
+    found = parse_method("colbert", colbert_model=str(tmp_path)).rank(CORPUS, QUERIES, 5)
     for query, hits in zip(QUERIES, found, strict=True):
         (asked,) = encoder.encode_query([query.text], convert_to_numpy=True)
         chunks = encoder.encode_document(CORPUS[query.chapter], convert_to_numpy=True)
@@ -86,6 +87,6 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingExtra, match=r"dense retrieval needs \w+: pip install 'qabench\[dense\]'"):
-        rank_dense(CORPUS, QUERIES, 5)
+        parse_method("dense").rank(CORPUS, QUERIES, 5)
     with pytest.raises(MissingExtra, match=r"pip install 'qabench\[dense\]'"):
-        rank_colbert(CORPUS, QUERIES, 5)
+        parse_method("colbert").rank(CORPUS, QUERIES, 5)

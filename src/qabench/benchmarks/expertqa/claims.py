@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -43,6 +43,9 @@ LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in 
 MIN_LENGTH = 5  # a claim has more characters than this
 MAX_DIGITS = 9  # of a mark: Python does not read integers of thousands of digits
 NUMBER_MARK = re.compile(r"\[\d+\]")
+# Applied to lines that end with the closing bracket. Otherwise they would take quadratic time.
+BRACKETS = re.compile(r"\[(.*?)\]")
+BING_MARK = re.compile(r"\[\^.*?\^\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions do not have a full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
@@ -101,7 +104,8 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
 
 
 def _without_bing_marks(text: str) -> str:
-    return "".join(outside for outside, _ in _parts(text, "[^", "^]"))
+    lines = (line.rpartition("^]") for line in text.split("\n"))
+    return "\n".join(BING_MARK.sub("", before + last) + rest for before, last, rest in lines)
 
 
 def cited(text: str, sources: Sequence[Source]) -> list[str]:
@@ -110,9 +114,9 @@ def cited(text: str, sources: Sequence[Source]) -> list[str]:
     As in the authors' script, [0] refers to the last source, and a passage gets the number as the
     mark has it.
     """
-    numbers = [
-        mark for _, mark in _parts(text, "[", "]") if mark.isdecimal() and len(mark) <= MAX_DIGITS
-    ]
+    lines = (line[: line.rfind("]") + 1] for line in text.split("\n"))
+    marks = [mark for line in lines for mark in BRACKETS.findall(line)]
+    numbers = [mark for mark in marks if mark.isdecimal() and len(mark) <= MAX_DIGITS]
     return [
         _evidence(number, sources[int(number) - 1])
         for number in numbers
@@ -199,25 +203,6 @@ def _sentencizer() -> Any:
     return pipeline
 
 
-def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
-    """Yield (text before, text between) for each ``opening`` and the next ``closing`` on its line; ("rest", "") last.
-
-    The same as the matches of a pattern such as ``\\[(.*?)\\]``, in linear time.
-    """
-    end = line_start = 0
-    for line in text.split("\n"):
-        line_end = line_start + len(line)
-        place = line_start
-        while (first := text.find(opening, place, line_end)) >= 0:
-            last = text.find(closing, first + len(opening), line_end)
-            if last < 0:
-                break
-            yield text[end:first], text[first + len(opening) : last]
-            place = end = last + len(closing)
-        line_start = line_end + 1
-    yield text[end:], ""
-
-
 def split_predictions(predictions: Predictions) -> list[Item]:
     """Split the answers of a file into claims.
 
@@ -262,35 +247,30 @@ def read_items(file: str | None, questions: Questions | None) -> list[Item]:
     message names it.
     """
     if file is None:
-        if questions is None or not any(
-            is_judged(annotated_claims(question.row)) for question in questions.rows
-        ):
+        rows = [question.row for question in questions.rows] if questions else []
+        if not any(is_judged(annotated_claims(row)) for row in rows):
             raise InputError(
                 "nothing to label: use a FILE with claims, or --config with annotated answers (random)"
             )
         return [
             {
-                "id": question.id,
+                "id": row["id"],
                 "answer": answer["answer_string"],
                 "claims": list(map(_annotated, answer["claims"] or ())),
             }
-            for question in questions.rows
-            for answer in question.row["answers"][:1]
+            for row in rows
+            for answer in row["answers"][:1]
         ]
     predictions = read_predictions(file, ("claims",))
-    problems = [(bad.line, bad.reason) for bad in predictions.bad_lines]
+    for bad in predictions.bad_lines:
+        raise InputError(f"{predictions.path}, line {bad.line}: {bad.reason}")
     items = []
     for row in predictions.rows:
-        if problem := problem_of(row.fields["claims"], with_text=True):
-            problems.append((row.line, problem))
-        else:
-            claims = [
-                {**claim, "evidence": claim.get("evidence") or []} for claim in row.fields["claims"]
-            ]
-            items.append({**row.fields, "claims": claims})
-    if problems:
-        line, problem = min(problems)
-        raise InputError(f"{predictions.path}, line {line}: {problem}")
+        claims = row.fields["claims"]
+        if problem := problem_of(claims, with_text=True):
+            raise InputError(f"{predictions.path}, line {row.line}: {problem}")
+        claims = [{**claim, "evidence": claim.get("evidence") or []} for claim in claims]
+        items.append({**row.fields, "claims": claims})
     return items
 
 
@@ -358,16 +338,17 @@ def faithfulness_labels(
 
     An answer of None has no claims.
     """
-    items = []
-    for answer, reference in zip(answers, references, strict=True):
-        claims = split_claims(answer or "", []).claims
-        evidence = [reference] if reference else []
-        texts = [MARK.sub("", claim["claim"]).strip() for claim in claims]
-        items.append({"claims": [{"claim": text, "evidence": evidence} for text in texts]})
-    return [
-        [{"claim": claim["claim"], "label": claim["label"]} for claim in item["claims"]]
-        for item in with_labels(items, model)
+    claims = [
+        [MARK.sub("", claim["claim"]).strip() for claim in split_claims(answer or "", []).claims]
+        for answer in answers
     ]
+    pairs = [
+        (claim, [reference] if reference else [])
+        for own, reference in zip(claims, references, strict=True)
+        for claim in own
+    ]
+    labels = iter(label_claims(pairs, model))
+    return [[{"claim": claim, "label": next(labels)} for claim in own] for own in claims]
 
 
 def claimed_items(rows: Sequence[Any]) -> list[Item]:
@@ -388,38 +369,30 @@ def _item(row: Any, number: int) -> Item:
     try:
         if not isinstance(row, Mapping):
             raise InputError(f"a {type(row).__name__}; allowed: an object with answer or claims")
-        evidence = row.get("evidence") or []
+        answer, claims, evidence = row.get("answer"), row.get("claims"), row.get("evidence") or []
         if not is_list_of(evidence, str):
             raise InputError(f"evidence is {evidence!r:.40}; allowed: a list of strings")
-        answer, claims = row.get("answer"), row.get("claims")
-        if claims is not None:
-            own_claims = _given(claims, evidence)
-        elif isinstance(answer, str):
-            own_claims = _split_by_evidence(answer, evidence)
-        else:
+        own = claims
+        if isinstance(claims, list):
+            own = [_with_evidence(claim, evidence) for claim in claims]
+        elif claims is None and isinstance(answer, str):
+            own = _split_by_evidence(answer, evidence)
+        elif claims is None:
             raise InputError(f"answer is {answer!r:.40}; allowed: a string, or a list of claims")
+        if problem := problem_of(own, with_text=True):
+            raise InputError(problem)
     except InputError as error:
         raise InputError(f"row {number}: {error}") from None
-    return {"id": str(row.get("id", number)), "answer": answer, "claims": own_claims}
+    return {"id": str(row.get("id", number)), "answer": answer, "claims": own}
 
 
-def _given(claims: Any, evidence: list[str]) -> list[Item]:
-    if not isinstance(claims, list):
-        raise InputError(f"claims is {claims!r:.40}; allowed: a list")
-    claims = [{"claim": claim} if isinstance(claim, str) else claim for claim in claims]
-    for claim in claims:
-        if not isinstance(claim, Mapping) or not isinstance(claim.get("claim"), str):
-            raise InputError(
-                f"a claim is {claim!r:.40}; allowed: a string, or an object with claim"
-            )
-        own = claim.get("evidence")
-        if own is not None and not is_list_of(own, str):
-            raise InputError(f"a claim's evidence is {own!r:.40}; allowed: a list of strings")
-    return [
-        {"claim": claim["claim"], "evidence": evidence if own is None else own}
-        for claim in claims
-        for own in [claim.get("evidence")]
-    ]
+def _with_evidence(claim: Any, evidence: list[str]) -> Any:
+    if isinstance(claim, str):
+        return {"claim": claim, "evidence": evidence}
+    if not isinstance(claim, Mapping):
+        return claim
+    own = claim.get("evidence")
+    return {"claim": claim.get("claim"), "evidence": evidence if own is None else own}
 
 
 def _split_by_evidence(answer: str, evidence: list[str]) -> list[Item]:

@@ -199,19 +199,11 @@ def facts(
     config: ConfigName = None,
     split: Split = None,
     base_url: ServerUrl = None,
-    prompt: Annotated[
-        str, Option(metavar="NAME|FILE", help="official, qabench, auto, or a file.")
-    ] = "auto",
+    prompt: Annotated[str, Option(help="official, qabench, or auto.")] = "auto",
     atomic_model: Annotated[
         str | None,
         Option(help="The model that breaks claims down; default: --model."),
     ] = None,
-    post_processing: Annotated[
-        str,
-        Option(
-            help="Of atomic claims: official (needs en_core_web_sm), auto (if it is installed), none."
-        ),
-    ] = "auto",
     corpus: Annotated[
         str | None,
         Option(
@@ -261,7 +253,6 @@ def facts(
         key_for_typed(base_url),
         prompt=prompt,
         atomic_model=atomic_model,
-        post_processing=post_processing,
         prices=prices(price_in, price_out),
         max_calls=max_calls,
         concurrency=concurrency,

@@ -40,15 +40,7 @@ from qabench.io.tables import quoted
 from qabench.llm.client import Caller, ChatClient, Plan, answered, caller_for, run_sync
 from qabench.llm.exchange import ChatOutcome, ChatRequest
 from qabench.models.entailment import punkt
-from qabench.tasks.prompts import (
-    AUTO,
-    OFFICIAL,
-    QABENCH,
-    Prompt,
-    check_fields,
-    chosen_prompt,
-    read_prompt,
-)
+from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
 
 K = 5  # passages that the authors retrieve. The verdict's prompt shows three of them
@@ -143,7 +135,6 @@ def fact_scorer(
     *,
     prompt: str,
     atomic_model: str | None = None,
-    post_processing: str = AUTO,
     **limits: Any,
 ) -> FactScorer:
     """Return the scorer that arguments describe.
@@ -154,38 +145,19 @@ def fact_scorer(
         model: the model's name at the endpoint. The authors used gpt-3.5-turbo for verdicts.
         prompt: "official": the authors' prompts, temperature 0.7 and token limits. "qabench": this
             project's prompts with temperature 0. "auto": official if the authors' files are
-            available, or a file for verdicts with {field}, {evidence} and {claim} (see
-            ``read_prompt``).
+            available.
         atomic_model: breaks claims down. Default: ``model``. The authors' text-davinci-003 was
             withdrawn.
-        post_processing: of atomic claims, with the authors' prompts only: "official" (needs a spaCy
-            model with named entities), "none", or "auto" (official if the model is installed).
     """
     caller = caller_for(model, base_url, api_key, **limits)
-    own_prompt = prompts.OWN_VERDICT
-    if prompt not in (OFFICIAL, QABENCH, AUTO):
-        if not Path(prompt).is_file():
-            raise InputError(
-                f"the prompt is {prompt!r}; allowed: official, qabench, auto, or a file"
-            )
-        own_prompt, prompt = check_fields(read_prompt(Path(prompt)), own_prompt.fields()), QABENCH
-    if post_processing not in (OFFICIAL, AUTO, "none"):
-        raise InputError(
-            f"unknown post-processing {post_processing!r}; allowed: official, auto, none"
-        )
     atomic_model = atomic_model or model
-    if (
-        chosen_prompt("expertqa", prompt, prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT)
-        == QABENCH
-    ):
-        return FactScorer(caller, False, own_prompt, atomic_model, None)
-    entities = None
-    if post_processing != "none":
-        try:
-            entities = load_entities()
-        except MissingExtra:
-            if post_processing == OFFICIAL:
-                raise
+    files = (prompts.ATOMIC, prompts.DEMONSTRATIONS, prompts.VERDICT)
+    if chosen_prompt("expertqa", prompt, *files) == QABENCH:
+        return FactScorer(caller, False, prompts.OWN_VERDICT, atomic_model, None)
+    try:
+        entities = load_entities()
+    except MissingExtra:
+        entities = None
     verdict = Prompt(OFFICIAL, "".join(part.user for part in prompts.verdict_parts()))
     return FactScorer(caller, True, verdict, atomic_model, entities)
 
@@ -381,28 +353,27 @@ def _find_evidence(parts: list[_Part], find: Find | None, progress: Progress | N
     lacking = [
         text
         for part in parts
-        if not _has_evidence(part.claim)
+        if not _has_evidence(part.claim, part.claim["atomic_claims"])
         for text in part.claim["atomic_claims"]
     ]
     evidence = find_all(lacking, find, progress) if find else {}
     for part in parts:
-        texts = part.claim["atomic_claims"]
-        errors = [error for text in texts if isinstance(error := evidence.get(text), QabenchError)]
-        if errors and not _has_evidence(part.claim):
+        evidences = _evidences(part.claim, part.claim["atomic_claims"], evidence)
+        errors = [error for error in evidences if isinstance(error, QabenchError)]
+        if errors:
             part.reason = f"its evidence: {errors[0]}"
         else:
-            part.claim["atomic_evidences"] = _evidences(part.claim, texts, evidence)
+            part.claim["atomic_evidences"] = evidences
 
 
-def _has_evidence(claim: Row) -> bool:
-    return len(claim["atomic_evidences"] or []) == len(claim["atomic_claims"])
+def _has_evidence(claim: Row, atomic: Sequence[str]) -> bool:
+    return len(claim["atomic_evidences"] or []) == len(atomic)
 
 
-def _evidences(claim: Row, atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[str]:
+def _evidences(claim: Row, atomic: Sequence[str], evidence: Mapping[str, Any]) -> list[Any]:
     """Return those that the claim has, else those in ``evidence``, else all the evidence of the claim for each."""
-    own = claim["atomic_evidences"] or []
-    if len(own) == len(atomic):
-        return list(own)
+    if _has_evidence(claim, atomic):
+        return list(claim["atomic_evidences"] or [])
     return [evidence.get(text, "\n\n".join(claim["evidence"])) for text in atomic]
 
 

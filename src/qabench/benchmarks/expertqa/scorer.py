@@ -180,17 +180,22 @@ class ExpertqaScorer(Scorer):
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the columns of each item. ``progress`` is not used."""
         read = self._read(items)
-        score_by_group: dict[str, Callable[[Sequence[ReadItem]], None]] = {
-            ROUGE: _score_rouge,
-            FAITHFULNESS: _score_faithfulness,
-            AUTOAIS: partial(_score_autoais, unlabeled=self.unlabeled),
-            AUTOAIS_AGREEMENT: partial(_score_autoais_agreement, unlabeled=self.unlabeled),
-            FACT_SCORE_AGREEMENT: _score_fact_score_agreement,
-            FACT_SCORE: _score_fact_scores,
-            EVIDENCE: _score_evidence,
-        }
-        for group in self._computable(read):
-            score_by_group[group](read)
+        groups = self._computable(read)
+        if AUTOAIS in groups:
+            _score_autoais(read, self.unlabeled)
+        if AUTOAIS_AGREEMENT in groups:
+            compare = partial(autoais_agreement, on_unlabeled=self.unlabeled)
+            _score_agreement(read, AUTOAIS_AGREEMENT, "label", compare)
+        if FACT_SCORE_AGREEMENT in groups:
+            _score_agreement(read, FACT_SCORE_AGREEMENT, "fact_score", factscore_agreement)
+        if ROUGE in groups:
+            _score_rouge(read)
+        if FAITHFULNESS in groups:
+            _score_faithfulness(read)
+        if FACT_SCORE in groups:
+            _score_fact_scores(read)
+        if EVIDENCE in groups:
+            _score_evidence(read)
         self.problems = _unlabeled(read, self.unlabeled)
         return [item.outcome() for item in read]
 
@@ -362,30 +367,24 @@ def _score_unjudged(text: str, claims: Claims, unlabeled: str) -> AnswerAutoAIS:
     return score_answer(Answer("model", abstains(text), tuple(judged)), unlabeled)
 
 
-def _score_autoais_agreement(items: Sequence[ReadItem], unlabeled: str) -> None:
-    scored, labels = _verdicts(items, "label")
-    agreement = autoais_agreement([item.row for item in scored], labels, on_unlabeled=unlabeled)
-    _count_agreement(AUTOAIS_AGREEMENT, scored, agreement)
-
-
-def _score_fact_score_agreement(items: Sequence[ReadItem]) -> None:
-    scored, scores = _verdicts(items, "fact_score")
-    _count_agreement(
-        FACT_SCORE_AGREEMENT, scored, factscore_agreement([item.row for item in scored], scores)
-    )
+def _score_agreement(
+    items: Sequence[ReadItem],
+    group: str,
+    name: str,
+    compare: Callable[[Sequence[Row], Sequence[Any]], SystemScores],
+) -> None:
+    """Count the claims for which a field of them and the experts agree."""
+    scored, verdicts = _verdicts(items, name)
+    agreement = compare([item.row for item in scored], verdicts)
+    for item, claims in zip(scored, agreement.per_question, strict=True):
+        counts = agreement_counts(claims)
+        item.scores |= {f"{group}.{count}": n for count, n in counts.items()}
 
 
 def _verdicts(items: Sequence[ReadItem], name: str) -> tuple[list[ReadItem], list[list[Any]]]:
     """Return the items whose rows have annotated answers, and a field of their claims."""
     with_answers = [item for item in items if item.row.get("answers")]
     return with_answers, [item.verdicts(name) for item in with_answers]
-
-
-def _count_agreement(group: str, items: Sequence[ReadItem], agreement: SystemScores) -> None:
-    for item, claims in zip(items, agreement.per_question, strict=True):
-        item.scores |= {
-            f"{group}.{name}": count for name, count in agreement_counts(claims).items()
-        }
 
 
 def _score_fact_scores(items: Sequence[ReadItem]) -> None:

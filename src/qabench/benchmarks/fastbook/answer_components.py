@@ -170,17 +170,13 @@ def check_cutoffs(k: int | str | Sequence[int]) -> tuple[int, ...]:
 
     Raises InputError if one is not an integer of at least 1.
     """
-    parts: Sequence[Any] = (
-        k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
-    )
-    cutoffs = [
-        int(part) if isinstance(part, str) and part.strip().isdecimal() else part for part in parts
-    ]
-    if not cutoffs or not all(type(cutoff) is int and cutoff > 0 for cutoff in cutoffs):
+    parts = k.split(",") if isinstance(k, str) else k if isinstance(k, Sequence) else [k]
+    texts = [str(part).strip() for part in parts]
+    if not texts or not all(text.isdecimal() and int(text) for text in texts):
         raise InputError(
             f"k is {k!r:.80}; allowed: an integer of at least 1, or several in a list or separated by commas"
         )
-    return tuple(sorted(set(cutoffs)))
+    return tuple(sorted(set(map(int, texts))))
 
 
 def mean_of(values: Sequence[float]) -> float:

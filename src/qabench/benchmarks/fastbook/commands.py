@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+from qabench.benchmarks.fastbook import BENCHMARK
 from qabench.cli.options import Format
-from qabench.cli.output import print_tables, say
+from qabench.cli.score import show
+from qabench.evaluation import Evaluation
 from qabench.io.files import write_text
+from qabench.runs.sources import Found, evaluate_predictions
+
+if TYPE_CHECKING:
+    from qabench.benchmarks.fastbook.study import Retrieval
 
 METHODS = "bm25, fts (SQLite FTS5), dense or colbert. May be repeated."
 
@@ -39,14 +46,6 @@ def retrieve(
         Path | None,
         Option(help="Write the rankings as a TREC run, one file per method."),
     ] = None,
-    qrels: Annotated[
-        Path | None,
-        Option(help="Write which chunks contain components, as TREC qrels."),
-    ] = None,
-    corpus: Annotated[
-        Path | None,
-        Option(help="Write the chunks as JSONL, for `score --corpus`."),
-    ] = None,
     dense_model: Annotated[
         str | None, Option(help="The sentence-transformers model of dense.")
     ] = None,
@@ -58,7 +57,7 @@ def retrieve(
     Scores are printed for all questions and by chapter, with 95% intervals.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
-    from qabench.benchmarks.fastbook.study import corpus_text, load_study, qrels_text, run_text
+    from qabench.benchmarks.fastbook.study import load_study, run_text
     from qabench.benchmarks.fastbook.study import run as run_method
 
     names = list(dict.fromkeys(method or ["bm25"]))
@@ -73,13 +72,14 @@ def retrieve(
             name = outcome.method.name
             path = run if len(outcomes) == 1 else run.with_name(f"{run.stem}.{name}{run.suffix}")
             write_text(path, run_text(study.questions, outcome.hits, name))
-    if qrels:
-        write_text(qrels, qrels_text(study.questions, study.corpus))
-    if corpus:
-        write_text(corpus, corpus_text(study.corpus))
-    chunks = {str(chapter): len(texts) for chapter, texts in study.corpus.items()}
-    methods = [outcome.as_dict() for outcome in outcomes]
-    document = {"benchmark": "fastbook", **study.about, "chunks": chunks, "methods": methods}
-    print_tables([outcome.table() for outcome in outcomes], format, document)
-    for outcome in outcomes if format == "table" else ():
-        say(outcome.signature, style="dim")
+    evaluations = [_evaluation(outcome, config) for outcome in outcomes]
+    show(Found(evaluations), format, by=["chapter"], verbose=True)
+
+
+def _evaluation(outcome: Retrieval, config: str) -> Evaluation:
+    """Score what a method retrieved as a file of predictions, with the signature of the method."""
+    rows = [{"id": id, **fields} for id, fields in outcome.predicted.items()]
+    name = f"{outcome.method.name} ({outcome.method.query})"
+    predictions = replace(BENCHMARK.read(rows), path=name)
+    evaluation = evaluate_predictions("fastbook", config, predictions, k=outcome.k)
+    return replace(evaluation, signatures={"retrieval": outcome.signature})

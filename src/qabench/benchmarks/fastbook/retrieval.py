@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,10 @@ import numpy as np
 from qabench.data.rows import Row
 from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.loading_scripts.fastbook.chunks import check_sizes
+from qabench.models.encoder import MODEL, SentenceEncoder
 from qabench.models.loader import locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
+from qabench.retrieval.dense import DECIMALS, DenseIndex
 
 
 def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
@@ -138,80 +141,38 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
         return hits
 
 
-DENSE_MODEL = "BAAI/bge-small-en-v1.5"
+DENSE_MODEL = MODEL
 COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
-# The vector of a text differs between batches in the last digits, but equal chunks must tie: scores
-# are rounded.
-DECIMALS = 5
-
-Scores = Callable[[Sequence[str], Sequence[str]], Any]
 
 
-def rank_dense(
-    corpus: Corpus, queries: Sequence[Query], k: int, model: str = DENSE_MODEL
-) -> list[Hits]:
-    """Rank each query's chapter by cosine similarity of single vectors.
+class LateInteractionIndex:
+    """Chunks with one vector per token, ranked by MaxSim over all of them, without an index.
 
-    The best k chunks per query.
-
-    The model is one of sentence-transformers: its name on the Hub, or a folder. Raises MissingExtra
-    without that package, and QabenchError if the model cannot be loaded.
+    Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
     """
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise MissingExtra(
-            f"dense retrieval needs {error.name}: pip install 'qabench[dense]'"
-        ) from None
-    encoder = locate(model).sentence_encoder(SentenceTransformer)
 
-    def scores(*texts: Sequence[str]) -> Any:
-        queries, chunks = (
-            encoder.encode(list(part), normalize_embeddings=True, show_progress_bar=False)
-            for part in texts
-        )
-        return queries @ chunks.T
+    def __init__(self, chunks: Sequence[str], encoder: Any) -> None:
+        self.encoder = encoder
+        self._vectors = encoder.encode_document(list(chunks), show_progress_bar=False)
 
-    return _by_chapter(corpus, queries, k, scores)
+    def search(self, query: str, k: int) -> Hits:
+        """Return the k best chunks, best first. Ties in the order of the chunks."""
+        vectors = self.encoder.encode_query([query], show_progress_bar=False)
+        similarity = self.encoder.similarity(vectors, self._vectors)[0].cpu().numpy()
+        scores = np.asarray(similarity, dtype=np.float32).round(DECIMALS)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return Hits(best.tolist(), scores[best].tolist())
 
 
-def rank_colbert(
-    corpus: Corpus, queries: Sequence[Query], k: int, model: str = COLBERT_MODEL
-) -> list[Hits]:
-    """Rank each query's chapter by late interaction: MaxSim over the vectors of all tokens, without an index.
-
-    Arguments and errors are as in ``rank_dense``. The model is a ColBERT checkpoint of
-    sentence-transformers, PyLate or Stanford. Source: Khattab and Zaharia, ColBERT, SIGIR 2020.
-    """
+def colbert_encoder(model: str) -> Any:
+    """Return a ColBERT checkpoint of sentence-transformers, PyLate or Stanford: its name on the Hub, or a folder."""
     try:
         from sentence_transformers import MultiVectorEncoder
     except ImportError:
         raise MissingExtra(
             "ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'"
         ) from None
-    encoder = locate(model).sentence_encoder(MultiVectorEncoder)
-
-    def scores(texts: Sequence[str], chunks: Sequence[str]) -> Any:
-        asked = encoder.encode_query(list(texts), show_progress_bar=False)
-        documents = encoder.encode_document(list(chunks), show_progress_bar=False)
-        return encoder.similarity(asked, documents).cpu().numpy()
-
-    return _by_chapter(corpus, queries, k, scores)
-
-
-def _by_chapter(corpus: Corpus, queries: Sequence[Query], k: int, scores: Scores) -> list[Hits]:
-    hits: dict[int, Hits] = {}
-    for chapter, chunks in corpus.items():
-        asked = [i for i, query in enumerate(queries) if query.chapter == chapter]
-        if not asked:
-            continue
-        table = np.asarray(
-            scores([queries[i].text for i in asked], chunks), dtype=np.float32
-        ).round(DECIMALS)
-        for i, row in zip(asked, table, strict=True):
-            best = np.argsort(-row, kind="stable")[:k]  # stable: ties by ascending position
-            hits[i] = Hits(best.tolist(), row[best].tolist())
-    return [hits[i] for i in range(len(queries))]
+    return locate(model).sentence_encoder(MultiVectorEncoder)
 
 
 METHODS = ("bm25", "fts", "dense", "colbert")
@@ -237,14 +198,20 @@ class Method:
         return Path(self.source).name if self.source and Path(self.source).is_dir() else self.source
 
     def rank(self, corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
-        """Return the k best chunks for each query."""
-        if self.name == "bm25":
-            indexes = {chapter: BM25Index(chunks) for chapter, chunks in corpus.items()}
-            return [indexes[query.chapter].search(query.text, k) for query in queries]
+        """Return the k best chunks for each query, from its own chapter."""
         if self.name == "fts":
             return rank_fts(corpus, queries, k)
-        rank = rank_dense if self.name == "dense" else rank_colbert
-        return rank(corpus, queries, k, str(self.source))
+        index = self._index()
+        chapters = {query.chapter for query in queries}
+        indexes = {chapter: index(corpus[chapter]) for chapter in chapters}
+        return [indexes[query.chapter].search(query.text, k) for query in queries]
+
+    def _index(self) -> Callable[[Sequence[str]], Any]:
+        if self.name == "bm25":
+            return BM25Index
+        if self.name == "dense":
+            return partial(DenseIndex, encoder=SentenceEncoder(str(self.source)))
+        return partial(LateInteractionIndex, encoder=colbert_encoder(str(self.source)))
 
 
 def parse_method(

@@ -101,14 +101,10 @@ class FastbookScorer(Scorer):
         if "retrieval" in self.groups:
             system = {name: asked[name] for name in SYSTEM if name in asked}
             cutoffs = check_cutoffs(self.k)
-            usable = [
-                item.fields["passages"]
-                for item in items
-                if item.fields and item.fields.get("passages")
-            ]
+            predicted = [(item.fields or {}).get("passages") or () for item in items]
             texts = {
                 text
-                for passages in usable
+                for passages in predicted
                 if is_list_of(passages, str)
                 for text in passages[: max(cutoffs)]
             }

@@ -5,9 +5,8 @@ ir_measures, ranx and trec_eval also read these files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -19,21 +18,18 @@ from qabench.benchmarks.fastbook.answer_components import (
     answer_component_scores,
 )
 from qabench.benchmarks.fastbook.retrieval import Method, cut_as_source, make_queries, parse_method
-from qabench.benchmarks.fastbook.scorer import retrieval_columns
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Check, Reproduction, data_checks
 from qabench.data.predictions import Predictions, parse_run, some
-from qabench.data.rows import Json, Row, grouped, json_rows
+from qabench.data.rows import Json, Row, json_rows
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import digest, signature
-from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, file_digest, open_path
-from qabench.loading_scripts.fastbook.chunks import CHUNKER, check_sizes, cut, doc_id, judgments
+from qabench.loading_scripts.fastbook.chunks import CHUNKER, check_sizes, cut, doc_id
 from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.loading_scripts.fastbook.stats import tables
 from qabench.retrieval.bm25.index import Hits
 from qabench.retrieval.documents import run_lines
-from qabench.stats import Interval, bootstrap_mean
 
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
@@ -41,7 +37,6 @@ CHUNKERS: dict[str, Callable[[str, int, int | None], list[str]]] = {
     "sentences": cut,
     "llama-index": cut_as_source,
 }
-ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -65,12 +60,6 @@ class Study:
         """Each question's answer components."""
         return [row["answer_context"] for row in self.questions]
 
-    @cached_property
-    def groups(self) -> dict[str, list[int]]:
-        """The positions of questions, of all and by chapter: {"all": [0, 1, ...], "1": [0, 1], ...}."""
-        chapters = grouped((str(row["chapter"]), i) for i, row in enumerate(self.questions))
-        return {ALL: list(range(len(self.questions))), **chapters}
-
 
 @dataclass(frozen=True)
 class Retrieval:
@@ -84,56 +73,18 @@ class Retrieval:
     signature: str = field(repr=False)
 
     @cached_property
-    def columns(self) -> dict[str, list[float]]:
-        """Each question's scores: {"mrr@10": [...], "recall@10": [...]}."""
-        rows = retrieval_columns(self.scores)
-        return {name: [row[name] for row in rows] for name in rows[0]}
-
-    @cached_property
-    def intervals(self) -> dict[str, dict[str, Interval]]:
-        """A 95% interval over questions by group: {"all": {"mrr@10": ..., ...}, "1": ...}."""
-        return {
-            group: {
-                name: bootstrap_mean([values[i] for i in positions])
-                for name, values in self.columns.items()
+    def predicted(self) -> dict[str, Json]:
+        """Return the fields of each question's prediction: its passages with their ids and scores."""
+        fields = {}
+        for row, hits in zip(self.study.questions, self.hits, strict=True):
+            chapter = row["chapter"]
+            chunks = self.study.corpus[chapter]
+            fields[row["id"]] = {
+                "passages": [chunks[position] for position in hits.positions],
+                "documents": [doc_id(chapter, position) for position in hits.positions],
+                "scores": list(hits.scores),
             }
-            for group, positions in self.study.groups.items()
-        }
-
-    def as_dict(self) -> Json:
-        """Return the outcome as JSON data."""
-        rows = zip(self.study.questions, *self.columns.values(), strict=True)
-        return {
-            "method": self.method.name,
-            "query": self.method.query,
-            "scores": {
-                f"mrr@{self.k}": self.scores.mrr(self.k),
-                f"recall@{self.k}": self.scores.recall(self.k),
-            },
-            "intervals": {
-                group: {name: asdict(interval) for name, interval in by.items()}
-                for group, by in self.intervals.items()
-            },
-            "per_question": [
-                {"id": row["id"], **dict(zip(self.columns, values, strict=True))}
-                for row, *values in rows
-            ],
-            "signature": self.signature,
-        }
-
-    def table(self) -> Table:
-        """Return the scores of all questions and by chapter, with their intervals."""
-        columns = ["chapter", "questions", "chunks"]
-        for name in self.columns:
-            columns += [name, "95% interval"]
-        lines: list[list[Any]] = []
-        for group, by in self.intervals.items():
-            chunks = None if group == ALL else len(self.study.corpus[int(group)])
-            lines.append([group, len(self.study.groups[group]), chunks])
-            for interval in by.values():
-                lines[-1] += [f"{interval.mean:.4f}", interval.bounds()]
-        title = f"fastbook {self.study.about['config']}: {self.method.name} on {self.method.query}"
-        return Table(title, columns, lines)
+        return fields
 
 
 def load_study(
@@ -217,33 +168,16 @@ def run_text(questions: Sequence[Row], hits: Sequence[Hits], tag: str) -> str:
     )
 
 
-def qrels_text(questions: Sequence[Row], corpus: Mapping[int, Sequence[str]]) -> str:
-    """Return TREC qrels: lines of query id, "0", document id and relevance (see ``judgments``)."""
-    return "".join(
-        f"{row['id']} 0 {document} {relevance}\n"
-        for row in questions
-        for document, relevance in judgments(row, corpus[row["chapter"]])
-    )
-
-
-def corpus_text(corpus: Mapping[int, Sequence[str]]) -> str:
-    """Return a corpus: JSONL, one {"docno", "text"} per chunk."""
-    return "".join(
-        json.dumps({"docno": doc_id(chapter, position), "text": chunk}, ensure_ascii=False) + "\n"
-        for chapter, chunks in corpus.items()
-        for position, chunk in enumerate(chunks)
-    )
-
-
 def parse_corpus(data: bytes, name: str) -> dict[str, str]:
-    """Return the texts of a corpus by document id: JSONL with "docno" or "id", and "text".
+    """Return the texts of a corpus by document id: JSONL with "docno", "doc_id" or "id", and "text".
 
     Raises:
         InputError: a line is not such an object, or an id is repeated. The message names the line.
     """
     texts: dict[str, str] = {}
     for row in json_rows(data.split(b"\n"), name):
-        docno = row.get("id" if "docno" not in row.fields else "docno", str)
+        name_of_id = next((key for key in ("docno", "doc_id") if key in row.fields), "id")
+        docno = row.get(name_of_id, str)
         if docno in texts:
             raise InputError(f"{row.where}: the document {docno!r} is repeated")
         texts[docno] = row.get("text", str)
@@ -305,18 +239,15 @@ def reproduce() -> Reproduction:
         Check("chunks of 500 tokens by llama-index", CHUNKS, sum(map(len, study.corpus.values())))
     )
     for system, (method, model) in SYSTEMS.items():
+        values, reason = {}, ""
         try:
             if model and not _is_local(model):
                 raise QabenchError(f"needs the model {model}: hf download {model}")
-            scores = run(
-                study, parse_method(method, **({f"{method}_model": model} if model else {})), k=10
-            ).scores
+            scores = run(study, parse_method(method, None, model or "", model or "")).scores
+            values = {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}
         except QabenchError as error:
-            checks.extend(_checks(system, {}, f"not computed: {error}"))
-        else:
-            checks.extend(
-                _checks(system, {"mrr@10": scores.mrr(10), "recall@10": scores.recall(10)}, "")
-            )
+            reason = f"not computed: {error}"
+        checks.extend(_checks(system, values, reason))
     return reproduction
 
 

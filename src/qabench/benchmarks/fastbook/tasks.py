@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from inspect_ai import Task, task
@@ -13,9 +12,8 @@ from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, sele
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
 from qabench.benchmarks.fastbook.study import Retrieval, load_study, run
-from qabench.data.rows import Json, Row
+from qabench.data.rows import Row
 from qabench.evaluation.scoring import Messages
-from qabench.loading_scripts.fastbook.chunks import doc_id
 from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, Prompt
 
 FASTBOOK = benchmark("fastbook")
@@ -89,7 +87,7 @@ def fastbook_rag(
         asking,
         f"rag {asking.retrieval.method.name}",
         scores=tuple(FASTBOOK.groups),
-        predicted=asking.predicted,
+        predicted=asking.retrieval.predicted,
     )
 
 
@@ -105,23 +103,9 @@ class AskWithPassages:
         """Return the options of the scorer."""
         return {"k": self.retrieval.k, "longest": self.retrieval.scores.longest}
 
-    @cached_property
-    def predicted(self) -> dict[str, Json]:
-        """Return the fields of each question's prediction that do not depend on the model."""
-        study = self.retrieval.study
-        fields = {}
-        for row, hits in zip(study.questions, self.retrieval.hits, strict=True):
-            chunks = study.corpus[row["chapter"]]
-            fields[row["id"]] = {
-                "passages": [chunks[position] for position in hits.positions],
-                "documents": [doc_id(row["chapter"], position) for position in hits.positions],
-                "scores": list(hits.scores),
-            }
-        return fields
-
     def messages(self, row: Row) -> Messages:
         """Return the prompt with the passages, numbered from 1."""
-        passages = self.predicted[row["id"]]["passages"]
+        passages = self.retrieval.predicted[row["id"]]["passages"]
         shown = "\n\n".join(f"[{rank}]\n{text}" for rank, text in enumerate(passages, start=1))
         return PROMPT.messages(passages=shown or "(none)", question=row["question_text"])
 
