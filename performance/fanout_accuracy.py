@@ -22,7 +22,7 @@ from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normaliz
 from qabench.evaluation.score_spec import mean_in_order
 from qabench.io.workers import most_workers
 from qabench.text.lemmatizers import SpacyLemmatizer
-from qabench.text.rouge import BACKENDS, rouge
+from qabench.text.rouge import BACKENDS, COLUMNS, by_type, rouge
 
 MODEL = os.environ.get("QABENCH_SPACY_MODEL", "en_core_web_sm")
 RUNS = (
@@ -87,7 +87,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
     for backend in BACKENDS:
         yield Case(
             f"ROUGE of three runs, {backend}",
-            lambda backend=backend: [rouge(references, run, backend).mean for run in runs],
+            lambda backend=backend: [_means(rouge(references, run, backend)) for run in runs],
             {OFFICIAL: official_rouge},
         )
 
@@ -107,6 +107,10 @@ def dev_and_runs() -> tuple[list[dict[str, Any]], list[list[str]]]:
 
 def _plain(score: Any, raw: dict[str, float]) -> Any:
     return score.loose, score.strict, list(raw.values())
+
+
+def _means(rows: list[dict[str, float]]) -> dict[str, dict[str, float]]:
+    return by_type({column: mean_in_order([row[column] for row in rows]) for column in COLUMNS})
 
 
 def _rouge(score: Any) -> dict[str, dict[str, float]]:

@@ -7,7 +7,8 @@ from typing import Any
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.text.rouge import by_type, rouge
+from qabench.evaluation.score_spec import mean_in_order
+from qabench.text.rouge import COLUMNS, backend_version, by_type, rouge
 
 
 class FanoutRouge(MetricModule, evaluate.Metric):
@@ -62,9 +63,10 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         backend: str = "auto",
         per_question: bool = False,
     ) -> dict[str, Any]:
-        score = rouge(references, predictions, backend)
-        result: dict[str, Any] = by_type(score.mean)
-        result |= self.provenance(references, rouge=score.backend, stemmer="porter")
+        rows = rouge(references, predictions, backend)
+        means = {column: mean_in_order([row[column] for row in rows]) for column in COLUMNS}
+        result: dict[str, Any] = by_type(means)
+        result |= self.provenance(references, rouge=backend_version(backend), stemmer="porter")
         if per_question:
-            result["per_question"] = list(map(by_type, score.per_question))
+            result["per_question"] = list(map(by_type, rows))
         return result

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import evaluate
 
 from qabench.adapters.metric import MetricModule
+from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread
-from qabench.benchmarks.felm.scores import felm_scores
+from qabench.benchmarks.felm.scores import felm_scores, summary
+from qabench.errors import InputError
 from qabench.evaluation.signature import digest
 
 
@@ -77,12 +80,13 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         evaluator: str | None = None,
         per_question: bool = False,
     ) -> dict[str, Any]:
-        score = felm_scores(references, predictions, domains=domains, reply_format=reply_format)
-        result = score.as_dict()
-        digested = score.domains and digest(score.domains)
+        scores = felm_scores(references, predictions, reply_format)
+        if domains is not None:
+            domains = _checked(domains, len(scores))
+        result = summary(scores, domains)
         has_single_replies = any(isinstance(prediction, str) for prediction in predictions)
         fields = {
-            "domains": digested,
+            "domains": None if domains is None else digest(domains),
             "unparsed": "all_correct",
             "replies": reply_format,
             "evaluator": evaluator,
@@ -90,5 +94,14 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         }
         result |= self.provenance(references, **fields)
         if per_question:
-            result["per_question"] = [response.as_dict() for response in score.per_question]
+            result["per_question"] = [score.as_dict() for score in scores]
         return result
+
+
+def _checked(domains: Any, n: int) -> tuple[str, ...]:
+    names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
+    if len(names) != n or not is_list_of(names, str):
+        raise InputError(
+            f"domains is {domains!r:.80}; allowed: a list of {n} strings, one per response"
+        )
+    return names

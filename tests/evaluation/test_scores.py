@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.benchmarks.felm.scores import Confusion, felm_scores
+from qabench.benchmarks.felm.scores import felm_scores, summary
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import compare
@@ -46,10 +46,12 @@ responses = st.lists(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=
 @given(responses)
 def test_f1_is_computed_from_sums(pairs: list[list[tuple[bool, bool]]]) -> None:
     labels, verdicts = ([[pair[i] for pair in response] for response in pairs] for i in (0, 1))
-    tables = [Confusion.of(*both) for both in zip(verdicts, labels, strict=True)]
-    records = [record(str(i), **{name: getattr(table, name) for name in COUNTS}) for i, table in enumerate(tables)]
+    responses = felm_scores(labels, verdicts)
+    records = [
+        record(str(i), **{name: response.counts()[name] for name in COUNTS}) for i, response in enumerate(responses)
+    ]
     scores = scores_of(FELM, records)
-    expected = felm_scores(labels, verdicts).as_dict()
+    expected = summary(responses)
     for name in ("f1", "precision", "recall", "balanced_accuracy"):
         assert (scores[name].interval.mean if name in scores else None) == expected[name]
     for score in scores.values():

@@ -19,8 +19,7 @@ from typer.testing import CliRunner
 from qabench.adapters.files import evaluate
 from qabench.answers import loads
 from qabench.benchmarks.fanoutqa import BENCHMARK
-from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.benchmarks.felm.scores import felm_scores
+from qabench.benchmarks.felm.scores import felm_scores, summary
 from qabench.cli.new import new
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.errors import InputError
@@ -114,7 +113,7 @@ def found_by(doc: dict[str, Any]) -> str | None:
 
 
 def felm_expected(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    result = felm_scores([row["labels"] for row in rows], [found_by(row) for row in rows]).as_dict()
+    result = summary(felm_scores([row["labels"] for row in rows], [found_by(row) for row in rows]))
     names = ("f1", "precision", "recall", "balanced_accuracy", "unparsed", "unanswered")
     of_responses = {f"responses_{name}": result["responses"][name] for name in ("f1", "balanced_accuracy")}
     return {name: result[name] for name in names} | of_responses
@@ -166,7 +165,7 @@ def test_fanoutqa_on_real_questions(mirror: Path, spacy_model: str) -> None:
     assert got["acc.loose_stderr"] == pytest.approx(stdev(loose) / n**0.5)
     metadata = results["configs"][FANOUTQA]["metadata"]
     signatures = metadata["signatures"]
-    assert f"|data:{read_questions('dev').data}|" in signatures["acc"] and "|rouge:" in signatures["rouge"]
+    assert f"|data:{BENCHMARK.load('dev').data}|" in signatures["acc"] and "|rouge:" in signatures["rouge"]
     assert "|lemmatizer:" in signatures["acc"] and "|prompt:official-" in signatures["acc"]
     assert not any(said.startswith("prompt") for said in metadata["deviations"]["acc"])
 

@@ -13,7 +13,7 @@ import pytest
 import qabench
 from qabench.answers import UNANSWERED
 from qabench.benchmarks.felm import f1, f1_of_counts
-from qabench.benchmarks.felm.scores import Reading, felm_scores, read_reply
+from qabench.benchmarks.felm.scores import Reading, felm_scores, read_reply, summary
 from qabench.errors import InputError
 
 FIGURES = ("f1", "precision", "recall", "balanced_accuracy")
@@ -69,17 +69,17 @@ def test_replies_of_vicuna(reply: str, official: Any, readable: Any) -> None:
     ],
 )
 def test_what_is_undefined_is_none(labels: list[bool], verdicts: list[bool], figures: tuple[Any, ...]) -> None:
-    result = felm_scores([labels], [verdicts]).as_dict()
+    result = summary(felm_scores([labels], [verdicts]))
     assert tuple(result[name] for name in FIGURES) == pytest.approx(figures)
 
 
 def test_replies_without_a_verdict_are_counted() -> None:
     labels = [[True, False]] * 4
     replies = ["Answer: 2", "I cannot say", None, UNANSWERED]
-    score = felm_scores(labels, replies)
-    assert [response.verdicts for response in score.per_question] == [(True, False)] + [(True, True)] * 3
-    assert [response.readable for response in score.per_question] == [(True, False), None, None, None]
-    result = score.as_dict()
+    scores = felm_scores(labels, replies)
+    assert [response.verdicts for response in scores] == [(True, False)] + [(True, True)] * 3
+    assert [response.readable for response in scores] == [(True, False), None, None, None]
+    result = summary(scores)
     assert (result["recall"], result["unparsed"], result["unanswered"]) == (1 / 4, 1, 2)
     assert (result["readable"]["recall"], result["readable"]["tn"], result["readable"]["left_out"]) == (1.0, 1, 3)
 
@@ -87,14 +87,13 @@ def test_replies_without_a_verdict_are_counted() -> None:
 def test_the_majority_of_sampled_replies() -> None:
     labels = [[False, True]]
     samples = ["no idea", "Answer: 1", None, "Answer: 2", "Answer: 1"]
-    score = felm_scores(labels, [samples])
+    (score,) = felm_scores(labels, [samples])
     # Unreadable replies count as votes for correct: 3 to 2, and 4 to 1.
-    assert score.per_question[0].verdicts == (True, True)
-    assert score.per_question[0].readable == (False, True)
-    assert (score.as_dict()["unparsed"], score.as_dict()["unanswered"]) == (1, 1)
+    assert (score.verdicts, score.readable) == ((True, True), (False, True))
+    assert (score.unparsed, score.unanswered) == (1, 1)
     # Of equally frequent verdicts the first one counts.
-    assert felm_scores(labels, [["?", "Answer: 1"]]).per_question[0].verdicts == (True, True)
-    assert felm_scores(labels, [["Answer: 1", "?"]]).per_question[0].verdicts == (False, True)
+    for replies, verdicts in ((["?", "Answer: 1"], (True, True)), (["Answer: 1", "?"], (False, True))):
+        assert felm_scores(labels, [replies])[0].verdicts == verdicts
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_the_majority_of_sampled_replies() -> None:
 )
 def test_bad_input_names_the_position(references: Any, predictions: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        felm_scores(references, predictions, **options)
+        qabench.load_metric("felm_factuality").compute(predictions=predictions, references=references, **options)
 
 
 def check_level(result: dict[str, Any], labels: list[bool], verdicts: list[bool]) -> int:

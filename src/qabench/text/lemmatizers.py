@@ -235,7 +235,7 @@ class StatedLemmatizer:
 
     @property
     def key(self) -> str:
-        """The object's key, apart from the keys of this module."""
+        """The object's key, apart from the keys of this module. Another machine's copy may have another one."""
         return f"object:{self._lemmatizer.key}"
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -316,10 +316,7 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 @functools.cache
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
-        if os.environ.get(MODEL_VARIABLE):
-            raise MissingExtra(
-                f"{MODEL_VARIABLE} is {model!r}, but spaCy is not installed: pip install 'qabench[spacy]', or unset "
-                "the variable"
-            )
-        raise MissingExtra(f"the spaCy lemmatizer needs spaCy, which is not installed: {INSTALL}")
+        raise MissingExtra(
+            f"the lemmatizer {model!r} needs spaCy, which is not installed: {INSTALL}"
+        )
     return SpacyLemmatizer(model)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -24,18 +23,6 @@ BACKENDS = {"rouge_score": "rouge-score", "rouge_score_rs": "rouge-score-rs"}
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class RougeScore:
-    """Means over questions by ``COLUMNS``, and the scores of each question in the order of the input.
-
-    All are fractions in [0, 1].
-    """
-
-    mean: dict[str, float]
-    per_question: list[dict[str, float]]
-    backend: str
-
-
 def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """Return ``COLUMNS`` as {"rouge1": {"precision", "recall", "fscore"}, "rouge2": ..., "rougeL": ...}."""
     return {kind: {part: scores[f"{kind}.{part}"] for part in PARTS} for kind in ROUGE_TYPES}
@@ -43,8 +30,10 @@ def by_type(scores: Mapping[str, float]) -> dict[str, dict[str, float]]:
 
 def rouge(
     references: Sequence[Any], predictions: Sequence[Any], backend: str = "auto"
-) -> RougeScore:
-    """Compute mean ROUGE precision, recall and F-measure of answers, aligned with their references.
+) -> list[dict[str, float]]:
+    """Return ROUGE precision, recall and F-measure of each answer, by ``COLUMNS``, as fractions in [0, 1].
+
+    The official score is their mean by the built-in sum in order (``mean_in_order``).
 
     Both sides are compared as strings (``qabench.answers.text_of``): lowercased, split at all
     characters other than a-z and 0-9, and stemmed.
@@ -58,10 +47,10 @@ def rouge(
             fast one if it is installed.
     """
     check_pairs(references, predictions)
-    name = resolve_backend(backend)
+    score_pairs = _scorer(resolve_backend(backend))
     answered = [i for i, prediction in enumerate(predictions) if prediction is not UNANSWERED]
     rows: list[dict[str, float]] = [dict.fromkeys(COLUMNS, 0) for _ in references]
-    scores = _scorer(name)(
+    scores = score_pairs(
         [text_of(references[i]) for i in answered], [text_of(predictions[i]) for i in answered]
     )
     for i, score in zip(answered, scores, strict=True):
@@ -70,9 +59,7 @@ def rouge(
             for kind in ROUGE_TYPES
             for part, measure in PARTS.items()
         }
-    # The built-in sum in order, as upstream: the last digit depends on it.
-    mean = {column: sum(row[column] for row in rows) / len(rows) for column in COLUMNS}
-    return RougeScore(mean, rows, _version_of(name))
+    return rows
 
 
 def resolve_backend(backend: str) -> str:
@@ -93,11 +80,7 @@ def resolve_backend(backend: str) -> str:
 
 def backend_version(backend: str = "auto") -> str:
     """Return the package of a backend with its version, for signatures."""
-    return _version_of(resolve_backend(backend))
-
-
-def _version_of(name: str) -> str:
-    package = BACKENDS[name]
+    package = BACKENDS[resolve_backend(backend)]
     return f"{package}-{package_version(package)}"
 
 

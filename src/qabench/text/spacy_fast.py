@@ -73,23 +73,18 @@ class FastLemmas:
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Return the lemmas of each text, joined by one space, in the order of the texts."""
-        # Texts of similar length parse fastest together.
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        # Texts of similar length parse fastest together. An empty text has no tokens.
+        order = sorted((i for i, text in enumerate(texts) if text), key=lambda i: len(texts[i]))
         out = [""] * len(texts)
         for start in range(0, len(order), TEXTS_PER_BATCH):
             part = order[start : start + TEXTS_PER_BATCH]
             docs = [self.nlp.make_doc(texts[i]) for i in part]
-            filled = [(i, doc) for i, doc in zip(part, docs, strict=True) if len(doc)]
-            self._annotate([doc for _, doc in filled])
-            for (i, _), text in zip(
-                filled, self.lemmas.texts([doc for _, doc in filled]), strict=True
-            ):
+            self._annotate(docs)
+            for i, text in zip(part, self.lemmas.texts(docs), strict=True):
                 out[i] = text
         return out
 
     def _annotate(self, docs: list[Doc]) -> None:
-        if not docs:
-            return
         for doc, vectors in zip(docs, self.encoder.predict(docs), strict=True):
             doc.tensor = vectors
         for name in ("tagger", "parser"):
@@ -159,22 +154,25 @@ class WindowEncoder:
 
         Return it and the start of each text.
         """
-        ends = np.cumsum(lengths)
-        starts = ends - lengths + self.pad * np.arange(1, len(lengths) + 1)
-        sequence = np.zeros(len(ids) + self.pad * (len(lengths) + 1), dtype=np.int64)
-        sequence[np.arange(len(ids)) + np.repeat(starts - (ends - lengths), lengths)] = ids
-        return sequence, starts.tolist()
+        padding = np.zeros(self.pad, dtype=np.int64)
+        parts = [padding]
+        starts: list[int] = []
+        end = 0
+        for length in lengths:
+            starts.append(end + self.pad * (len(starts) + 1))
+            parts += [ids[end : end + length], padding]
+            end += length
+        return np.concatenate(parts), starts
 
     @staticmethod
     def _one_layer(layer: Model[Any, Any], vectors: Matrix, sequence: Ids) -> tuple[Matrix, Ids]:
         """Return the vectors of the distinct windows, and the sequence as ids of windows."""
         base = len(vectors)
-        before = np.concatenate([sequence[:1], sequence[:-1]])
-        after = np.concatenate([sequence[1:], sequence[-1:]])
-        pairs, pair_of = np.unique(before * base + sequence, return_inverse=True)
-        windows, ids = np.unique(pair_of * base + after, return_inverse=True)
-        pair = pairs[windows // base]
-        triples = np.stack([pair // base, pair % base, windows % base], axis=1)
+        # The sequence begins and ends with the same padding.
+        before, after = np.roll(sequence, 1), np.roll(sequence, -1)
+        _, pair_of = np.unique(before * base + sequence, return_inverse=True)
+        _, first, ids = np.unique(pair_of * base + after, return_index=True, return_inverse=True)
+        triples = np.stack([before[first], sequence[first], after[first]], axis=1)
         out = np.empty((len(triples), vectors.shape[1]), dtype=vectors.dtype)
         for start in range(0, len(triples), ROWS_PER_CALL):
             part = triples[start : start + ROWS_PER_CALL]
@@ -200,15 +198,11 @@ class TokenLemmas:
         self.longer: list[int] = []
         self.places = Matcher(nlp.vocab)
         self.cache: dict[Triple, tuple[str, int]] = {}
-        # The patterns cannot distinguish dependency labels that no pattern names.
-        self.labels = {self.vocab.strings[""]}
-        self.other_label = self.vocab.strings.add("a label that no pattern names")
         for rule in self.pipeline_ruler.patterns:
             for pattern in rule["patterns"]:
                 unknown = {key for token in pattern for key in token} - LEXICAL_KEYS
                 if unknown:
                     raise ValueError(f"a pattern of the attribute ruler reads {sorted(unknown)}")
-                self.labels |= {self.vocab.strings.add(label) for label in _labels(pattern)}
                 if len(pattern) == 1:
                     self.ruler.add([pattern], rule["attrs"], rule["index"])
                 else:
@@ -233,10 +227,7 @@ class TokenLemmas:
             yield " ".join(lemmas)
 
     def _triples(self, doc: Doc) -> list[Triple]:
-        rows = doc.to_array([ORTH, TAG, DEP]).reshape(-1, 3).tolist()
-        return [
-            (orth, tag, dep if dep in self.labels else self.other_label) for orth, tag, dep in rows
-        ]
+        return list(map(tuple, doc.to_array([ORTH, TAG, DEP]).reshape(-1, 3).tolist()))
 
     def _learn(self, triples: list[list[Triple]]) -> None:
         new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
@@ -250,17 +241,3 @@ class TokenLemmas:
             places[token] |= 1 << int(self.vocab.strings[name])
         lemmas = [token.lemma_ for token in self.lemmatizer(self.ruler(doc))]
         self.cache.update(zip(new, zip(lemmas, places, strict=True), strict=True))
-
-
-def _labels(pattern: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the dependency labels that a pattern names: ``"aux"``, ``{"IN": [...]}`` or ``{"NOT_IN": [...]}``."""
-    for token in pattern:
-        condition = token.get("DEP", [])
-        if isinstance(condition, dict):
-            if not set(condition) <= {"IN", "NOT_IN"}:
-                raise ValueError(
-                    f"a pattern of the attribute ruler compares labels by {sorted(condition)}"
-                )
-            yield from (label for labels in condition.values() for label in labels)
-        else:
-            yield from [condition] if isinstance(condition, str) else condition

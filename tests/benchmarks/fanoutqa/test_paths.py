@@ -15,7 +15,6 @@ from qabench.adapters.files import evaluate
 from qabench.answers import loads
 from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
-from qabench.benchmarks.fanoutqa.questions import read_questions
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.data.predictions import read_predictions
 from qabench.runs.log import read_run
@@ -64,7 +63,7 @@ def judge_server(server: OpenAIServer, cache: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_judge_on_every_path(judge_server: OpenAIServer, tmp_path: Path) -> None:
-    questions = read_questions("sample")
+    questions = BENCHMARK.load("sample")
     answers: list[Any] = [*JUDGE, *[None] * (12 - len(JUDGE))]
     ids = [question.id for question in questions.rows]
     options: dict[str, Any] = {"prompt": "qabench", "retries": 0}

@@ -215,13 +215,15 @@ class FanOutQABenchmark(Benchmark):
     model_fields = ("judge", "judge_endpoint", "judge_prompt", "judge_cache_key", "bleurt")
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
-        """Return the questions of a config, or of a file.
+        """Return the questions of a config, or of a file, whose name then stands for the config."""
+        questions = super().load(config, file)
+        return replace(questions, config=f"file:{file.name}") if file else questions
 
-        See ``read_questions``.
-        """
-        from qabench.benchmarks.fanoutqa.questions import read_questions
+    def read_rows(self, path: Path, config: str) -> Iterable[Row]:
+        """Return the rows of a config, also from a file in the format of the authors' files."""
+        from qabench.benchmarks.fanoutqa.questions import read_rows
 
-        return read_questions(config, file)
+        return read_rows(path, config, path.stat().st_mtime_ns)
 
     def question(self, row: Row) -> Question:
         """Return a row as a question."""

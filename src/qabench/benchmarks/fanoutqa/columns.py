@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import UNANSWERED, loads, text_of
-from qabench.benchmarks.fanoutqa.accuracy import accuracy
+from qabench.answers import dumps
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer, check_key
+from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
 from qabench.data.rows import Json
 from qabench.errors import InputError
-from qabench.evaluation.scoring import Progress
+from qabench.evaluation.scoring import Item, Progress
 from qabench.models import bleurt
 from qabench.models.loader import ModelSource, locate
 from qabench.scale.jobs import ROWS_PER_PART, Columns, Rows, cells, open_source, run
 from qabench.text import Lemmatizer
-from qabench.text.rouge import COLUMNS, backend_version, rouge
+from qabench.text.rouge import COLUMNS, backend_version
 
 FORMATS = ("python", "json")
 FAMILIES = {
-    "acc": {"loose": "double", "strict": "bool"},
-    "rouge": dict.fromkeys(COLUMNS, "double"),
-    "bleurt": {"bleurt": "double"},
+    "acc": {"loose": "acc.loose", "strict": "acc.strict"},
+    "rouge": {column: column for column in COLUMNS},
+    "bleurt": {"bleurt": "bleurt"},
 }
-Formula = Callable[[list[Any], list[Any]], Columns]  # of references and predictions
+"""Family -> the columns that are written, and their names in ``Outcome.scores``."""
 
 
 def normalize(
@@ -118,71 +118,69 @@ def score(
             f"references_format is {references_format!r}; allowed: {', '.join(FORMATS)}"
         )
     opened = open_source(source, [prediction, reference])
+    columns = {name: score for family in families for name, score in FAMILIES[family].items()}
     job: Json = {
         "job": "score",
         "families": list(families),
         "references_format": references_format,
+        "prediction": prediction,
+        "reference": reference,
     }
-    job |= {"prediction": prediction, "reference": reference}
-    load = partial(_load_scorer, prediction, reference, references_format == "json")
-    model = None
+    options: dict[str, Any] = {"rouge": "rouge" in families}
     if "acc" in families:
         normalizer = Normalizer(lemmatizer)
-        load = partial(load, lemmatizer=normalizer.lemmatizer, key=normalizer.lemmatizer.key)
+        options |= {"lemmatizer": normalizer.lemmatizer, "key": normalizer.lemmatizer.key}
         job |= normalizer.signature()
     if "rouge" in families:
-        load = partial(load, rouge_scores=True)
         job["rouge"] = backend_version()
     if "bleurt" in families:
         model = locate(bleurt_model or os.environ.get(bleurt.MODEL_VARIABLE) or bleurt.MODEL)
-        load = partial(load, model=model)
+        options["model"] = model
         job["bleurt"] = str(model)
-    types = {name: kind for family in families for name, kind in FAMILIES[family].items()}
-    return run(opened, output, load, types, job, rows_per_part, progress, gpu=model is not None)
+    is_json = references_format == "json"
+    return run(
+        opened,
+        output,
+        partial(_load_scorer, columns, prediction, reference, is_json, **options),
+        {name: "bool" if name == "strict" else "double" for name in columns},
+        job,
+        rows_per_part,
+        progress,
+        gpu="bleurt" in families,
+    )
 
 
 def _load_scorer(
+    columns: Mapping[str, str],
     prediction: str,
     reference: str,
-    json: bool,
+    is_json: bool,
+    rouge: bool,
     lemmatizer: Lemmatizer | None = None,
     key: str = "",
-    rouge_scores: bool = False,
     model: ModelSource | None = None,
 ) -> Callable[[Rows], Columns]:
-    formulas: list[Formula] = [_rouge] if rouge_scores else []
     if lemmatizer:
         check_key(lemmatizer, key)
-        formulas.append(partial(_accuracy, Normalizer(lemmatizer)))
-    if model:
-        formulas.append(
-            partial(_bleurt, bleurt.load_bleurt(model.name, model.commit, device=model.device))
-        )
+    scorer = FanOutQAScorer(
+        Normalizer(lemmatizer) if lemmatizer else None,
+        rouge,
+        bleurt.load_bleurt(model.name, model.commit, device=model.device) if model else None,
+    )
 
     def scores(rows: Rows) -> Columns:
-        references = list(map(loads, cells(rows, reference)) if json else cells(rows, reference))
-        predictions = [UNANSWERED if cell is None else cell for cell in cells(rows, prediction)]
-        return {
-            name: values
-            for formula in formulas
-            for name, values in formula(references, predictions).items()
+        references = cells(rows, reference)
+        texts = references if is_json else map(dumps, references)
+        items = [
+            Item({"answer": text}, None if answer is None else {"answer": answer})
+            for text, answer in zip(texts, cells(rows, prediction), strict=True)
+        ]
+        outcomes = scorer.score(items)
+        values: dict[str, list[Any]] = {
+            name: [outcome.scores[score] for outcome in outcomes] for name, score in columns.items()
         }
+        if "strict" in values:
+            values["strict"] = list(map(bool, values["strict"]))
+        return values
 
     return scores
-
-
-def _accuracy(normalizer: Normalizer, references: list[Any], predictions: list[Any]) -> Columns:
-    per_question = accuracy(references, predictions, normalizer.batch)
-    return {
-        "loose": [float(score.loose) for score in per_question],
-        "strict": [score.strict for score in per_question],
-    }
-
-
-def _rouge(references: list[Any], predictions: list[Any]) -> Columns:
-    per_question = rouge(references, predictions).per_question
-    return {column: [float(score[column]) for score in per_question] for column in COLUMNS}
-
-
-def _bleurt(scorer: bleurt.BleurtModel, references: list[Any], predictions: list[Any]) -> Columns:
-    return {"bleurt": scorer(list(map(text_of, references)), list(map(text_of, predictions)))}

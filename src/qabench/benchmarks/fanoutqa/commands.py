@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ from typer import Exit, Option
 
 from qabench.cli.output import say, say_on_stderr
 
-SHOWN = 10  # problems of each kind that are printed. The others are counted
 FOLDER = "leaderboard-submissions"
 
 
@@ -61,16 +59,9 @@ def submit(
     checked = submission.check(
         name, metadata, answers, submission.leaderboard_ids(), allow_unofficial
     )
-    counts: Counter[tuple[str, str]] = Counter()
     for problem in checked.problems:
-        counts[problem.file, problem.kind] += 1
-        if counts[problem.file, problem.kind] <= SHOWN:
-            where = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
-            title, style = ("error", "red") if problem.error else ("warning", "yellow")
-            say_on_stderr(f"{where}: {title}: {problem.message}", style)
-    for (file, kind), count in counts.items():
-        if count > SHOWN:
-            say_on_stderr(f"{file}: and {count - SHOWN} more of this kind: {kind}")
+        title, style = ("error", "red") if problem.error else ("warning", "yellow")
+        say_on_stderr(f"{problem.file}: {title}: {problem.message}", style)
     if errors := sum(problem.error for problem in checked.problems):
         warnings = len(checked.problems) - errors
         say_on_stderr(

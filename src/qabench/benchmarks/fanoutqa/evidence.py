@@ -135,20 +135,17 @@ def rank_evidence(
     """
     source = wikipedia(wiki)
     pages = [WikiPage.of(row) for row in evidence]
+    by_key = {page.key: page for page in pages}
     contents: dict[int | str, str] = {}
     missing: list[str] = []
-    for page in {page.key: page for page in pages}.values():
+    for key, page in by_key.items():
         try:
-            contents[page.key] = source.content(page)
+            contents[key] = source.content(page)
         except PageMissing as error:
             missing.append(str(error))
             if official:
-                contents[page.key] = ""
-    chosen = (
-        pages
-        if official
-        else list({page.key: page for page in pages if page.key in contents}.values())
-    )
+                contents[key] = ""
+    chosen = pages if official else [by_key[key] for key in contents]
     return rank(question, chosen, lambda page: contents[page.key], normalizer, official), missing
 
 

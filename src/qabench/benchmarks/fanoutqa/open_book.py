@@ -53,6 +53,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.retrieval.wiki.client import Wikipedia, wikipedia
 from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.tasks.common import ask_model, in_daemon_thread
+from qabench.tasks.prompts import Prompt
 
 SEARCHES = ("auto", "tools", "text")
 SECONDS_PER_QUESTION = 600
@@ -102,13 +103,7 @@ def open_book(
         query = state.metadata["row"]["query" if official else "question"]
 
         async def attempt(how: str) -> TaskState:
-            prompt = (
-                strings.text
-                if how == "text"
-                else strings.tools_gpt_35
-                if is_gpt_35(model)
-                else strings.tools
-            )
+            prompt = prompt_for(strings, how, model)
             state.user_prompt.text = prompt.filled(question=state.metadata["question"])
             retrieval = retrieval_signature(counter.name, normalizer, wiki)
             signed = retrieval | {"search": how, "prompt": prompt.label}
@@ -144,9 +139,12 @@ def _pages(searches: Sequence[Row]) -> list[Json]:
     ]
 
 
-def is_gpt_35(model: Model) -> bool:
-    """Return whether the authors' runner has a prompt of its own for a model."""
-    return model.name.rpartition("/")[2].startswith("gpt-3.5-turbo")
+def prompt_for(strings: SearchPrompts, search: str, model: Model | None) -> Prompt:
+    """Return the prompt for a way of searching. The authors' runner has another one for gpt-3.5-turbo*."""
+    if search == "text":
+        return strings.text
+    name = model.name.rpartition("/")[2] if model is not None else ""
+    return strings.tools_gpt_35 if name.startswith("gpt-3.5-turbo") else strings.tools
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""FanOutQA's questions for scoring, from a config or from a file in the official format."""
+"""FanOutQA's questions: the rows of a file, their groups and hops, and whether answers are public."""
 
 from __future__ import annotations
 
@@ -9,50 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from qabench.answers import loads, text_of, type_name
-from qabench.data.rows import Row, read_json_list
-from qabench.errors import InputError
+from qabench.data.rows import Json, Row, read_json_list
+from qabench.errors import DataError, InputError
 from qabench.evaluation.scoring import Question, Questions
-from qabench.loading_scripts import (
-    LEADERBOARD,
-    custom_digest,
-    dataset_table,
-    file_digest,
-    open_path,
-)
-from qabench.loading_scripts.fanoutqa.parse import parser
+from qabench.loading_scripts import dataset_table, open_path
+from qabench.loading_scripts.fanoutqa import parse
 
 
-def read_questions(config: str | None = None, file: str | Path | None = None) -> Questions:
-    """Return the questions of a config, or of a file in the format of ``fanout-final-dev.json``.
+@lru_cache(maxsize=1)
+def read_rows(path: Path, config: str, modified: int) -> list[Json]:
+    """Return the rows of a file, which is parsed once for all systems that are scored on it.
 
-    Args:
-        config: by default "dev". Not allowed with a file.
-        file: a JSON list of questions, each with id, question, decomposition, answer and
-            categories.
-
-    Raises:
-        InputError: an unknown config or one without questions, both arguments, or a file that is
-            not in the format.
-        SourceError: the data is not available.
+    Raises DataError if the file is not in the format, or an id is repeated.
     """
-    if file is None:
-        name, path = _of_config(config)
-        table = dataset_table("fanoutqa")
-        ((source,),) = table.config(name).splits.values()
-        return _read(name, path, file_digest(table.name, source), path.stat().st_mtime_ns)
-    if config is not None:
-        raise InputError(
-            f"the config ({config!r}) and a file of questions ({file}) cannot be used together"
-        )
-    path = Path(file)
-    digest = custom_digest(path)
-    questions = _questions(path, "dev")
-    if not questions:
-        raise InputError(f"{path} has no questions")
-    ((id, count),) = Counter(each.id for each in questions).most_common(1)
-    if count > 1:
-        raise InputError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
-    return Questions(f"file:{path.name}", digest, questions)
+    rows = list(parse.read_rows(path, config))
+    for id, count in Counter(row["id"] for row in rows).items():
+        if count > 1:
+            raise DataError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
+    return rows
 
 
 def source_rows(config: str | None, file: str | None) -> dict[str, str]:
@@ -62,54 +36,28 @@ def source_rows(config: str | None, file: str | None) -> dict[str, str]:
     question: the titles of the evidence are in it, and for development questions the decomposition
     with all answers.
     """
-    path = Path(file) if file else _of_config(config)[1]
+    table = dataset_table("fanoutqa")
+    ((name,),) = table.config(config).splits.values()
+    path = Path(file) if file else open_path(table.name, name)
     return {row.fields["id"]: str(row.fields) for row in read_json_list(path)}
 
 
-def _of_config(config: str | None) -> tuple[str, Path]:
-    """Return the name of a config and its file."""
-    table = dataset_table("fanoutqa")
-    chosen = table.config(config)
-    if chosen.name == LEADERBOARD:
-        names = ", ".join(name for name in table.configs if name != LEADERBOARD)
-        raise InputError(f"FanOutQA has no questions in {chosen.name!r}; allowed: {names}")
-    ((name,),) = chosen.splits.values()
-    return chosen.name, open_path(table.name, name)
-
-
-@lru_cache(maxsize=1)
-def _read(config: str, path: Path, digest: str, modified: int) -> Questions:
-    """Return the questions of a file, which is parsed once for all systems that are scored on it."""
-    return Questions(config, digest, _questions(path, config))
-
-
-def _questions(path: Path, config: str) -> list[Question]:
-    parse = parser(config)
-    return [question(parse(source), source.fields) for source in read_json_list(path)]
-
-
-def question(row: Row, source: Row | None = None) -> Question:
+def question(row: Row) -> Question:
     """Return a row as a question with its groups.
 
     They are its categories, its number of evidence pages, its answer's type and its hops. The
     answers to test questions are not public.
-
-    Args:
-        row: the row of the dataset.
-        source: the row of the file, so that the row's JSON text is not parsed again.
     """
-    if source is None:
-        source = {name: loads(row[name]) for name in ("answer", "decomposition") if name in row}
     groups = {
         "category": list(row["categories"]),
         "evidence": [f"{len(row['necessary_evidence'])} pages"],
     }
-    if "answer" in source:
-        n = hops(source["decomposition"])
-        groups["type"] = [type_name(source["answer"])]
+    answer = None
+    if "answer" in row:
+        answer, n = loads(row["answer"]), hops(loads(row["decomposition"]))
+        groups["type"] = [type_name(answer)]
         groups["hops"] = [f"{n} hop{'s' * (n != 1)}"]
-    reference = text_of(source.get("answer"))
-    return Question(row["id"], row["question"], reference, groups, row)
+    return Question(row["id"], row["question"], text_of(answer), groups, row)
 
 
 def are_public(questions: Questions) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of
@@ -98,7 +99,7 @@ class FanOutQAScorer(Scorer):
                 row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
                 detail |= {"found": list(question.matches), "missing": list(question.missing)}
         if self.rouge:
-            for row, measures in zip(columns, rouge(references, answers).per_question, strict=True):
+            for row, measures in zip(columns, rouge(references, answers), strict=True):
                 row |= {column: float(value) for column, value in measures.items()}
         if self.bleurt:
             # An unanswered question is the empty string, as upstream.
@@ -132,16 +133,16 @@ class FanOutQAScorer(Scorer):
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores: the data, how a model was asked, and the scorer."""
-        names = list(about)
-        end = names.index("model") if "model" in about else len(names)
-        fields = {name: about[name] for name in names[:end]}
-        generation = {name: about[name] for name in names[end + 1 :]}
+        # The model separates the data and the prompt from the options of the generation.
+        fields = dict(takewhile(lambda field: field[0] != "model", about.items()))
+        generation = {name: value for name, value in about.items() if name not in fields}
+        model = str(generation.pop("model", ""))
         if items and "references" not in fields and all("answer" in item.row for item in items):
             fields["references"] = digest(map(_reference, items))
         fields["only_score_answered"] = self.only_score_answered
         # The limit of tokens of Claude has its own name, because it is the only one that the
         # authors send.
-        if "claude" in str(about.get("model", "")).lower() and "max_tokens" in generation:
+        if "claude" in model.lower() and "max_tokens" in generation:
             generation["claude_max_tokens"] = generation.pop("max_tokens")
         known = fields | generation
         signed = dict(self.fields)

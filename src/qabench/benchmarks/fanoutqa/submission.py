@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa.judge import MAX_ANSWER_CHARACTERS
-from qabench.benchmarks.fanoutqa.questions import read_questions
-from qabench.data.predictions import Prediction, Predictions, read_predictions, some
+from qabench.data.predictions import Prediction, Predictions, join, read_predictions, some
 from qabench.data.rows import Json, read_json
 from qabench.errors import DataError, InputError
 from qabench.evaluation import Evaluation
@@ -34,19 +34,12 @@ DROPPED = "36146d2306ce9ca3"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem of a submission.
+    """A problem of a submission: the file, what is wrong, what is allowed and how to fix it.
 
-    Attributes:
-        kind: the kind of problem in two or three words.
-        file: the file with the problem.
-        line: the line, from 1. None if the problem concerns the whole file.
-        message: what is wrong, what is allowed and how to fix it.
-        error: True: the submission is not written. False: it is written with a warning.
+    With an error the submission is not written, with a warning it is.
     """
 
-    kind: str
     file: str
-    line: int | None
     message: str
     error: bool = True
 
@@ -66,7 +59,7 @@ def leaderboard_ids() -> list[str]:
 
     Raises SourceError without their file.
     """
-    return [question.id for question in read_questions("test").rows]
+    return [question.id for question in benchmark("fanoutqa").load("test").rows]
 
 
 def check(
@@ -99,14 +92,11 @@ def check(
         file = source.path if isinstance(source, Evaluation) else str(source)
         try:
             read[setting], sentences = _read_answers(source, setting)
+            problems += _of_answers(read[setting], question_ids)
         except InputError as error:
-            problems.append(Problem("no answers", file, None, str(error)))
+            problems.append(Problem(file, str(error)))
             continue
-        problems += _of_answers(read[setting], question_ids)
-        for sentence in sentences:
-            problems.append(
-                Problem("not official", file, None, sentence, error=not allow_unofficial)
-            )
+        problems += [Problem(file, sentence, not allow_unofficial) for sentence in sentences]
         differing += [f"{setting}: {'; '.join(sentences)}"] if sentences else []
     files = {
         f"{setting}_generations": f"{name}.jsonl" if setting in answers else None
@@ -116,7 +106,8 @@ def check(
     if differing:
         notes = f"Differs from the authors' runs. {'. '.join(differing)}."
         complete["details"] = f"{complete.get('details') or ''} {notes}".strip()
-    return Submission(name, complete, read, (*of_metadata, *problems))
+    problems = [Problem(str(metadata), message) for message in of_metadata] + problems
+    return Submission(name, complete, read, problems)
 
 
 def _read_answers(run: Path | Evaluation, setting: str) -> tuple[Predictions, list[str]]:
@@ -175,51 +166,50 @@ def write(submission: Submission, out: Path) -> list[Path]:
     return list(files)
 
 
-def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> Iterator[Problem]:
-    path = predictions.path
-    for bad in predictions.bad_lines:
-        yield Problem("unreadable line", path, bad.line, f"{bad.reason}; fix or remove the line")
-    first: dict[str, int] = {}
-    expected_ids = set(question_ids)
-    for row in predictions.rows:
-        if row.id in first:
-            message = (
-                f"{row.id} was already answered in line {first[row.id]}; remove one of the two"
-            )
-            yield Problem("repeated id", path, row.line, message)
-        elif row.id == DROPPED:
-            message = f"{DROPPED} is a question of test_nov23 that was removed later; its answer is not scored"
-            yield Problem("dropped question", path, row.line, message, error=False)
-        elif row.id not in expected_ids:
-            message = (
-                f"{row.id!r:.60} is not the id of a test question; remove the line"
-                " (is the file for other questions?)"
-            )
-            yield Problem("unknown id", path, row.line, message)
-        first.setdefault(row.id, row.line)
-        yield from _of_text(path, row)
-    if missing := [i for i in question_ids if i not in first]:
-        message = f"{len(missing)} of {len(expected_ids)} questions have no answer and score 0: {some(missing)}"
-        yield Problem("missing answers", path, None, message, error=False)
+def _of_answers(predictions: Predictions, question_ids: Sequence[str]) -> list[Problem]:
+    """Return one problem of each kind. Raises InputError if no answer is to a test question."""
+    joined = join(question_ids, predictions)
+    answers = [(row, row.fields["answer"]) for row in predictions.rows]
+    texts = [(row, answer) for row, answer in answers if isinstance(answer, str)]
+    errors = {
+        "unreadable lines; fix or remove them": [
+            f"line {bad.line}: {bad.reason}" for bad in joined.bad_lines
+        ],
+        "answers to a question that a later line answers again; remove one of the two": _places(
+            joined.repeated
+        ),
+        "ids of no test question; remove the lines (is the file for other questions?)": _places(
+            row for row in joined.unknown if row.id != DROPPED
+        ),
+        'answers that are not strings, such as "1998" or "" (write each list item on its own line)': [
+            f"{row.id:.60} (line {row.line}): {json.dumps(answer):.40}"
+            for row, answer in answers
+            if not isinstance(answer, str)
+        ],
+        "answers with a lone surrogate, which is not a character": _places(
+            row for row, text in texts if re.search("[\ud800-\udfff]", text + row.id)
+        ),
+    }
+    warnings = {
+        "answers to a question of test_nov23 that was removed later, which are not scored": _places(
+            row for row in joined.unknown if row.id == DROPPED
+        ),
+        "empty answers, which score 0": _places(row for row, text in texts if not text.strip()),
+        f"answers of which the judge gets only the first {MAX_ANSWER_CHARACTERS:,} characters": _places(
+            row for row, text in texts if len(text) > MAX_ANSWER_CHARACTERS
+        ),
+        "questions without an answer, which score 0": joined.missing,
+    }
+    return [
+        Problem(predictions.path, f"{kind}: {len(items)} ({some(items)})", kinds is errors)
+        for kinds in (errors, warnings)
+        for kind, items in kinds.items()
+        if items
+    ]
 
 
-def _of_text(path: str, row: Prediction) -> Iterator[Problem]:
-    where, answer = f"the answer to {row.id}", row.fields["answer"]
-    if not isinstance(answer, str):
-        got = f"of type {type(answer).__name__}: {json.dumps(answer):.40}"
-        message = (
-            f"{where} is {'null' if answer is None else got}; it must be a string, such as "
-            '"1998" or "" (write each list item on its own line)'
-        )
-        yield Problem("answer is not a string", path, row.line, message)
-    elif re.search("[\ud800-\udfff]", answer + row.id):
-        message = f"{where} contains a lone surrogate, which is not a character"
-        yield Problem("not Unicode", path, row.line, message)
-    elif not answer.strip():
-        yield Problem("empty answer", path, row.line, f"{where} is empty and scores 0", error=False)
-    elif len(answer) > MAX_ANSWER_CHARACTERS:
-        message = f"{where} has {len(answer):,} characters; the judge gets only the first {MAX_ANSWER_CHARACTERS:,}"
-        yield Problem("long answer", path, row.line, message, error=False)
+def _places(rows: Iterable[Prediction]) -> list[str]:
+    return [f"{row.id:.60} (line {row.line})" for row in rows]
 
 
 def _is_text(value: Any) -> bool:
@@ -254,8 +244,8 @@ Only ``details`` is optional.
 """
 
 
-def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[Json, list[Problem]]:
-    """Return the metadata to submit, and their problems.
+def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[Json, list[str]]:
+    """Return the metadata to submit, and their errors.
 
     The names of the files of answers are filled in.
     """
@@ -265,18 +255,18 @@ def _read_metadata(path: Path, files: Mapping[str, str | None]) -> tuple[Json, l
             raise DataError("it is not a JSON object")
     except (OSError, DataError) as error:
         keys = "; ".join(f"{name}: {about}" for name, (about, _) in KEYS.items())
-        message = f"the metadata cannot be read ({error}); they are a JSON object with {keys}"
-        return {}, [Problem("no metadata", str(path), None, message)]
-    problems = [
-        Problem("missing key", str(path), None, f"the key {name!r} is missing: {about}")
+        return {}, [f"the metadata cannot be read ({error}); they are a JSON object with {keys}"]
+    errors = [
+        f"the key {name!r} is missing: {about}"
         for name, (about, _) in KEYS.items()
         if name not in metadata and name != "details"
     ]
     for name, value in metadata.items():
         if name not in KEYS and name not in files:
-            message = f"the key {name!r} would fail the leaderboard's check; allowed: {', '.join([*KEYS, *files])}"
-            problems.append(Problem("unknown key", str(path), None, message))
+            allowed = ", ".join([*KEYS, *files])
+            errors.append(
+                f"the key {name!r} would fail the leaderboard's check; allowed: {allowed}"
+            )
         elif name in KEYS and not KEYS[name][1](value):
-            message = f"{name!r} is {json.dumps(value):.60}; allowed: {KEYS[name][0]}"
-            problems.append(Problem("wrong value", str(path), None, message))
-    return {**metadata, **files}, problems
+            errors.append(f"{name!r} is {json.dumps(value):.60}; allowed: {KEYS[name][0]}")
+    return {**metadata, **files}, errors

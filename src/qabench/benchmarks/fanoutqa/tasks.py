@@ -16,7 +16,7 @@ from qabench.answers import loads
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
-from qabench.benchmarks.fanoutqa.open_book import is_gpt_35, open_book
+from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
 from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
 from qabench.benchmarks.fanoutqa.questions import are_public, source_rows
 from qabench.benchmarks.fanoutqa.window import check_window
@@ -116,10 +116,7 @@ def fanoutqa_open_book(
     solver = open_book(
         strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki
     )
-    gpt_35 = (model := active_model()) is not None and is_gpt_35(model)
-    user_prompt = (
-        strings.text if search == "text" else strings.tools_gpt_35 if gpt_35 else strings.tools
-    )
+    user_prompt = prompt_for(strings, search, active_model())
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
     return _task("open-book", user_prompt, followed, solver, selection, scoring)
 

@@ -129,8 +129,7 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     In this order: ``tokenizer``, a folder with tokenizer.json, that file, or a repository on the
     Hub. For an OpenAI model, its tokenizer and what kani adds to a message. The provider's count
     (the counting services of Anthropic, Google and xAI). The tokenizer with the model's name, if
-    that is a folder or in the Hugging Face cache. Inspect's estimate, which needs OpenAI's
-    vocabulary. ``estimated_tokens``.
+    that is a folder or in the Hugging Face cache. ``estimated_tokens``.
     """
     if tokenizer:
         try:
@@ -155,8 +154,6 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
     for name in _names(model):
         with suppress(Exception):
             return _of_tokenizer(name, fetch=False)
-    if not offline_variable() and await _works(model):
-        return TokenCounter("Inspect's estimate: tokens of o200k_base plus 10%", model.count_tokens)
 
     async def estimate(text: str) -> int:
         return estimated_tokens(text)

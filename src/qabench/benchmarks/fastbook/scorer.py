@@ -73,7 +73,7 @@ class FastbookScorer(Scorer):
             ]
         if "rouge" in self.groups:
             texts = [item.row["gold_standard_answer"] for item in items]
-            measures = rouge(texts, [each.get("answer") or "" for each in predictions]).per_question
+            measures = rouge(texts, [each.get("answer") or "" for each in predictions])
             for column, measured in zip(columns, measures, strict=True):
                 names = [name for name in measured if name.endswith(".fscore")]
                 column |= {name: float(measured[name]) for name in names}

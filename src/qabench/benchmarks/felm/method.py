@@ -17,14 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.felm.scores import (
-    FelmClaim,
-    ResponseScore,
-    check_format,
-    of_readings,
-    read_claims,
-    read_replies,
-)
+from qabench.benchmarks.felm.scores import FelmClaim, check_format, read_claims, read_reply
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable, unknown_name
 from qabench.evaluation.scoring import Messages
@@ -260,12 +253,9 @@ class FelmMethod:
         if self.prompt in (AUTO, OFFICIAL):
             try:
                 return self._prompts(OFFICIAL, self._official_prompt)
-            except SourceUnavailable as error:
+            except SourceUnavailable:
                 if self.prompt == OFFICIAL:
-                    raise SourceUnavailable(
-                        f"a prompt of FELM's authors is not available: {error}\nprompt=qabench uses qabench's prompts, "
-                        "whose scores are not official"
-                    ) from error
+                    raise
                 warnings.warn(
                     "the prompts of FELM's authors are not available (`qabench fetch felm`); using qabench's prompts, "
                     "whose scores are not official",
@@ -372,23 +362,11 @@ def claims_in(row: Row, reply: Answered) -> tuple[tuple[FelmClaim, ...], str | N
     return claims, None if claims else f"its claims: none in the reply {quoted(reply.text, 80)}"
 
 
-def judged(
-    row: Row,
-    replies: Sequence[Answered],
-    reply_format: str = "answer",
-    claims: Sequence[FelmClaim] | None = None,
-) -> tuple[ResponseScore, list[str]]:
-    """Return the score of one response from its replies, one per sample, and why replies have no verdict.
-
-    A reply without text counts as "all segments are correct". See ``read_replies`` for ``claims``.
-    """
-    readings = read_replies(
-        [reply.text for reply in replies], len(row["labels"]), reply_format, claims
-    )
-    reasons = [
+def without_verdict(replies: Sequence[Answered], n: int, reply_format: str) -> list[str]:
+    """Return why replies about ``n`` segments or claims have no verdict, one reason for each such reply."""
+    return [
         reply.reason
         or f"no verdict in the reply{' (it was cut off)' * reply.cut_off} {quoted(reply.text, 80)}"
-        for reply, reading in zip(replies, readings, strict=True)
-        if reading.readable is None
+        for reply in replies
+        if read_reply(reply.text, n, reply_format).readable is None
     ]
-    return of_readings(row["labels"], readings), reasons

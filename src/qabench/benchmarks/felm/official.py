@@ -74,11 +74,10 @@ def signatures(fields: Mapping[str, object]) -> dict[str, str]:
     readable replies.
     """
     unparsed = {"felm": "all_correct", "felm_readable": "left_out"}
-    lines = {}
-    for group, counted in unparsed.items():
-        ordered = {"benchmark": "felm", "unparsed": counted, **fields}
-        lines[group] = signature(SCORE, **ordered)
-    return lines
+    return {
+        group: signature(SCORE, **{"benchmark": "felm", "unparsed": counted, **fields})
+        for group, counted in unparsed.items()
+    }
 
 
 def misread(reply_format: str, evaluator: str | None, sampled: bool = False) -> str | None:

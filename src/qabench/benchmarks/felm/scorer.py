@@ -19,7 +19,7 @@ from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.records import ExtraSection, SectionRow
-from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
+from qabench.evaluation.scoring import Item, Outcome, Scorer
 from qabench.stats import bootstrap_mean
 
 NOTE = (
@@ -49,12 +49,34 @@ class FelmScorer(Scorer):
     def __post_init__(self) -> None:
         check_format(self.reply_format)
 
-    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
-        """Return the counts of each response (see ``ResponseScore.columns``).
-
-        ``progress`` is not used.
-        """
-        return [self._outcome(item.row, item.fields or {}) for item in items]
+    def outcome(self, item: Item) -> Outcome:
+        """Return the counts of a response (see ``ResponseScore.counts``)."""
+        row, fields = item.row, item.fields or {}
+        claims, unusable = None, None
+        try:
+            claims = _claims(fields)
+            value = _verdicts_or_reply(fields)
+            score = response_score(row["labels"], value, self.reply_format, claims or None)
+        except InputError as error:
+            value, unusable = None, str(error)
+            score = response_score(row["labels"], None)
+        is_verdicts = is_list_of(value, bool)
+        replies = value if isinstance(value, list) else [value]
+        texts = [reply for reply in replies if isinstance(reply, str)]
+        has_answer = is_verdicts or any(text.strip() for text in texts)
+        status = ANSWERED if has_answer else EMPTY if texts else MISSING
+        problem = unusable or _problem(status, score, len(replies))
+        reasons = fields.get("reasons", [problem]) if problem and fields else []
+        answer = _scored_reply(score, texts, self.reply_format, bool(claims))
+        return Outcome(
+            scores={name: float(n) for name, n in score.counts().items()},
+            detail=_detail(row, score, [] if is_verdicts else replies, reasons, claims),
+            problem=problem,
+            status=status,
+            answer=None if status == MISSING else answer,
+            texts=texts,
+            usable=unusable is None,
+        )
 
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures of the official scores, and of the scores of readable replies."""
@@ -79,33 +101,6 @@ class FelmScorer(Scorer):
             "replies": read_as if replies else "verdicts",
         }
         return signatures(data | read | system)
-
-    def _outcome(self, row: Row, fields: Mapping[str, Any]) -> Outcome:
-        claims, unusable = None, None
-        try:
-            claims = _claims(fields)
-            value = _verdicts_or_reply(fields)
-            score = response_score(row["labels"], value, self.reply_format, claims or None)
-        except InputError as error:
-            value, unusable = None, str(error)
-            score = response_score(row["labels"], None)
-        replies = value if isinstance(value, list) else [value]
-        texts = [reply for reply in replies if isinstance(reply, str)]
-        has_answer = is_list_of(value, bool) or any(text.strip() for text in texts)
-        status = ANSWERED if has_answer else EMPTY if texts else MISSING
-        problem = unusable or _problem(status, score, len(replies))
-        reasons = fields.get("reasons", [problem]) if problem and fields else []
-        return Outcome(
-            scores=score.columns(),
-            detail=_detail(row, score, [] if is_list_of(value, bool) else replies, reasons, claims),
-            problem=problem,
-            status=status,
-            answer=None
-            if status == MISSING
-            else _scored_reply(score, texts, self.reply_format, bool(claims)),
-            texts=texts,
-            usable=unusable is None,
-        )
 
 
 def _reply(fields: Mapping[str, Any]) -> Any:
@@ -171,16 +166,15 @@ def _detail(
     nothing = (None,) * len(score.labels)
     # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
     stated = score.readable is not None or not all(score.verdicts)
-    columns: dict[str, Sequence[Any]] = {
-        "text": row["segmented_response"],
-        "label": score.labels,
-        "verdict": score.verdicts if stated else nothing,
-        "type": row["type"] or nothing,
-        "comment": row["comment"],
-    }
-    segments = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
+    names = ("text", "label", "verdict", "type", "comment")
+    columns = (
+        row["segmented_response"],
+        score.labels,
+        score.verdicts if stated else nothing,
+        row["type"] or nothing,
+        row["comment"],
+    )
+    segments = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
     details: Json = {
         "segments": segments,
         "replies": list(replies),

@@ -3,7 +3,7 @@
 The positive class of precision, recall and F1 is the error. The counts have the official script's
 names: ``tp`` are factual segments judged factual, ``tn`` errors that were found, ``fp`` errors
 judged factual, ``fn`` factual segments judged wrong. The formulas take counts or NumPy arrays of
-counts. A score whose denominator is 0 is undefined: NaN for arrays, None in ``Confusion.scores``.
+counts. A score whose denominator is 0 is undefined: NaN for arrays, None in ``summary``.
 
 Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.org/abs/2310.00741).
 ``eval/eval.py`` of hkust-nlp/felm.
@@ -12,8 +12,8 @@ Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -34,6 +34,8 @@ CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
 # digits. No response has that many segments, and Python refuses integers of thousands of digits
 LONGEST_ID = 9
 
+CELLS = dict(zip(COUNTS, [(True, True), (False, False), (True, False), (False, True)], strict=True))
+"""Count -> the pair of verdict and label that it counts."""
 Verdicts = tuple[bool, ...]
 """One verdict per segment, True = factual."""
 
@@ -149,44 +151,6 @@ def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) 
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion:
-    """Counts of segments (or of whole responses) by verdict and label."""
-
-    tp: int = 0
-    tn: int = 0
-    fp: int = 0
-    fn: int = 0
-
-    @classmethod
-    def of(cls, verdicts: Iterable[bool], labels: Iterable[bool]) -> Confusion:
-        """Return the counts of aligned verdicts and labels, True = factual."""
-        pairs = list(zip(verdicts, labels, strict=True))
-        return cls(
-            *(
-                pairs.count(cell)
-                for cell in ((True, True), (False, False), (True, False), (False, True))
-            )
-        )
-
-    @classmethod
-    def total(cls, parts: Iterable[Confusion]) -> Confusion:
-        """Return the sum of counts."""
-        rows = list(parts)
-        return cls(*(sum(getattr(row, name) for row in rows) for name in COUNTS))
-
-    def scores(self) -> dict[str, float | None]:
-        """Return f1, precision, recall, balanced_accuracy: fractions in [0, 1], or None if undefined."""
-        counts = np.array(astuple(self), dtype=np.float64)
-        with np.errstate(all="ignore"):
-            values = {name: float(function(*counts)) for name, function in FUNCTIONS.items()}
-        return {name: value if isfinite(value) else None for name, value in values.items()}
-
-    def as_dict(self) -> Json:
-        """Return the scores and the four counts."""
-        return self.scores() | asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
 class ResponseScore:
     """The verdicts on one response next to its labels.
 
@@ -205,66 +169,69 @@ class ResponseScore:
     unparsed: int = 0
     unanswered: int = 0
 
-    @property
-    def segments(self) -> Confusion:
-        """Return the official counts of segments."""
-        return Confusion.of(self.verdicts, self.labels)
+    def counts(self) -> dict[str, int]:
+        """Return the counts of segments, of the whole response (RESPONSES) and by readable replies (READABLE).
 
-    @property
-    def response(self) -> Confusion:
-        """Return the official count of the whole response, which is factual if all its segments are."""
-        return Confusion.of([all(self.verdicts)], [all(self.labels)])
-
-    @property
-    def readable_segments(self) -> Confusion | None:
-        """Return the counts of segments by the readable replies, or None if there are none."""
-        return None if self.readable is None else Confusion.of(self.readable, self.labels)
-
-    def columns(self) -> dict[str, float]:
-        """Return the columns of ``Record.scores``: the counts, and those with the prefixes RESPONSES and READABLE.
-
-        The columns of READABLE are absent if no reply is readable.
+        A response is factual if all its segments are. The counts of READABLE are absent if no reply
+        is readable.
         """
-        counts = {"": self.segments, RESPONSES: self.response, READABLE: self.readable_segments}
-        return {
-            prefix + name: float(n)
-            for prefix, part in counts.items()
-            if part
-            for name, n in asdict(part).items()
+        parts = {
+            "": (self.verdicts, self.labels),
+            RESPONSES: ((all(self.verdicts),), (all(self.labels),)),
         }
+        if self.readable is not None:
+            parts[READABLE] = (self.readable, self.labels)
+        counts: dict[str, int] = {}
+        for prefix, columns in parts.items():
+            pairs = list(zip(*columns, strict=True))
+            counts |= {prefix + name: pairs.count(cell) for name, cell in CELLS.items()}
+        return counts
 
     def as_dict(self) -> Json:
         """Return verdicts and readable (lists, or None), unparsed, unanswered, and the official counts of segments."""
-        readable = None if self.readable is None else list(self.readable)
-        numbers = {"unparsed": self.unparsed, "unanswered": self.unanswered} | asdict(self.segments)
-        return {"verdicts": list(self.verdicts), "readable": readable} | numbers
+        counts = self.counts()
+        return {
+            "verdicts": list(self.verdicts),
+            "readable": None if self.readable is None else list(self.readable),
+            "unparsed": self.unparsed,
+            "unanswered": self.unanswered,
+        } | {name: counts[name] for name in COUNTS}
 
 
-@dataclass(frozen=True, slots=True)
-class FelmScore:
-    """The scores of all responses in the order of the input, and their domains (None: unknown)."""
+def summary(scores: Sequence[ResponseScore], domains: Sequence[str] | None = None) -> Json:
+    """Return the result of the metric ``felm_factuality``, which documents it."""
+    result = _summary(scores)
+    for name in ("unparsed", "unanswered"):
+        result[name] = sum(getattr(score, name) for score in scores)
+    if domains is not None:
+        by_domain = grouped(zip(domains, scores, strict=True))
+        result["by_domain"] = {domain: _summary(group) for domain, group in by_domain.items()}
+    return result
 
-    per_question: tuple[ResponseScore, ...]
-    domains: tuple[str, ...] | None
 
-    def as_dict(self) -> Json:
-        """Return the result of the metric ``felm_factuality``, which documents it."""
-        result = _summary(self.per_question)
-        for name in ("unparsed", "unanswered"):
-            result[name] = sum(getattr(score, name) for score in self.per_question)
-        if self.domains is not None:
-            by_domain = grouped(zip(self.domains, self.per_question, strict=True))
-            result["by_domain"] = {domain: _summary(scores) for domain, scores in by_domain.items()}
-        return result
+def _summary(scores: Sequence[ResponseScore]) -> Json:
+    rows = [score.counts() for score in scores]
+    left_out = sum(score.readable is None for score in scores)
+    return _figures(rows, "") | {
+        "responses": _figures(rows, RESPONSES),
+        "readable": _figures(rows, READABLE) | {"left_out": left_out},
+    }
+
+
+def _figures(rows: Sequence[Mapping[str, int]], prefix: str) -> Json:
+    """Return f1, precision, recall, balanced_accuracy (in [0, 1], or None if undefined), and the sums of the counts."""
+    counts = {name: sum(row.get(prefix + name, 0) for row in rows) for name in COUNTS}
+    numbers = np.array(list(counts.values()), dtype=np.float64)
+    with np.errstate(all="ignore"):
+        values = {name: float(function(*numbers)) for name, function in FUNCTIONS.items()}
+    return {name: value if isfinite(value) else None for name, value in values.items()} | counts
 
 
 def felm_scores(
     references: Sequence[Sequence[bool]],
     predictions: Sequence[Any],
-    *,
-    domains: Sequence[str] | None = None,
     reply_format: str = "answer",
-) -> FelmScore:
+) -> list[ResponseScore]:
     """Score verdicts on the segments of responses against human labels.
 
     Args:
@@ -272,13 +239,12 @@ def felm_scores(
         predictions: for each response a list of verdicts, True = factual, one per segment, or an
             evaluator's reply (a string, see ``read_reply``), or a list of replies, whose
             ``majority`` counts (cot-cons). None is a missing reply.
-        domains: the domain of each response, for scores by domain.
         reply_format: "answer" or "vicuna". Lists of replies are always read as "answer", as in the
             official script.
 
     Raises:
         InputError: no responses, lists of different lengths, an item of another type, an unknown
-            option.
+            format.
     """
     check_pairs(references, predictions)
     check_format(reply_format)
@@ -292,14 +258,7 @@ def felm_scores(
             scores.append(response_score(labels, prediction, reply_format))
         except InputError as error:
             raise InputError(f"predictions[{i}]: {error}") from None
-    if domains is None:
-        return FelmScore(tuple(scores), None)
-    names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
-    if len(names) != len(scores) or not is_list_of(names, str):
-        raise InputError(
-            f"domains is {domains!r:.80}; allowed: a list of {len(scores)} strings, one per response"
-        )
-    return FelmScore(tuple(scores), names)
+    return scores
 
 
 def response_score(
@@ -310,7 +269,8 @@ def response_score(
 ) -> ResponseScore:
     """Return the score of one response.
 
-    See ``felm_scores`` for the arguments, and ``read_replies`` for ``claims``.
+    See ``felm_scores`` for the arguments. ``claims`` are what the replies judge, None for the
+    segments.
 
     Raises InputError if the prediction is of another type, or does not have one verdict per
     segment.
@@ -330,32 +290,13 @@ def response_score(
             f"{prediction!r:.80}; allowed: a list of True and False, one per segment; a reply (string), a list of "
             "replies, or None"
         )
-    return of_readings(labels, read_replies(replies, len(labels), reply_format, claims))
-
-
-def read_replies(
-    replies: Sequence[str | None],
-    n_segments: int,
-    reply_format: str,
-    claims: Sequence[FelmClaim] | None = None,
-) -> list[Reading]:
-    """Return the verdicts on segments of each reply.
-
-    ``claims``: what the replies judge, None for the segments.
-    """
     if claims is None:
-        return [read_reply(reply, n_segments, reply_format) for reply in replies]
-    return [
-        on_segments(read_reply(reply, len(claims), reply_format), claims, n_segments)
-        for reply in replies
-    ]
-
-
-def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> ResponseScore:
-    """Return the score of one response from its replies, at least one.
-
-    Of several, the majority counts.
-    """
+        readings = [read_reply(reply, len(labels), reply_format) for reply in replies]
+    else:
+        readings = [
+            on_segments(read_reply(reply, len(claims), reply_format), claims, len(labels))
+            for reply in replies
+        ]
     readable = [reading.readable for reading in readings if reading.readable is not None]
     missing = sum(reading.missing for reading in readings)
     return ResponseScore(
@@ -365,11 +306,3 @@ def of_readings(labels: Sequence[bool], readings: Sequence[Reading]) -> Response
         unparsed=len(readings) - len(readable) - missing,
         unanswered=missing,
     )
-
-
-def _summary(scores: Sequence[ResponseScore]) -> Json:
-    readable = [counts for score in scores if (counts := score.readable_segments) is not None]
-    return Confusion.total(score.segments for score in scores).as_dict() | {
-        "responses": Confusion.total(score.response for score in scores).as_dict(),
-        "readable": Confusion.total(readable).as_dict() | {"left_out": len(scores) - len(readable)},
-    }

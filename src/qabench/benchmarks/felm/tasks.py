@@ -17,7 +17,7 @@ from qabench.benchmarks.felm.method import (
     NUM_CONS,
     FelmMethod,
     claims_in,
-    judged,
+    without_verdict,
 )
 from qabench.benchmarks.felm.scores import FelmClaim
 from qabench.data.rows import Json
@@ -155,7 +155,8 @@ def find_errors(**options: Any) -> Solver:
         # The parameters of a call are known only after the call: a user's options override the
         # task's.
         signed |= asking.generated_with(asked_with())
-        reasons = judged(row, replies, asking.read_as, claims)[1]
+        n = len(row["labels"] if claims is None else claims)
+        reasons = without_verdict(replies, n, asking.read_as)
         reply = (
             [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
         )
