@@ -146,24 +146,6 @@ def _with_groupings(records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def first_row(path: Path) -> Row:
-    """Return the first row of a file of JSON Lines, or {} if it has none."""
-    try:
-        return next((row.fields for row in read_json_lines(path)), {})
-    except (DataError, OSError):
-        return {}
-
-
-def is_lm_eval(row: Row) -> bool:
-    """Tell whether a row is a sample of lm-evaluation-harness."""
-    return {"doc_id", "doc", "filtered_resps"} <= row.keys()
-
-
-def is_shared(row: Row) -> bool:
-    """Tell whether a row is of an instance-level file of Every Eval Ever."""
-    return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
-
-
 def read_lm_eval(path: Path) -> Evaluation:
     """Return a file ``samples_TASK_DATE.jsonl``. Scores of several filters are named SCORE,FILTER, as in the harness.
 

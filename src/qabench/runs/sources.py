@@ -12,27 +12,14 @@ from typing import Any
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
-from qabench.data.rows import Row, without_none
-from qabench.errors import InputError
+from qabench.data.rows import Row, read_json_lines, without_none
+from qabench.errors import DataError, InputError
 from qabench.evaluation import FAILED, Evaluation
 from qabench.evaluation.evaluation import without_superseded
-from qabench.evaluation.matching import as_samples, with_passes
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import Field
-from qabench.runs.foreign import (
-    first_row,
-    generations,
-    harness_facts,
-    is_lm_eval,
-    is_shared,
-    lighteval_answers,
-    lighteval_facts,
-    read_lighteval,
-    read_lm_eval,
-    read_shared,
-)
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
@@ -94,16 +81,10 @@ def evaluate_predictions(
     reading_options = {option: values.pop(option) for option in reading}
     harness, facts = "", {}
     if isinstance(predictions, str | Path):
-        path = Path(predictions)
-        if path.suffix == DETAILS and path.is_file():
-            harness, facts = "lighteval", lighteval_facts(path)
-            answers = json.dumps(lighteval_answers(path))
-        elif path.suffix == LINES and path.is_file() and is_lm_eval(first_row(path)):
-            harness, facts = "lm-evaluation-harness", harness_facts(path)
-            answers = generations(path)
+        harness, facts, answers = _of_harness(Path(predictions))
         if harness:
             fields = (scorer.prediction_fields, scorer.id_fields)
-            predictions = parse_predictions(answers.encode(), str(path), *fields)
+            predictions = parse_predictions(answers.encode(), str(Path(predictions)), *fields)
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
@@ -119,6 +100,38 @@ def evaluate_predictions(
         changed = Field((), harness + " ran with {name}: {value}", absent=True)
         evaluation = evaluation.signed(dict.fromkeys(facts, changed), **facts)
     return _with_scores(evaluation, scores)
+
+
+def _of_harness(path: Path) -> tuple[str, dict[str, str], str]:
+    """Return the harness that wrote a file, its facts for the signature, and its answers; "" for other files."""
+    is_details = path.suffix == DETAILS and path.is_file()
+    is_samples = path.suffix == LINES and path.is_file() and is_lm_eval(first_row(path))
+    if not (is_details or is_samples):
+        return "", {}, ""
+    from qabench.runs import foreign
+
+    if is_details:
+        facts = foreign.lighteval_facts(path)
+        return "lighteval", facts, json.dumps(foreign.lighteval_answers(path))
+    return "lm-evaluation-harness", foreign.harness_facts(path), foreign.generations(path)
+
+
+def first_row(path: Path) -> Row:
+    """Return the first row of a file of JSON Lines, or {} if it has none."""
+    try:
+        return next((row.fields for row in read_json_lines(path)), {})
+    except (DataError, OSError):
+        return {}
+
+
+def is_lm_eval(row: Row) -> bool:
+    """Tell whether a row is a sample of lm-evaluation-harness."""
+    return {"doc_id", "doc", "filtered_resps"} <= row.keys()
+
+
+def is_shared(row: Row) -> bool:
+    """Tell whether a row is of an instance-level file of Every Eval Ever."""
+    return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
 
 
 def read_evaluations(
@@ -159,7 +172,7 @@ def read_evaluations(
             for file in files
             for each in _read(file, benchmark, config, notes, scores=stems(scores), **options)
         ]
-        evaluations += [as_samples(read)] if len(files) > 1 else read
+        evaluations += [_as_samples(read)] if len(files) > 1 else read
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [
@@ -168,11 +181,13 @@ def read_evaluations(
     ]
     notes += filter(None, map(incomplete, latest))
     if samples and latest:
-        latest = [as_samples(latest)]
+        latest = [_as_samples(latest)]
         if all(record.epoch == 1 for record in latest[0].records):
             notes.append("--samples: each question has one answer, so that there is no pass@k")
     passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
     if ks or passes:
+        from qabench.evaluation.matching import with_passes
+
         all_ks = sorted({*ks, *(each.k for each in passes)})
         latest = [with_passes(each, all_ks) for each in latest]
     if passes:
@@ -182,6 +197,12 @@ def read_evaluations(
         [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
         notes,
     )
+
+
+def _as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
+    from qabench.evaluation.matching import as_samples
+
+    return as_samples(evaluations)
 
 
 def sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:
@@ -241,13 +262,15 @@ def read_foreign(path: Path) -> list[Evaluation]:
     """Return the logs of other harnesses in a file, or [] if there are none, such as in a log of qabench."""
     if not path.is_file() or path.suffix not in FOREIGN:
         return []
+    from qabench.runs import foreign
+
     if path.suffix == DETAILS:
-        return [read_lighteval(path)]
+        return [foreign.read_lighteval(path)]
     if path.suffix == LINES:
         row = first_row(path)
         if is_shared(row):
-            return read_shared(path)
-        return [read_lm_eval(path)] if is_lm_eval(row) else []
+            return foreign.read_shared(path)
+        return [foreign.read_lm_eval(path)] if is_lm_eval(row) else []
     from qabench.runs.log import read_any_log  # imports the model client
 
     return read_any_log(path)
