@@ -9,6 +9,7 @@ import json
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from qabench.data.rows import Json
 from qabench.errors import MissingExtra
 from qabench.io.files import cache_dir, replacing
-from qabench.io.http import HttpClient
+from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable
@@ -29,7 +30,7 @@ READ = "read"
 DAY = 86400.0
 # seconds. Pages of a host that asks for more between two requests are not fetched
 LONGEST_WAIT = 30.0
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
+ONCE_MORE = Retry(attempts=2, first_wait=1.0, longest_wait=LONGEST_WAIT)
 HTML = ("text/html", "application/xhtml+xml")
 ACCEPTED = "text/html,application/xhtml+xml;q=0.9,text/plain;q=0.1"
 AGENT = "qabench"
@@ -63,6 +64,16 @@ class WebCache:
         entry = json.dumps({"key": key, "time": time.time(), "value": value}).encode()
         with replacing(self._path(kind, key)) as file:
             file.write(gzip.compress(entry, compresslevel=6, mtime=0))
+
+    def kept(
+        self, kind: str, key: str, make: Callable[[], Json], max_age: float | None = None
+    ) -> Json:
+        """Return the entry of a key, which is made and stored if there is none."""
+        value = self.get(kind, key, max_age)
+        if value is None:
+            value = make()
+            self.put(kind, key, value)
+        return value
 
     def _path(self, kind: str, key: str) -> Path:
         name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
@@ -104,7 +115,7 @@ class PageFetcher:
         self._client = HttpClient(allowed, headers={"Accept": ACCEPTED})
         self._lock = threading.Lock()
         self._busy: dict[str, threading.Lock] = {}
-        self._next: dict[str, float] = {}
+        self._turns: dict[str, HttpClient] = {}
 
     def fetch(self, url: str) -> FetchedPage:
         """Return the page of a URL, from the cache if it is there.
@@ -152,11 +163,10 @@ class PageFetcher:
         The rules and the address of every redirect are checked.
         """
         for _ in range(self.limits.redirects + 1):
-            delay = self._allowed_delay(url) if robots else 0.0
-            response = self._patiently(url, max(delay, self.limits.delay))
-            if response.status_code not in REDIRECTS:
+            response = self._patiently(url, self._allowed_delay(url) if robots else 0.0)
+            if not response.has_redirect_location:
                 break
-            url = urljoin(url, response.headers.get("location", ""))
+            url = urljoin(url, response.headers["location"])
         else:
             raise HttpError("too many redirects", f"more than {self.limits.redirects}")
         if robots and response.status_code != 200:
@@ -168,34 +178,20 @@ class PageFetcher:
 
         Transient failures are retried once.
         """
-        self._wait_for_turn(url, delay)
-        try:
-            response = self._client.once(url)
-            failure = status_error(response)
-            wait = failure.wait or delay
-            if not failure.transient or wait > LONGEST_WAIT:
-                return response
-        except HttpError as error:
-            if not error.transient or error.reason == "timeout":
-                raise
-            wait = delay
-        self._wait_for_turn(url, delay, wait)
-        return self._client.once(url)
-
-    def _wait_for_turn(self, url: str, delay: float, wait: float = 0.0) -> None:
-        """Sleep until the next request to the host is allowed."""
         host = urlsplit(url).netloc.lower()
         with self._lock:
-            now = time.monotonic()
-            turn = max(now + wait, self._next.get(host, 0.0))
-            if turn - now > LONGEST_WAIT + self.limits.timeout * self.limits.results:
-                raise HttpError(
-                    "host is busy",
-                    f"{host}: {turn - now:.0f} s until its next turn",
-                    transient=True,
-                )
-            self._next[host] = turn + delay
-        time.sleep(max(0.0, turn - now))
+            # Each host has its turns, so that none waits for another one.
+            turns = self._turns.setdefault(host, HttpClient(retry=ONCE_MORE, in_flight=1))
+            turns.delay = max(delay, turns.delay, self.limits.delay)
+
+        def attempt() -> Any:
+            response = self._client.once(url)
+            failure = status_error(response)
+            if failure.transient:
+                raise failure
+            return response
+
+        return turns.retrying(attempt)
 
     def _allowed_delay(self, url: str) -> float:
         """Return the seconds between requests that robots.txt asks for.
@@ -205,7 +201,12 @@ class PageFetcher:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc:
             raise HttpError("invalid URL", url)
-        rules = _parser().parse(self._rules(f"{parts.scheme}://{parts.netloc}/robots.txt"))
+        try:
+            rules = _parser().parse(self._rules(f"{parts.scheme}://{parts.netloc}/robots.txt"))
+        except HttpError as error:
+            if error.status is not None:
+                error.reason, error.detail = "robots.txt", f"robots.txt: {error}"
+            raise
         if not rules.can_fetch(url, AGENT):
             raise HttpError("robots.txt", "the host's robots.txt forbids this page")
         if (delay := float(rules.crawl_delay(AGENT) or 0)) > LONGEST_WAIT:
@@ -219,25 +220,16 @@ class PageFetcher:
 
         Raises HttpError if the rules are unknown (5xx, 429), so that no page is fetched.
         """
+
+        def ask() -> Json:
+            response = self._following(url, robots=False)
+            if response.status_code != 200 and not 400 <= response.status_code < 500:
+                raise status_error(response)
+            rules = response.content[:LARGEST_RULES] if response.status_code == 200 else b""
+            return {"rules": str(rules, "utf-8", "replace")}
+
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
-            entry = self.cache.get("robots", self._key(url), DAY)
-            if entry is None:
-                entry = {"rules": "", "reason": "", "detail": ""}
-                try:
-                    response = self._following(url, robots=False)
-                    status = response.status_code
-                    if status == 200:
-                        entry["rules"] = str(response.content[:LARGEST_RULES], "utf-8", "replace")
-                    elif status == 429 or not 400 <= status < 500:
-                        entry |= {"reason": "robots.txt", "detail": f"robots.txt: status {status}"}
-                except HttpError as error:
-                    if not error.transient:
-                        raise
-                    entry |= {"reason": error.reason, "detail": f"robots.txt: {error.detail}"}
-                self.cache.put("robots", self._key(url), entry)
-        if entry["reason"]:
-            raise HttpError(entry["reason"], entry["detail"], transient=True)
-        return str(entry["rules"])
+            return str(self.cache.kept("rules", self._key(url), ask, DAY)["rules"])
 
 
 @functools.cache

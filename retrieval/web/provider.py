@@ -22,14 +22,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
 from collections.abc import Mapping, Set
-from dataclasses import asdict, dataclass, field, fields
-from datetime import date, time
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic.dataclasses import dataclass
 
 from qabench.data.rows import Json
 from qabench.errors import InputError
@@ -39,9 +40,6 @@ from qabench.io.tables import keep_secret
 VARIABLE = re.compile(r"\$\{(\w+)\}")
 # the names, separated by commas, that files may use: files may be from others
 ALLOWED = "QABENCH_SEARCH_VARIABLES"
-KINDS = dict.fromkeys(("params", "headers", "pages"), (dict, "table")) | {
-    "results_may_be_absent": (bool, "boolean")
-}
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "google": {
         "url": "https://www.googleapis.com/customsearch/v1",
@@ -66,7 +64,10 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+@dataclass(frozen=True, config=CONFIG)
 class PageLimits:
     """What is fetched, and how fast.
 
@@ -84,35 +85,16 @@ class PageLimits:
             intranets.
     """
 
-    results: int = 10
-    delay: float = 1.0
-    timeout: float = 20.0
-    max_bytes: int = 5 << 20
-    redirects: int = 5
-    at_once: int = 8
+    results: int = Field(default=10, ge=1)
+    delay: float = Field(default=1.0, ge=0)
+    timeout: float = Field(default=20.0, gt=0)
+    max_bytes: int = Field(default=5 << 20, ge=1)
+    redirects: int = Field(default=5, ge=0)
+    at_once: int = Field(default=8, ge=1)
     private_addresses: bool = False
 
 
-def page_limits(settings: Mapping[str, Any], where: str) -> PageLimits:
-    """Return the limits of a configuration.
-
-    The others have their defaults.
-    """
-    defaults = asdict(PageLimits())
-    for name, value in settings.items():
-        if name not in defaults:
-            raise InputError(f"{where}: [pages] has no {name!r}; allowed: {', '.join(defaults)}")
-        least = 0 if name in ("delay", "redirects") else 1
-        allowed = f"a number of at least {least}"
-        valid = type(value) in (int, float) and least <= value < math.inf
-        if name == "private_addresses":
-            allowed, valid = "true or false", isinstance(value, bool)
-        if not valid:
-            raise InputError(f"{where}: {name} in [pages] is {value!r}; it must be {allowed}")
-    return PageLimits(**{name: type(defaults[name])(value) for name, value in settings.items()})
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class SearchProvider:
     """A search API.
 
@@ -140,14 +122,14 @@ class SearchProvider:
     url: str
     results: str
     address: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
-    method: str = "GET"
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    headers: dict[str, JsonValue] = Field(default_factory=dict)
+    method: Literal["GET", "POST"] = "GET"
     results_may_be_absent: bool = False
     failures: str = ""
     hint: str = ""
-    pages: PageLimits = field(default_factory=PageLimits)
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    pages: PageLimits = PageLimits()
+    values: dict[str, str] = Field(default_factory=dict, repr=False)
 
     @property
     def endpoint(self) -> str:
@@ -186,53 +168,50 @@ def load_provider(search: str) -> SearchProvider:
         InputError: no such preset or file, an unknown or missing setting, or an environment
             variable that is not set. Names it.
     """
-    if search in PRESETS:
-        settings = PRESETS[search]
-        return _provider(search, settings, f"the search preset {search}", _variables(settings))
-    path = Path(search)
-    try:
-        content = path.read_bytes()
-        document = toml_of(content.decode("utf-8"))
-    except FileNotFoundError:
-        allowed = f"{', '.join(PRESETS)}, or the path of a TOML file"
-        raise InputError(f"the search is {search!r}; allowed: {allowed}") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"the search configuration {path} cannot be read: {error}") from None
+    document: Json = {"preset": search}
+    where = f"the search preset {search}"
+    if search not in PRESETS:
+        path = Path(search)
+        where = f"the search configuration {path}"
+        try:
+            content = path.read_bytes()
+            document = toml_of(content.decode("utf-8"))
+        except FileNotFoundError:
+            allowed = f"{', '.join(PRESETS)}, or the path of a TOML file"
+            raise InputError(f"the search is {search!r}; allowed: {allowed}") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{where} cannot be read: {error}") from None
     preset = document.pop("preset", None)
     if preset not in (None, *PRESETS):
-        raise InputError(f"{path}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
+        raise InputError(f"{where}: the preset is {preset!r}; allowed: {', '.join(PRESETS)}")
     name = preset or f"{path.stem}@{hashlib.sha256(content).hexdigest()[:8]}"
     variables = {variable.strip() for variable in os.environ.get(ALLOWED, "").split(",")}
     if preset and "url" not in document:  # the preset's keys go to the preset's server
         variables |= _variables(PRESETS[preset])
-    return _provider(name, {**PRESETS.get(preset, {}), **document}, str(path), variables)
+    return _provider(name, {**PRESETS.get(preset, {}), **document}, where, variables)
 
 
 def _provider(
-    name: str, settings: Mapping[str, Any], where: str, variables: Set[str]
+    name: str, settings: Mapping[str, Any], where: str, allowed: Set[str]
 ) -> SearchProvider:
-    allowed = {item.name for item in fields(SearchProvider) if item.name not in ("name", "values")}
-    if unknown := [key for key in settings if key not in allowed]:
+    """Return the provider of settings, which may use the allowed environment variables."""
+    names = _variables(settings)
+    try:
+        provider = SearchProvider(**{**settings, "name": name, "values": {}})
+    except ValidationError as error:
+        raise InputError(f"{where}: {_problem(error)}") from None
+    if missing := sorted(name for name in names if not os.environ.get(name)):
         raise InputError(
-            f"{where}: unknown setting {unknown[0]!r}; allowed: {', '.join(sorted(allowed))}"
+            f"{where} needs the environment variable {missing[0]}: export {missing[0]}=..."
         )
-    if missing := [key for key in ("url", "results", "address") if key not in settings]:
-        raise InputError(f"{where}: {missing[0]!r} is missing; required: url, results, address")
-    for key, value in settings.items():
-        kind, name_of_kind = KINDS.get(key, (str, "string"))
-        if not isinstance(value, kind):
-            raise InputError(f"{where}: {key} is {value!r:.60}; it must be a {name_of_kind}")
-    if (method := settings.get("method", "GET")) not in ("GET", "POST"):
-        raise InputError(f"{where}: the method is {method!r}; allowed: GET, POST")
-    sent = [*settings.get("params", {}).items(), *settings.get("headers", {}).items()]
-    for field_name, value in sent:
-        if isinstance(value, date | time):
-            raise InputError(
-                f"{where}: {field_name!r} must not be a date or time; write it in quotes"
-            )
-    pages = page_limits(settings.get("pages", {}), where)
-    values = _values(settings, where, variables)
-    provider = SearchProvider(name, **{**settings, "pages": pages, "values": values})
+    if refused := sorted(names - allowed):
+        raise InputError(
+            f"{where} names the environment variable {refused[0]}, which would be sent to {provider.url}. To allow "
+            f"that: export {ALLOWED}={','.join(refused)}"
+        )
+    values = {name: os.environ[name] for name in names}
+    keep_secret(*(value for name, value in values.items() if f"${{{name}}}" not in provider.url))
+    provider = replace(provider, values=values)
     if not re.match("https?://", provider.endpoint):
         raise InputError(
             f"{where}: the URL is {provider.endpoint!r}; it must begin with http:// or https://"
@@ -240,28 +219,19 @@ def _provider(
     return provider
 
 
+def _problem(error: ValidationError) -> str:
+    """Return the first wrong setting, with its value and what is allowed."""
+    first = error.errors()[0]
+    setting = ".".join(map(str, first["loc"]))
+    if first["type"] == "missing":
+        return f"{setting!r} is missing; required: url, results, address"
+    if first["type"] == "unexpected_keyword_argument":
+        kind = PageLimits if setting.startswith("pages.") else SearchProvider
+        allowed = [item.name for item in fields(kind) if item.name not in ("name", "values")]
+        return f"unknown setting {setting!r}; allowed: {', '.join(allowed)}"
+    return f"{setting} is {first['input']!r:.60}; {first['msg']}"
+
+
 def _variables(settings: Mapping[str, Any]) -> set[str]:
     """Return the environment variables that settings name."""
-    values = [
-        settings["url"],
-        *settings.get("params", {}).values(),
-        *settings.get("headers", {}).values(),
-    ]
-    return {name for value in values for name in VARIABLE.findall(str(value))}
-
-
-def _values(settings: Mapping[str, Any], where: str, allowed: Set[str]) -> dict[str, str]:
-    """Return the environment variables that settings name."""
-    names = _variables(settings)
-    if missing := sorted(name for name in names if not os.environ.get(name)):
-        raise InputError(
-            f"{where} needs the environment variable {missing[0]}: export {missing[0]}=..."
-        )
-    if refused := sorted(names - allowed):
-        raise InputError(
-            f"{where} names the environment variable {refused[0]}, which would be sent to {settings['url']}. To allow "
-            f"that: export {ALLOWED}={','.join(refused)}"
-        )
-    values = {name: os.environ[name] for name in names}
-    keep_secret(*(value for name, value in values.items() if f"${{{name}}}" not in settings["url"]))
-    return values
+    return set(VARIABLE.findall(str(settings)))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
 from typing import Any
 
+from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError
@@ -75,9 +76,7 @@ class Web:
                 found".
         """
         key = self.provider.key(query)
-        if (entry := self.cache.get("searches", key)) is None:
-            entry = {"addresses": self._addresses(query)}
-            self.cache.put("searches", key, entry)
+        entry = self.cache.kept("searches", key, lambda: {"addresses": self._addresses(query)})
         addresses: list[str] = entry["addresses"]
         return addresses[: self.provider.pages.results]
 
@@ -100,10 +99,11 @@ class Web:
         Cached, because extraction can take seconds.
         """
         key = f"{self.extractor} {fetched.charset} {hashlib.sha256(fetched.html).hexdigest()}"
-        if (entry := self.cache.get("texts", key)) is None:
-            entry = {"text": self._extractor.text(fetched.html, fetched.charset)}
-            self.cache.put("texts", key, entry)
-        text: str | None = entry["text"]
+
+        def extracted() -> Json:
+            return {"text": self._extractor.text(fetched.html, fetched.charset)}
+
+        text: str | None = self.cache.kept("texts", key, extracted)["text"]
         return text
 
     def _addresses(self, query: str) -> list[str]:

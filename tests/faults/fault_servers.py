@@ -20,7 +20,7 @@ from qabench.io.limits import Limits
 from qabench.io.tables import printable
 from qabench.llm import client as llm_client
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller, run_sync
+from qabench.llm.client import Caller
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatRequest
 from qabench.retrieval.wiki.cache import WikiCache
@@ -138,7 +138,7 @@ def hostile_chat(chance: random.Random, folder: Path) -> str:
     with hostile(chance, CHAT) as (name, server):
         cache = ReplyCache(folder / "replies.sqlite")
         client = Caller(Endpoint(f"{server.url}/v1", KEY), "m", retries=1, timeout=TIMEOUT).client(cache)
-        (outcome,) = run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))
+        (outcome,) = client.complete([ChatRequest("m", (("user", "q"),))])
         if outcome.reply is None:
             check_message(name, outcome.reason or "")
             return "one reason"

@@ -234,7 +234,7 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     hub.fail("PUT /upload/", nth=3, times=100, drop_request_after=10)
     first = send()
     assert (first.ok, states(first)["expertqa"], states(first)["felm"]) == (False, "published", "failed")
-    assert "broke" in (the(first, "felm").reason or "") and states(first)["fanout_acc"] == "published"
+    assert "run the command again" in (the(first, "felm").reason or "") and states(first)["fanout_acc"] == "published"
     assert len(hub.repo("dataset", "qabench/felm").history()) == 1
     hub.faults.clear()
     hub.requests.clear()
@@ -356,6 +356,6 @@ def test_an_upload_without_an_answer_ends(hub: Hub, monkeypatch: pytest.MonkeyPa
     hub.fail("PUT", endless="slow headers", times=100)
     with (
         client.bounded_answers(),
-        pytest.raises(httpx2.ReadTimeout, match=r"no complete answer within ([2-9]|\d\d+) seconds"),
+        pytest.raises(httpx2.ReadTimeout, match=r"no complete answer within (1\.[5-9]|[2-9]\.\d|\d\d+\.\d) seconds"),
     ):
         get_session().put(f"{hub.url}/file", content=b"a" * 50_000)

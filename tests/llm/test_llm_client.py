@@ -19,7 +19,7 @@ from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.errors import InputError, QabenchError
 from qabench.io.http import HttpClient
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller, ChatClient, Prices, run_sync
+from qabench.llm.client import Caller, ChatClient, Prices
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatOutcome, ChatRequest, read_reply
 
@@ -39,7 +39,7 @@ def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClie
 
 
 def complete(client: ChatClient, requests: list[ChatRequest]) -> list[ChatOutcome]:
-    return run_sync(client.complete(requests))
+    return client.complete(requests)
 
 
 def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_p
     texts = [f"q{i}\ud800" for i in range(60)]  # a lone surrogate cannot be sent
     seen: list[tuple[int, int]] = []
     client = client_for(server, tmp_path)
-    outcomes = run_sync(client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total))))
+    outcomes = client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total)))
     replies = [outcome.reply and outcome.reply.text for outcome in outcomes]
     assert replies == [f"re: q{i}\ufffd" for i in range(60)] * 2
     assert seen[0] == (0, 60) and seen[-1] == (60, 60)
@@ -86,7 +86,7 @@ def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> 
     client = client_for(server, tmp_path)
     (outcome,) = complete(client, requests_for("q"))
     assert outcome.reply and outcome.reply.text.endswith("C")
-    assert client.calls == len(server.calls) == client.retried + 1 == 2
+    assert client.calls == len(server.calls) == client.usage([]).retried + 1 == 2
 
 
 @pytest.mark.parametrize("drip", [0.0, 0.05])
@@ -95,7 +95,8 @@ def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: flo
     client, finished = client_for(server, tmp_path, timeout=1.0, retries=50), threading.Event()
 
     def fault(number: int, body: object) -> Fault | None:
-        client.caller = replace(client.caller, timeout=3600)  # of later calls
+        transport: Any = client.http.session._transport
+        transport.limits = replace(transport.limits, seconds=3600, silent_seconds=3600)  # of later calls
         if number:
             return None
         return Fault(body=completion("C" * 10_000), drip=drip) if drip else Fault(hold=finished)
@@ -104,7 +105,7 @@ def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: flo
     (outcome,) = complete(client, requests_for("q"))
     finished.set()
     assert outcome.reply and outcome.reply.text.endswith("C")
-    assert len(server.calls) == 2 and client.calls == client.retried + 1 >= 2
+    assert len(server.calls) == 2 and client.calls == client.usage([]).retried + 1 >= 2
 
 
 @pytest.mark.parametrize("name", ["429", "dropped", "malformed"])
@@ -224,6 +225,7 @@ def test_permanent_failures_stop_the_run(server: OpenAIServer, tmp_path: Path, f
 
 def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
     with OpenAIServer() as server:
+        server.fault = lambda number, body: Fault(200, {"Connection": "close"}, completion("C"))
         client = client_for(server, tmp_path, concurrency=2)
         assert all(outcome.reply for outcome in complete(client, requests_for("first")))
     (answered_before,) = complete(client, requests_for("it may come back"))
@@ -267,6 +269,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
     async def notebook() -> None:
         complete(client, requests_for(*map(str, range(9))))
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
     threading.Thread(target=press).start()
     with pytest.raises(KeyboardInterrupt):
         if inside_a_loop:

@@ -13,7 +13,7 @@ from openai_server import Fault, OpenAIServer, completion
 
 from qabench.errors import InputError
 from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller, run_sync
+from qabench.llm.client import Caller
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatOutcome, ChatRequest, limited_replies, max_reply_bytes
 from qabench.runs.plan import models_at
@@ -35,7 +35,7 @@ def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
         server.fault = lambda number, body: fault
         cache = ReplyCache(tmp_path / "replies.sqlite")
         client = Caller(Endpoint(server.base_url, "k"), "m", retries=0).client(cache)
-        return run_sync(client.complete([ChatRequest("m", (("user", "q"),))]))[0]
+        return client.complete([ChatRequest("m", (("user", "q"),))])[0]
 
     return ask
 

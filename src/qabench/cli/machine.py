@@ -69,15 +69,12 @@ def list_caches(format: Format = "table") -> None:
         for path in _cache_paths()
     }
     document = {"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))}
-    cells = [
-        [row.model, row.replies, _size_text(row.bytes), row.oldest[:10], row.newest[:10]]
-        for row in replies
-    ]
+    cells = [[row.model, row.replies, _size_text(row.bytes)] for row in replies]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
     notes = ["kept until `qabench cache clear`"] if cells else ["none"]
     paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
     tables = [
-        Table(title, ["model", "replies", "size", "oldest", "newest"], cells, notes),
+        Table(title, ["model", "replies", "size"], cells, notes),
         Table("Caches", ["path", "size"], paths, [] if paths else ["none"]),
     ]
     print_tables(tables, format, document)

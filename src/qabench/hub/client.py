@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from httpx2 import Client, ConnectError, ConnectTimeout, HTTPError, ProxyError, UnsupportedProtocol
+from httpx2 import Client, HTTPError
 from huggingface_hub import __version__, get_session, get_token, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
@@ -16,7 +16,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.http_error import HttpError, causes
 from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret, printable
-from qabench.io.transport import ENDLESS, Transport, client_options
+from qabench.io.transport import ENDLESS, limited_client
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -84,7 +84,7 @@ def bounded_answers() -> Iterator[None]:
         MIN_BYTES_PER_SECOND,
         redirects="any",
     )
-    set_client_factory(lambda: Client(event_hooks=bounded, **client_options(limits, Transport)))
+    set_client_factory(lambda: limited_client(limits, event_hooks=bounded))
     try:
         yield
     finally:
@@ -127,14 +127,10 @@ def _explained(error: Exception, endpoint: str) -> HubError:
             )
             message = f" ({cause.server_message})" if cause.server_message else ""
             return HubError(f"{endpoint} answers {status}{message}: {advice}")
-        if isinstance(cause, ConnectError | ConnectTimeout | ProxyError | UnsupportedProtocol):
-            return HubError(
-                f"{endpoint} cannot be reached ({cause}): check the network and HF_ENDPOINT"
-            )
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
             return HubError(
-                f"the connection to {endpoint} broke ({type(cause).__name__}: {cause}): run the command again; it "
-                "continues where this one stopped"
+                f"{endpoint} cannot be reached ({type(cause).__name__}: {cause}): check the network "
+                "and HF_ENDPOINT, and run the command again; it continues where this one stopped"
             )
         if isinstance(
             cause, ArithmeticError | AttributeError | LookupError | TypeError | ValueError

@@ -70,6 +70,9 @@ class HttpClient:
         retry: see ``Retry``.
         in_flight: requests at the same time.
         headers: sent with every request.
+
+    Attributes:
+        delay: seconds between the starts of two requests, if only one is in flight.
     """
 
     def __init__(
@@ -84,7 +87,7 @@ class HttpClient:
         self.headers = {**user_agent(), "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
         self._closed = threading.Event()
-        self._not_before = 0.0
+        self._not_before = self.delay = 0.0
         self._reached: set[str] = set()
 
     def get(
@@ -122,12 +125,7 @@ class HttpClient:
             is_read = status == 200 or "json" in headers.get("content-type", "")
             body = b"".join(streamed.iter_raw()) if is_read else b""
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
-            response = httpx2.Response(status, headers=headers, content=body)
-            try:
-                _ = response.text
-            except ValueError:  # such as UTF-16 without its mark
-                response.encoding = "utf-8"
-            return response
+            return httpx2.Response(status, headers=headers, content=body)
 
     @contextlib.contextmanager
     def stream(self, url: str, **options: Any) -> Iterator[httpx2.Response]:
@@ -142,33 +140,30 @@ class HttpClient:
         self._sleep(0.0)  # raises if the client is closed
         method = "POST" if options.get("json") is not None else "GET"
         try:
-            request = self._session.build_request(method, url, **options)
+            request = self.session.build_request(method, url, **options)
         except (ValueError, httpx2.InvalidURL) as error:
             raise HttpError("invalid URL", f"{url}: {error}") from error
         known = request.url.host in self._reached
         try:
-            with contextlib.closing(self._session.send(request, stream=True)) as response:
+            with contextlib.closing(self.session.send(request, stream=True)) as response:
                 self._reached.add(request.url.host)
                 yield response
         except httpx2.TooManyRedirects as error:
             raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}") from error
         except httpx2.RequestError as error:
-            reason, detail = "connection failed", f"{type(error).__name__}: {error or 'no details'}"
-            if isinstance(error, httpx2.TimeoutException):
-                reason, seconds = "timeout", self.limits.seconds
-                silent = min(self.limits.silent_seconds, seconds)
-                detail = f"no complete answer within {seconds:g} s, or nothing for {silent:g} s"
+            timeout = isinstance(error, httpx2.TimeoutException)
+            reason = "timeout" if timeout else "connection failed"
+            detail = f"{type(error).__name__}: {error}"
             not_connected = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
             unreachable = not_connected and not known
             raise HttpError(reason, detail, transient=True, unreachable=unreachable) from error
 
     @functools.cached_property
-    def _session(self) -> httpx2.Client:
-        import httpx2
+    def session(self) -> httpx2.Client:
+        """Return the client of httpx2 that sends the requests."""
+        from qabench.io.transport import limited_client
 
-        from qabench.io.transport import Transport, client_options
-
-        session = httpx2.Client(headers=self.headers, **client_options(self.limits, Transport))
+        session = limited_client(self.limits, headers=self.headers)
         weakref.finalize(self, session.close)
         return session
 
@@ -187,6 +182,7 @@ class HttpClient:
                 # another thread received a Retry-After meanwhile
                 if self._not_before > time.monotonic():
                     continue
+                self._not_before = max(self._not_before, time.monotonic() + self.delay)
                 try:
                     return attempt()
                 except HttpError as error:
@@ -199,8 +195,8 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections. Requests of other threads that are waiting fail."""
         self._closed.set()
-        if "_session" in vars(self):
-            self._session.close()
+        if "session" in vars(self):
+            self.session.close()
 
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):

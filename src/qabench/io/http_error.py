@@ -7,6 +7,7 @@ import email.utils
 import math
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from qabench.errors import QabenchError
@@ -19,6 +20,7 @@ NO_LOOP = "no running event loop"
 RETRIED_STATUS = (408, 425, 429)  # and 5xx
 
 
+@dataclass(eq=False)
 class HttpError(QabenchError):
     """A request without a usable response.
 
@@ -33,21 +35,19 @@ class HttpError(QabenchError):
         unreachable: whether no connection to the host has succeeded so far.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        detail: str = "",
-        *,
-        transient: bool = False,
-        wait: float | None = None,
-        status: int | None = None,
-        unreachable: bool = False,
-    ) -> None:
-        super().__init__(reason, detail)
+    reason: str
+    detail: str = ""
+    _: KW_ONLY
+    transient: bool = False
+    wait: float | None = None
+    status: int | None = None
+    unreachable: bool = False
+    url: str = ""
+
+    def __post_init__(self) -> None:
         # Both can quote the server.
-        self.reason, self.detail = printable(reason, MOST_SHOWN), printable(detail, MOST_SHOWN)
-        self.transient, self.wait = transient, wait
-        self.status, self.unreachable, self.url = status, unreachable, ""
+        self.reason = printable(self.reason, MOST_SHOWN)
+        self.detail = printable(self.detail, MOST_SHOWN)
 
     def __str__(self) -> str:
         return ": ".join(filter(None, [self.url, self.reason, self.detail]))
@@ -107,19 +107,11 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed.
-
-    A date is compared with the header Date, because the clock here can be wrong.
-    """
+    """Return the seconds, at least 0, of a header Retry-After (a number or a date), or None if it cannot be parsed."""
     value = headers.get("retry-after", "")
     with contextlib.suppress(ValueError):
         if math.isfinite(number := float(value)):
             return max(0.0, number)
-    until, now = _seconds(value), _seconds(headers.get("date", ""))
-    return None if until is None else max(0.0, until - (time.time() if now is None else now))
-
-
-def _seconds(date: str) -> float | None:
     with contextlib.suppress(ValueError, OverflowError):
-        return email.utils.parsedate_to_datetime(date).timestamp()
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     return None

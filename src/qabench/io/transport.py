@@ -32,62 +32,59 @@ ENDLESS = "qabench endless"
 _EXCHANGE = "qabench exchange"
 
 
-def client_options(limits: Limits, transport: type[Transport | AsyncTransport]) -> dict[str, Any]:
-    """Return the arguments for a client of httpx2, which uses the proxies of the environment."""
+def limited_client(limits: Limits, **options: Any) -> httpx2.Client:
+    """Return a client with limits, which uses the proxies of the environment."""
     proxies = get_environment_proxies().items()
-    return {
-        "transport": transport(limits),
-        "mounts": {
-            pattern: transport(limits, proxy) if proxy else None for pattern, proxy in proxies
-        },
-        "follow_redirects": limits.redirects != "none",
-        "max_redirects": MAX_REDIRECTS,
-        "timeout": None,
-    }
+    mounts = {pattern: Transport(limits, proxy) if proxy else None for pattern, proxy in proxies}
+    return httpx2.Client(
+        transport=Transport(limits),
+        mounts=mounts,
+        follow_redirects=limits.redirects != "none",
+        max_redirects=MAX_REDIRECTS,
+        timeout=None,
+        **options,
+    )
 
 
 class Transport(httpx2.HTTPTransport):
-    """Sends the requests of a synchronous client, with a deadline for each exchange."""
+    """Sends the requests of a client, with a deadline for each exchange."""
 
     def __init__(self, limits: Limits, proxy: str | None = None) -> None:
         super().__init__(proxy=proxy, limits=httpx2.Limits())
         self.limits = limits
         # httpx2 has no option for the backend. A proxy has any address: it is the user's.
-        backend: Any = _Backend(self._pool._network_backend, "any" if proxy else limits.addresses)
+        checked = not proxy and limits.addresses != "any"
+        backend: Any = _Backend(self._pool._network_backend, checked)
         self._pool._network_backend = backend
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        deadline = _begin(request, self.limits)
+        url, limits = request.url, self.limits
+        here = origin(str(url))
+        _, host, port = here
+        # a request and its redirects share their extensions
+        deadline = request.extensions.setdefault(_EXCHANGE, _Deadline(limits, here))
+        upgraded = deadline.first == ("http", host, 80) and here == ("https", host, 443)
+        if limits.redirects == "same host" and here != deadline.first and not upgraded:
+            raise HttpError("redirect to another host", f"{url}, which is not allowed")
+        if not host or port is None or (url.userinfo and limits.addresses != "any"):
+            raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
+        if limits.addresses != "any":
+            # Also if a proxy connects to the host. Direct connections go to the checked addresses.
+            deadline.addresses = addresses_of(host, port, private=limits.addresses == "private")
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write"), deadline)
         response = super().handle_request(request)
         if ENDLESS in request.extensions:
             deadline.end = math.inf
-        make_safe(response, self.limits)
-        return response
-
-
-class AsyncTransport(httpx2.AsyncHTTPTransport):
-    """Sends the requests of an asynchronous client.
-
-    ``asyncio.timeout`` around a call is its deadline.
-    """
-
-    def __init__(self, limits: Limits, proxy: str | None = None) -> None:
-        super().__init__(proxy=proxy, limits=httpx2.Limits())
-        self.limits = limits
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        _begin(request, self.limits)
-        response = await super().handle_async_request(request)
-        make_safe(response, self.limits)
+        make_safe(response, limits)
         return response
 
 
 class _Deadline:
     """The end of an exchange. httpx2 passes it to the connection in place of a timeout."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits, self.begin = limits, time.monotonic()
+    def __init__(self, limits: Limits, first: tuple[str, str | None, int | None]) -> None:
+        self.limits, self.first, self.begin = limits, first, time.monotonic()
+        self.addresses: list[str] = []  # of the host, checked
         self.end = self.begin + limits.seconds
 
     def left(self) -> float:
@@ -100,29 +97,7 @@ class _Deadline:
     def passed(self) -> httpcore2.ReadTimeout:
         """Return the error to raise."""
         seconds = time.monotonic() - self.begin
-        return httpcore2.ReadTimeout(f"no complete answer within {seconds:.0f} seconds")
-
-
-def _begin(request: httpx2.Request, limits: Limits) -> _Deadline:
-    """Return the deadline of a request and its redirects, which share their extensions.
-
-    Raises HttpError.
-    """
-    url = request.url
-    here = origin(str(url))
-    _, host, port = here
-    first, deadline = request.extensions.setdefault(_EXCHANGE, (here, _Deadline(limits)))
-    upgraded = first == ("http", host, 80) and here == ("https", host, 443)
-    if limits.redirects == "same host" and here != first and not upgraded:
-        raise HttpError("redirect to another host", f"{url}, which is not allowed")
-    if not host or port is None or (url.userinfo and limits.addresses != "any"):
-        raise HttpError("invalid URL", str(url.copy_with(userinfo=b"")))
-    if limits.addresses != "any":
-        # Also if a proxy connects to the host. For direct connections, ``_Backend`` connects to a
-        # checked address.
-        addresses_of(host, port, private=limits.addresses == "private")
-    checked: _Deadline = deadline
-    return checked
+        return httpcore2.ReadTimeout(f"no complete answer within {seconds:.1f} seconds")
 
 
 def make_safe(response: Any, limits: Limits) -> None:
@@ -180,15 +155,12 @@ async def _acounted(
 class _Backend:
     """httpcore2's network backend that connects to checked addresses."""
 
-    def __init__(self, backend: Any, addresses: str) -> None:
-        self._backend, self._addresses = backend, addresses
+    def __init__(self, backend: Any, checked: bool) -> None:
+        self._backend, self._checked = backend, checked
 
     def connect_tcp(self, host: str, port: int, timeout: Any, **options: Any) -> _Stream:
-        hosts = [host]
-        if self._addresses != "any":
-            hosts = addresses_of(host, port, private=self._addresses == "private")
         failure: Exception | None = None
-        for address in hosts:
+        for address in timeout.addresses if self._checked else [host]:
             seconds = min(CONNECT_SECONDS, timeout.left())
             try:
                 return _Stream(self._backend.connect_tcp(address, port, seconds, **options))

@@ -1,4 +1,4 @@
-"""Parallel work: forked processes, and stateful functions on a cluster."""
+"""Parallel work: forked processes, stateful functions on a cluster, and coroutines."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any, Protocol, TypeVar
 
 In = TypeVar("In")
@@ -112,6 +112,31 @@ def run_job(future: Future[Any], job: Callable[[], Any]) -> None:
             future.set_result(job())
         except BaseException as error:
             future.set_exception(error)
+
+
+def run_sync(work: Coroutine[Any, Any, Out]) -> Out:
+    """Return the result of ``work``, also in a notebook's event loop.
+
+    Ctrl-C cancels it and waits for its cleanup.
+    """
+    import asyncio
+
+    running = True
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        # run outside of this block, or this error would be the context of all others
+        running = False
+    if not running:
+        return asyncio.run(work)
+    # An event loop cannot run inside another one in the same thread.
+    with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1) as thread:
+        task = loop.create_task(work)
+        try:
+            return thread.submit(loop.run_until_complete, task).result()
+        except KeyboardInterrupt:
+            loop.call_soon_threadsafe(task.cancel)
+            raise
 
 
 Load = Callable[[], Callable[[In], Out]]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from qabench.errors import QabenchError
@@ -98,13 +97,11 @@ class ReplyCache(EntryFile):
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The stored replies of one model: their number, the length of their texts, and when the first and last came."""
+    """The stored replies of one model: their number, and the length of their texts."""
 
     model: str
     replies: int
     bytes: int
-    oldest: str
-    newest: str
 
 
 def replies_path() -> Path:
@@ -114,22 +111,15 @@ def replies_path() -> Path:
 
 def stored_replies() -> list[StoredReplies]:
     """Return all stored replies by model, of judges, then of runs, or [] if there are none that can be read."""
-    query = f"SELECT model, count(*), sum(length(reply)), min(made), max(made) FROM {TABLE} GROUP BY model"
+    query = f"SELECT model, count(*), sum(length(reply)) FROM {TABLE} GROUP BY model"
     try:
         with closing(sqlite3.connect(f"{replies_path().as_uri()}?mode=ro", uri=True)) as connection:
             rows = connection.execute(f"{query} ORDER BY model").fetchall()
     except sqlite3.Error:  # missing, damaged, or of an older version
         rows = []
     for model, files in _run_replies():
-        states = [file.stat() for file in files]
-        times = [state.st_mtime for state in states]
-        rows.append(
-            (model, len(files), sum(state.st_size for state in states), min(times), max(times))
-        )
-    return [
-        StoredReplies(model, n, size, _date(oldest), _date(newest))
-        for model, n, size, oldest, newest in rows
-    ]
+        rows.append((model, len(files), sum(file.stat().st_size for file in files)))
+    return [StoredReplies(*row) for row in rows]
 
 
 def clear(model: str | None = None) -> int:
@@ -161,7 +151,3 @@ def _run_replies() -> Iterator[tuple[str, list[Path]]]:
     for folder in sorted(path for path in root.rglob("*") if path.is_dir()):
         if files := [path for path in folder.iterdir() if path.is_file()]:
             yield folder.relative_to(root).as_posix(), files
-
-
-def _date(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -5,7 +5,6 @@ A file lock keeps processes from paying twice.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import hashlib
 import itertools
@@ -14,27 +13,24 @@ import os
 import re
 import socket
 import threading
+import time
 import warnings
-from collections.abc import (
-    AsyncIterator,
-    Coroutine,
-    Mapping,
-    Sequence,
-)
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from functools import partial
+from multiprocessing.pool import ThreadPool
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from qabench.data.rows import Json, without_none
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
-from qabench.io.http import Retry
+from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error
 from qabench.io.limits import Limits
-from qabench.io.tables import printable, quoted
+from qabench.io.tables import quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import (
@@ -46,12 +42,12 @@ from qabench.llm.exchange import (
     too_large,
 )
 
-T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6
 NO_CREDIT = "insufficient_quota"  # OpenAI's code of a status 429 for which waiting does not help
 FIRST_WAIT = 0.5  # seconds before the first retry
 MAX_WAIT = 120.0  # seconds that a server can ask for
+LEAST = {"concurrency": 1, "retries": 0, "timeout": 0.001, "max_calls": 0}
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
@@ -107,24 +103,13 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Calls made (with ``retried`` ones), replies taken from the cache, tokens, and the cost.
+class Usage(Plan):
+    """The calls that a run made, including ``retried`` ones, replies from the cache, tokens, and the cost."""
 
-    None without prices.
-    """
-
-    calls: int
     retried: int
-    cached: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
 
     def as_dict(self) -> Json:
-        """Return the usage as JSON data.
-
-        Without ``cost`` if it is unknown.
-        """
+        """Return the usage as JSON data, without ``cost`` if it is unknown."""
         return without_none(asdict(self))
 
 
@@ -148,13 +133,10 @@ class Caller:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or not self.timeout > 0:
-            raise InputError(
-                f"concurrency is {self.concurrency} and timeout {self.timeout}; both must be above 0"
-            )
-        for name, value in (("retries", self.retries), ("max_calls", self.max_calls)):
-            if value is not None and value < 0:
-                raise InputError(f"{name} is {value}; it must be at least 0")
+        for name, least in LEAST.items():
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise InputError(f"{name} is {value}; it must be at least {least}")
 
     def client(self, cache: ReplyCache | None = None) -> ChatClient:
         """Return a client with these limits and a cache of replies, or None for the user's."""
@@ -250,10 +232,15 @@ class ChatClient:
         self.max_bytes = max_reply_bytes()
         # Calls include retries. Tokens are counted for successful calls, by the server, or
         # else estimated.
-        self.calls = self.retried = self.prompt_tokens = self.completion_tokens = 0
-        self.retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
-        self.fatal: str | None = None  # why no further call can succeed
+        self.calls = self.prompt_tokens = self.completion_tokens = 0
+        self.called: set[bytes] = set()
+        seconds = caller.timeout
+        limits = Limits(self.max_bytes, seconds, seconds, problem=too_large(self.max_bytes))
+        retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
+        self.http = HttpClient(limits, retry=retry, in_flight=caller.concurrency)
+        self.unusable = self.endpoint.why_unusable  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
+        self._counting = threading.Lock()
 
     def plan(self, requests: Sequence[ChatRequest]) -> Plan:
         """Return the calls that ``complete`` would make, without making them."""
@@ -268,16 +255,17 @@ class ChatClient:
         """Return the usage of all calls of this client, which had these outcomes."""
         prompts, replies = self.prompt_tokens, self.completion_tokens
         cached = sum(outcome.cached for outcome in outcomes)
-        return Usage(
-            self.calls, self.retried, cached, prompts, replies, self._cost(prompts, replies)
-        )
+        cost = self._cost(prompts, replies)
+        retried = self.calls - len(self.called)
+        return Usage(self.calls, cached, prompts, replies, cost, retried)
 
-    async def complete(
+    def complete(
         self, requests: Sequence[ChatRequest], progress: Progress | None = None
     ) -> list[ChatOutcome]:
         """Return one outcome per request, which all have one model, in order. Equal requests are sent once.
 
-        If canceled, it stops the calls in flight. Replies received so far are in the cache.
+        If interrupted, it does not wait for the calls in flight. Replies received so far are in the
+        cache.
 
         Raises:
             MissingExtra: calls are needed and the openai package is not installed.
@@ -289,34 +277,25 @@ class ChatClient:
             if progress:
                 progress(len(outcomes), len(by_key))
 
-        def missing() -> dict[bytes, ChatRequest]:
-            rest = by_key.keys() - outcomes.keys()
-            for key, reply in self.cache.find(rest).items():
+        def missing() -> list[tuple[bytes, ChatRequest]]:
+            for key, reply in self.cache.find(by_key.keys() - outcomes.keys()).items():
                 outcomes[key] = ChatOutcome(reply, cached=True)
-            return {key: by_key[key] for key in by_key if key not in outcomes}
+            report()
+            return [(key, request) for key, request in by_key.items() if key not in outcomes]
 
         try:
-            rest = missing()
-            report()
-            if self.endpoint.why_unusable:
-                unsent = ChatOutcome(reason=f"not sent: {self.endpoint.why_unusable}")
-                outcomes |= dict.fromkeys(rest, unsent)
-            elif rest:
-                slots = asyncio.Semaphore(self.caller.concurrency)
-                model = next(iter(rest.values())).model
-                async with (
-                    self._turn(model),
-                    self._session() as session,
-                    asyncio.TaskGroup() as group,
-                ):
-
-                    async def work(key: bytes, request: ChatRequest) -> None:
-                        async with slots:
-                            outcomes[key] = await self._outcome(session, key, request)
+            if rest := missing():
+                session = self.endpoint.openai_client(self.http.session)
+                # The threads are daemons: an interrupted process ends without them.
+                size = min(self.caller.concurrency, len(rest))
+                with self._turn(rest[0][1].model), ThreadPool(size) as threads:
+                    work = partial(self._outcome, session)
+                    for key, outcome in threads.imap_unordered(work, missing()):
+                        outcomes[key] = outcome
                         report()
-
-                    for key, request in missing().items():
-                        group.create_task(work(key, request))
+        except BaseException:
+            self.http.close()  # ends the waits between attempts
+            raise
         finally:
             self.cache.close()
         return [outcomes[request.key(self.endpoint.base_url)] for request in requests]
@@ -327,12 +306,9 @@ class ChatClient:
     def _cost(self, prompts: int, replies: int) -> float | None:
         return self.caller.prices.cost(prompts, replies) if self.caller.prices else None
 
-    @asynccontextmanager
-    async def _turn(self, model: str) -> AsyncIterator[None]:
-        """Wait until no other process calls the model.
-
-        All threads and tasks of a process share its turn.
-        """
+    @contextmanager
+    def _turn(self, model: str) -> Iterator[None]:
+        """Wait until no other process calls the model. All threads of a process share its turn."""
         judge = hashlib.sha256(f"{self.endpoint.base_url} {model}".encode()).hexdigest()[:16]
         path = self.cache.path.with_name(f"{self.cache.path.name}.{judge}.lock")
         lock = FileLock(path, thread_local=False, is_singleton=True)  # counts its users here
@@ -347,106 +323,66 @@ class ChatClient:
                     warnings.warn(message, stacklevel=2)
             except OSError:  # a folder that cannot be written. The cache cannot be used either
                 break
-            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SECONDS_BETWEEN_LOOKS)
         try:
             yield
         finally:
             with _guard:
                 lock.release()
 
-    def _session(self) -> Any:
-        limits = Limits(self.max_bytes, problem=too_large(self.max_bytes))
-        return self.endpoint.openai_client(limits, max_retries=0)
-
-    async def _outcome(self, session: Any, key: bytes, request: ChatRequest) -> ChatOutcome:
+    def _outcome(self, session: Any, item: tuple[bytes, ChatRequest]) -> tuple[bytes, ChatOutcome]:
+        """Return the key of a request and its outcome, after retries."""
+        key, request = item
         try:
-            reply = await self._reply(session, request)
+            reply = self.http.retrying(lambda: self._call(session, key, request))
         except HttpError as error:
-            return ChatOutcome(reason=str(error))
+            return key, ChatOutcome(reason=str(error))
         reply = self.cache.store(key, request, reply)
         prompts, replies = reply.prompt_tokens, reply.completion_tokens
-        self.prompt_tokens += prompt_tokens(request) if prompts is None else prompts
-        self.completion_tokens += reply_tokens(request) if replies is None else replies
-        return ChatOutcome(reply)
+        with self._counting:
+            self.prompt_tokens += prompt_tokens(request) if prompts is None else prompts
+            self.completion_tokens += reply_tokens(request) if replies is None else replies
+        return key, ChatOutcome(reply)
 
-    async def _reply(self, session: Any, request: ChatRequest) -> Reply:
-        """Return the reply to a request, after retries. Raises HttpError if there is none."""
-        failures = 0
-        while True:
-            if self.fatal:
-                raise HttpError("not sent", f"the endpoint refuses all calls ({self.fatal})")
+    def _call(self, session: Any, key: bytes, request: ChatRequest) -> Reply:
+        """Return the reply to one call, or raise HttpError."""
+        import openai
+
+        with self._counting:
+            if self.unusable:
+                raise HttpError("not sent", self.unusable)
             if self.caller.max_calls is not None and self.calls >= self.caller.max_calls:
                 limit = f"the limit of {self.calls} calls (max_calls) was reached"
                 raise HttpError("not sent", limit)
             self.calls += 1
-            self.retried += failures > 0
-            try:
-                return await self._call(session, request)
-            except HttpError as error:
-                failures += 1
-                seconds = self.retry.wait(error, failures)
-            await asyncio.sleep(seconds)
-
-    async def _call(self, session: Any, request: ChatRequest) -> Reply:
-        """Return the reply to one call, or raise HttpError."""
-        import openai
-
-        seconds = self.caller.timeout
+            self.called.add(key)
         try:
-            async with asyncio.timeout(seconds):
-                create = session.chat.completions.with_raw_response.create
-                response = await create(**request.body())
-            self.reached = True
-            return read_reply(response.text, self.max_bytes)
-        except HttpError:
-            raise
-        except TimeoutError as error:
-            raise HttpError(f"no reply within {seconds:g} s", transient=True) from error
+            response = session.chat.completions.with_raw_response.create(**request.body())
         except openai.APIStatusError as error:
             self.reached = True
             raise self._rejection(error.response) from error
         except Exception as error:  # whatever a server's answer causes in openai or httpx2
-            if isinstance(error.__cause__, HttpError):  # of the transport
-                raise error.__cause__ from None
-            reason = reason_of(error)
+            failure = reason_of(error)
             # a server that has answered before may come back
-            nobody = reason.permanent and not self.reached
-            if nobody:
-                self.fatal = reason.text
-            transient = isinstance(error, openai.APIConnectionError) and not nobody
-            raise HttpError(reason.text, transient=transient) from error
+            failure.unreachable = failure.unreachable and not self.reached
+            if failure.unreachable:
+                self._give_up(failure)
+            raise failure from None
+        self.reached = True
+        return read_reply(response.text, self.max_bytes)
+
+    def _give_up(self, failure: HttpError) -> None:
+        self.unusable = f"the endpoint refuses all calls ({failure})"
 
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
         error = status_error(response, response.text, "HTTP")
         if error.status in FATAL or NO_CREDIT in response.text:
-            self.fatal, error.transient = str(error), False
+            error.transient = False
+            self._give_up(error)
         if error.status in (401, 403) and self.endpoint.withheld:
             error.detail += f"; {self.endpoint.withheld}"
         return error
-
-
-def run_sync(work: Coroutine[Any, Any, T]) -> T:
-    """Return the result of ``work``, also in a notebook's event loop.
-
-    Ctrl-C cancels it and waits for its cleanup.
-    """
-    running = True
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        # run outside of this block, or this error would be the context of all others
-        running = False
-    if not running:
-        return asyncio.run(work)
-    # An event loop cannot run inside another one in the same thread.
-    with closing(asyncio.new_event_loop()) as loop, ThreadPoolExecutor(1, "qabench-llm") as thread:
-        task = loop.create_task(work)
-        try:
-            return thread.submit(loop.run_until_complete, task).result()
-        except KeyboardInterrupt:
-            loop.call_soon_threadsafe(task.cancel)
-            raise
 
 
 def prompt_tokens(request: ChatRequest) -> int:
@@ -464,38 +400,32 @@ def reply_tokens(request: ChatRequest) -> int:
     return min([EXPECTED_REPLY_TOKENS, *(limit for limit in limits if isinstance(limit, int))])
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a call failed: one line, the same for equal failures, and the address where the cause is the connection."""
+def reason_of(error: BaseException) -> HttpError:
+    """Return the failure of a call that a library made: a status with its message, or the connection's.
 
-    cause: str
-    permanent: bool = False  # all further calls would fail in the same way
-    url: str | None = None
-
-    @property
-    def text(self) -> str:
-        """Return the cause and the address."""
-        return f"{self.cause}: {self.url}" if self.url else self.cause
-
-
-def reason_of(error: BaseException) -> Reason:
-    """Return the reason for a failed call: its status and message, or the connection error that caused it."""
+    Its text is the same for equal failures. It is ``unreachable`` if nobody is at the address.
+    """
     chain = list(causes(error))
     for link in chain:
+        if isinstance(link, HttpError):  # of the transport
+            return link
         if isinstance(status := getattr(link, "status_code", None), int):
             message = next(filter(None, map(_body_message, chain)), "") or _message(link)
-            return Reason(f"HTTP {status}: {message}", status in FATAL)
-    url = next(filter(None, map(_url, chain)), None)
+            return HttpError(f"HTTP {status}", message, status=status)
+    url = next(filter(None, map(_url, chain)), "")
     for link in chain:
+        number = getattr(link, "errno", None)
         if isinstance(link, socket.gaierror) or _UNKNOWN_HOST.search(str(link)):
-            return Reason("unknown host", True, url)
+            return HttpError("unknown host", url, transient=True, unreachable=True)
         if _REFUSED.search(str(link)):
-            return Reason("connection refused", True, url)
-        if isinstance(link, OSError) and isinstance(link.errno, int):
-            return Reason(os.strerror(link.errno), link.errno in _NOBODY_THERE, url)
+            return HttpError("connection refused", url, transient=True, unreachable=True)
+        if isinstance(link, OSError) and isinstance(number, int):
+            nobody = number in _NOBODY_THERE
+            return HttpError(os.strerror(number), url, transient=True, unreachable=nobody)
+    reason = _message(chain[-1]) or type(chain[-1]).__name__
     if any("Timeout" in type(link).__name__ for link in chain):
-        return Reason("no reply in time", url=url)
-    return Reason(_message(chain[-1]) or type(chain[-1]).__name__, url=url)
+        reason = "no reply in time"
+    return HttpError(reason, url, transient=True)
 
 
 def _body_message(error: BaseException) -> str:
@@ -508,7 +438,7 @@ def _message(error: BaseException) -> str:
     return _body_message(error) or first_line(str(text))
 
 
-def _url(error: BaseException) -> str | None:
+def _url(error: BaseException) -> str:
     with suppress(AttributeError, RuntimeError):  # httpx raises if there is no request
-        return printable(error.request.url)  # type: ignore[attr-defined]
-    return None
+        return str(error.request.url)  # type: ignore[attr-defined]
+    return ""

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from qabench.errors import InputError, MissingExtra
 from qabench.io.addresses import origin
 from qabench.io.environment import JUDGE_BASE_URL, JUDGE_KEY
-from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret
 
 OPENAI = "https://api.openai.com/v1"
@@ -43,25 +42,16 @@ class Endpoint:
     def __post_init__(self) -> None:
         keep_secret(self.api_key)
 
-    def openai_client(self, limits: Limits, max_retries: int, *, sync: bool = False) -> Any:
-        """Return ``openai.AsyncOpenAI`` or ``OpenAI`` that sends this key, and nothing of OPENAI_... variables."""
+    def openai_client(self, http_client: Any, max_retries: int = 0) -> Any:
+        """Return an ``openai.OpenAI`` that sends this key, and nothing of OPENAI_... variables."""
         try:
             import openai
         except ImportError:
             raise MissingExtra(
                 "calls to language models and embeddings APIs need openai: pip install 'qabench[judge]'"
             ) from None
-        import httpx2
-
-        from qabench.io.transport import AsyncTransport, Transport, client_options
-
-        kind: Any = openai.OpenAI if sync else openai.AsyncOpenAI
-        http_client: Any = (
-            httpx2.Client(**client_options(limits, Transport))
-            if sync
-            else httpx2.AsyncClient(**client_options(limits, AsyncTransport))
-        )
         parts = urlsplit(self.base_url)
+        kind: Any = openai.OpenAI
         client = kind(
             base_url=urlunsplit(parts._replace(query="")),
             default_query=dict(parse_qsl(parts.query)),
@@ -108,34 +98,28 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
     """
     default = clean_url(os.environ.get(JUDGE_BASE_URL) or OPENAI)
     url = clean_url(base_url) if base_url else default
+    bound, server = os.environ.get(JUDGE_KEY, "").strip(), origin(url)
     key, needs, withheld = (api_key or "").strip(), None, None
-    if not key:
-        key, needs, withheld = _environment_key(url, default)
+    if key:
+        pass
+    elif server == origin(HUGGINGFACE):
+        from huggingface_hub import get_token
+
+        key = bound if bound.startswith("hf_") else get_token() or ""
+        needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
+    elif server == origin(default):
+        key = bound
+        if server == origin(OPENAI):
+            needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
+    elif server == origin(OPENAI):
+        needs = f"{JUDGE_KEY} is the key of {default} ({JUDGE_BASE_URL}), not of {OPENAI}: unset {JUDGE_BASE_URL}"
+    elif bound:
+        withheld = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
     if not key.isascii() or not key.isprintable():
         raise InputError(
             "the API key contains characters that are not allowed in keys; was something else pasted?"
         )
-    return Endpoint(url, key or NO_KEY, needs, withheld)
-
-
-def _environment_key(url: str, default: str) -> tuple[str, str | None, str | None]:
-    """Return the environment's key for a server, what a required key needs, and how to use a key of another host."""
-    key, server = os.environ.get(JUDGE_KEY, "").strip(), origin(url)
-    if server == origin(HUGGINGFACE):
-        if not key.startswith("hf_"):
-            from huggingface_hub import get_token
-
-            key = get_token() or ""
-        needs = "no token for Hugging Face's router: set HF_TOKEN, or log in with `hf auth login`"
-        return key, None if key else needs, None
-    if server == origin(default):
-        needs = f"no key: set {JUDGE_KEY} (OPENAI_API_KEY is not read, so that nobody spends money by accident)"
-        return key, needs if server == origin(OPENAI) and not key else None, None
-    if server == origin(OPENAI):
-        needs = f"{JUDGE_KEY} is the key of {default} ({JUDGE_BASE_URL}), not of {OPENAI}: unset {JUDGE_BASE_URL}"
-        return "", needs, None
-    how = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
-    return "", None, how if key else None
+    return Endpoint(url, key or NO_KEY, None if key else needs, withheld)
 
 
 def key_for_typed(base_url: str | None) -> str | None:

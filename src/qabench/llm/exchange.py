@@ -148,9 +148,7 @@ def max_reply_bytes() -> int:
 
     InputError if it is invalid.
     """
-    text = os.environ.get(LIMIT_VARIABLE)
-    if not text:
-        return MAX_REPLY_CHARACTERS
+    text = os.environ.get(LIMIT_VARIABLE) or "16"
     if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) <= 1 << 20):
         raise InputError(
             f"{LIMIT_VARIABLE} is {text!r}; allowed: a number of MiB from 1 to {1 << 20:,}"
@@ -208,16 +206,15 @@ def _limited(
             if response.is_success:
                 return response
             # Inspect writes what a server says about a failure to the log.
-            status, headers, body = response.status_code, response.headers, redacted(response.text)
+            status, headers = response.status_code, response.headers
             headers.pop("content-encoding", None)
-            # its text is UTF-8 now
-            headers["content-type"] = headers.get("content-type", "").partition(";")[0]
+            body = redacted(response.text).encode(response.encoding or "utf-8", "replace")
         except HttpError as error:
             status, headers = 400 if isinstance(error, UnreadableReply) else 413, {}
-            body = json.dumps({"error": {"message": str(error)}})
+            body = json.dumps({"error": {"message": str(error)}}).encode()
         finally:
             await response.aclose()
-        return kind(status, headers=headers, content=body.encode(), request=request)
+        return kind(status, headers=headers, content=body, request=request)
 
     return send
 

@@ -72,10 +72,12 @@ class ApiEncoder:
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:
         endpoint = resolve_endpoint(base_url)
+        from qabench.io.transport import limited_client
+
         if endpoint.why_unusable:
             raise QabenchError(f"the encoder {model} cannot be used: {endpoint.why_unusable}")
         self.name = model
-        self._client = endpoint.openai_client(LIMITS, RETRIES, sync=True)
+        self._client = endpoint.openai_client(limited_client(LIMITS), RETRIES)
 
     def queries(self, texts: Sequence[str]) -> Any:
         """Return the vectors of queries."""
@@ -95,9 +97,7 @@ class ApiEncoder:
                 model=self.name, input=batch, encoding_format="float"
             )
         except openai.OpenAIError as error:
-            raise QabenchError(
-                f"the encoder {self.name} failed: {reason_of(error).text}"
-            ) from error
+            raise QabenchError(f"the encoder {self.name} failed: {reason_of(error)}") from error
         if len(response.data) != len(batch):
             raise QabenchError(
                 f"the encoder {self.name} returned {len(response.data)} vectors for {len(batch)} texts"

@@ -29,7 +29,7 @@ from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import asked_field, short_digest
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import write_line
-from qabench.llm.client import run_sync
+from qabench.io.workers import run_sync
 from qabench.runs.facts import with_solver
 from qabench.runs.log import read_run
 from qabench.runs.sources import evaluate_predictions

@@ -34,6 +34,7 @@ from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
+from qabench.io.workers import run_sync
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
@@ -306,8 +307,6 @@ def _scored(sample: Any) -> tuple[Record, list[Any]]:
 
 def samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
     """Return the converted samples with these ids and epochs, read one at a time."""
-    from qabench.llm.client import run_sync  # imports asyncio
-
     return run_sync(_samples_of(path, keys, convert))
 
 

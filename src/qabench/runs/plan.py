@@ -33,7 +33,8 @@ from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
 from qabench.io.limits import Limits, json_of
 from qabench.io.tables import printable
-from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens, run_sync
+from qabench.io.workers import run_sync
+from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import (
     ChatRequest,
@@ -252,12 +253,12 @@ def probe(
     except Exception as error:
         place = f" at {printable(base_url)}" if base_url else ""
         hint = f"; models there: {some(models)}" if models else ""
-        reason = reason_of(error)
-        if base_url and reason.cause.startswith(("HTTP 401", "HTTP 403")):
+        failure = reason_of(error)
+        if base_url and failure.status in (401, 403):
             hint = f"; set {KEY_VARIABLE} to the server's key"
-        elif base_url and reason.cause.startswith("HTTP 404") and "/v1" not in base_url:
+        elif base_url and failure.status == 404 and "/v1" not in base_url:
             hint += f"; is the address {printable(base_url.rstrip('/'))}/v1?"
-        text = reason.cause if place else reason.text
+        text = failure.reason if place and failure.status is None else str(failure)
         detail = plain(error) if text == "HTTP" else text
         named = model.removeprefix(f"{ADDRESSED[0]}{SERVICE}/")
         raise QabenchError(f"the model {named}{place} does not answer: {detail}{hint}") from error
@@ -367,9 +368,7 @@ def models_at(url: str) -> list[str]:
     except HttpError as error:
         if error.reason == "too large":
             return []
-        raise QabenchError(
-            f"no server answers at {printable(url)}: {reason_of(error).cause}"
-        ) from error
+        raise QabenchError(f"no server answers at {printable(url)}: {error}") from error
     if response.status_code in (401, 403):
         raise QabenchError(
             f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"

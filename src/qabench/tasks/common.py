@@ -72,7 +72,7 @@ from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.files import run_replies_dir
 from qabench.io.tables import printable
 from qabench.io.workers import run_job
-from qabench.llm.client import Answered, reason_of
+from qabench.llm.client import FATAL, Answered, reason_of
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import SURROGATE, TOO_LONG, too_long
 from qabench.tasks.facts import GENERATE_CONFIG, UNSIGNED, signed
@@ -329,10 +329,10 @@ def failing_in_one_line() -> Iterator[None]:
         )
         if isinstance(error, QabenchError) or not of_call:
             raise
-        reason = reason_of(error)
-        if reason.permanent:
-            rejections.append(reason.text)
-        raise QabenchError(reason.text) from error
+        failure = reason_of(error)
+        if failure.unreachable or failure.status in FATAL:
+            rejections.append(str(failure))
+        raise QabenchError(str(failure)) from error
 
 
 def answered(output: ModelOutput) -> Answered:

@@ -37,7 +37,7 @@ from qabench.data.rows import Json, Row
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
-from qabench.llm.client import Caller, ChatClient, Plan, answered, caller_for, run_sync
+from qabench.llm.client import Caller, ChatClient, Plan, answered, caller_for
 from qabench.llm.exchange import ChatOutcome, ChatRequest
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import AUTO, OFFICIAL, QABENCH, Prompt, chosen_prompt
@@ -403,4 +403,4 @@ def _judge(
 def _complete(
     client: ChatClient, requests: list[ChatRequest], progress: Progress | None
 ) -> list[ChatOutcome]:
-    return run_sync(client.complete(requests, progress)) if requests else []
+    return client.complete(requests, progress) if requests else []

@@ -224,11 +224,12 @@ class WebPassages:
             return []
         digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
         key = f"{self.encoder.name if self.encoder else BM25} {k} {digest}"
-        if (ranking := self.web.cache.get("rankings", key)) is None:
+
+        def ranking() -> Json:
             index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
-            ranking = {"positions": index.search(ranked_by, k).positions}
-            self.web.cache.put("rankings", key, ranking)
-        positions: list[int] = ranking["positions"]
+            return {"positions": index.search(ranked_by, k).positions}
+
+        positions: list[int] = self.web.cache.kept("rankings", key, ranking)["positions"]
         return positions
 
 

@@ -27,7 +27,6 @@ from qabench.llm.client import (
     caller_for,
     merged,
     models_of,
-    run_sync,
 )
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
@@ -340,7 +339,7 @@ def judge_answers(
     unusable = judge.caller.endpoint.why_unusable
     if unusable and (needed := client.plan(asked)).calls:
         return Judged(judge, (), unusable, 0, client.usage([]), needed)
-    outcomes = run_sync(client.complete(asked, progress)) if requests else []
+    outcomes = client.complete(asked, progress) if requests else []
     judgments = {
         i: read_judgment(reply.text, reply.finish_reason, reply.refusal)
         if (reply := outcome.reply)
