@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.tasks.common import tasks_are_imported
 
-for name in () if tasks_are_imported() else benchmark_names():
+for name in benchmark_names():
     try:
         benchmark(name).tasks()
     except Exception as error:  # the tasks of the other benchmarks work

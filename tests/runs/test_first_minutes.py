@@ -90,6 +90,8 @@ def test_frequent_mistakes_with_models(server: OpenAIServer) -> None:
         probe("openai-api/qabench/m", address, None, GenerateConfig(timeout=5, max_retries=0))
     with pytest.raises(InputError, match=r"Add --base-url URL, or a provider: openai/gpt-4o"):
         make_model("gpt-4o")
+    with pytest.raises(InputError, match=r"qabench/m was given a wrong argument with -M: .*'nope'"):
+        make_model("openai-api/qabench/m", server.base_url, {"nope": 1, "api_key": "k"})
 
 
 @pytest.mark.parametrize(

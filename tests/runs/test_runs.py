@@ -38,7 +38,6 @@ from qabench.evaluation import Evaluation
 from qabench.llm.cache import stored_replies
 from qabench.runs.export import predictions
 from qabench.runs.log import read_run, whole_log
-from qabench.runs.plan import make_model
 from qabench.runs.running import resume, start
 from qabench.runs.sources import incomplete, read_evaluations
 
@@ -431,12 +430,6 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     assert "nothing was asked" in again.stderr and len(server.calls) == len(asked) + 2 * 2 * PROBE
     rows = [line.partition(",")[0] for line in again.stdout.splitlines()]
     assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
-
-
-def test_wrong_arguments_of_a_provider_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_API_KEY", "none")
-    with pytest.raises(InputError, match=r"openai-api/qabench/m was given a wrong argument with -M: .*'nope'"):
-        make_model("openai-api/qabench/m", "http://127.0.0.1:9/v1", {"nope": 1})
 
 
 def test_a_broken_benchmark_does_not_break_the_others() -> None:

@@ -41,7 +41,7 @@ from qabench.llm.exchange import (
     limited_replies,
     max_reply_bytes,
 )
-from qabench.tasks.common import IN_PROCESS, adapted, own_tasks_only
+from qabench.tasks.common import IN_PROCESS, adapted
 
 Arguments = Mapping[str, Any] | None
 """Arguments of a task or of a provider, by name."""
@@ -148,7 +148,6 @@ def plan_run(
         arguments.setdefault("context_length", info.context_length)
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
     with (
-        own_tasks_only(),
         tempfile.TemporaryDirectory(prefix="qabench-plan-") as folder,
         redirect_stdout(io.StringIO()),
     ):

@@ -50,7 +50,6 @@ from qabench.tasks.common import (
     REJECTIONS_TO_STOP,
     caching_replies,
     naming_arguments,
-    own_tasks_only,
     rejections,
 )
 
@@ -479,7 +478,6 @@ def watching(
             limited_replies(),
             caching_replies(cache),
             naming_arguments(task_args or {}),
-            own_tasks_only(),
             watch.locks,
         ):
             yield

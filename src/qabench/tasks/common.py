@@ -30,7 +30,6 @@ import contextvars
 import hashlib
 import json
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -43,7 +42,6 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import anyio
 from anyio.lowlevel import current_token
-from inspect_ai._util.entrypoints import clear_entry_points_state
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import transcript
 from inspect_ai.model import (
@@ -96,7 +94,6 @@ rejections: list[str] = []
 """The reasons of the calls since the last reply that were rejected permanently, such as for a wrong key."""
 Out = TypeVar("Out")
 
-_imported: ContextVar[bool] = ContextVar("qabench_tasks_are_imported", default=False)
 _named: ContextVar[Mapping[str, Any]] = ContextVar("qabench_named_arguments")
 
 
@@ -113,24 +110,6 @@ def naming_arguments(arguments: Mapping[str, Any]) -> Iterator[None]:
 def named_in_this_call(argument: str, value: Any) -> bool:
     """Tell whether the user gave this argument of a task in this call, so that it is not from a log."""
     return bool(_named.get({}).get(argument) == value)
-
-
-@contextmanager
-def own_tasks_only() -> Iterator[None]:
-    """Keep Inspect's entry point from importing tasks: the caller has imported its benchmark's."""
-    token = _imported.set(True)
-    try:
-        yield
-    finally:
-        _imported.reset(token)
-        sys.modules.pop("qabench.inspect_tasks", None)
-        # a later `inspect_ai.eval("qabench/...")` in this process finds all tasks
-        clear_entry_points_state()
-
-
-def tasks_are_imported() -> bool:
-    """Tell whether ``own_tasks_only`` is active."""
-    return _imported.get()
 
 
 def texts(value: Sequence[str] | str | int | None) -> list[str]:
