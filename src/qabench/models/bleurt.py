@@ -236,15 +236,7 @@ def _network(source: ModelSource) -> Any:
         raise cannot_load(
             source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20")
         )
-    config = {name: settings[name] for name in RemBertConfig().to_dict() if name in settings}
-    config |= {
-        "num_labels": 1,
-        "model_type": "rembert",
-        "architectures": None,
-        "id2label": None,
-        "label2id": None,
-    }
-    config = RemBertConfig.from_dict(
-        {name: value for name, value in config.items() if value is not None}
-    )
+    names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
+    known = {name: value for name, value in settings.items() if name in names and value is not None}
+    config = RemBertConfig.from_dict(known | {"num_labels": 1, "model_type": "rembert"})
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

@@ -18,7 +18,7 @@ from qabench.data.predictions import read_bytes, read_predictions, source_name
 from qabench.data.rows import json_rows
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
-from qabench.io.tables import Table
+from qabench.io.tables import Table, bounds_text
 from qabench.llm.endpoint import key_for_typed
 from qabench.runs.sources import evaluate_predictions
 
@@ -170,10 +170,11 @@ def autoais(
     )
     if as_json:
         return print_json(result)
+    answers = result["answers"] - result["answers_without_claims"]
     shares = [
-        [title, *map(_four_digits, (result[name], *result[f"{name}_interval"])), n]
+        [title, f"{result[name]:.4f}", bounds_text(*result[f"{name}_interval"]), n]
         for name, title, n in (
-            ("macro", "mean over answers", result["answers"] - result["answers_without_claims"]),
+            ("macro", "mean over answers", answers),
             ("micro", "share of all claims", result["claims"]),
         )
     ]
@@ -183,11 +184,7 @@ def autoais(
         f"unofficial: no expert has judged these claims, so all of them count; labels in {output}",
         result["signature"],
     ]
-    print_table(Table("Supported claims", ["", "AutoAIS", "low", "high", "n"], shares, notes))
-
-
-def _four_digits(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+    print_table(Table("Supported claims", ["", "AutoAIS", "95% interval", "n"], shares, notes))
 
 
 def facts(

@@ -107,13 +107,13 @@ def named_urls(rows: Sequence[Row]) -> dict[str, list[str]]:
     urls: dict[str, dict[str, None]] = {row["id"]: {} for row in rows}
     for row in rows:
         for claim in annotated_claims(row):
-            evidence = (
-                (claim["revised_evidence"], claim["evidence"])
-                if claim["support"] is not None
-                else ()
+            if claim["support"] is None:
+                continue
+            revised, original = (
+                _URL.findall("\n".join(claim[name] or ()))
+                for name in ("revised_evidence", "evidence")
             )
-            candidates = (_URL.findall("\n".join(texts or ())) for texts in evidence)
-            urls[row["id"]] |= dict.fromkeys(map(page_key, next(filter(None, candidates), ())))
+            urls[row["id"]] |= dict.fromkeys(map(page_key, revised or original))
     return {id: list(of_question) for id, of_question in urls.items()}
 
 

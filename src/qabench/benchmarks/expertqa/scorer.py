@@ -203,22 +203,23 @@ class ExpertqaScorer(Scorer):
         """Return the signatures of the groups that can be computed."""
         read = self._read(items)
         fields = _ordered(about)
-        labels: dict[str, object] = {
-            "labels": "none" if self.in_run else _authors_of(read, "labels_by")
-        }
-        facts: dict[str, object] = {"fact_scores": _authors_of(read, "fact_scores_by")}
+        labels = "none" if self.in_run else _authors_of(read, "labels_by")
+        facts = _authors_of(read, "fact_scores_by")
         counted = "annotated" if any(item.annotated for item in read) else "all with evidence"
         fields_of_group: dict[str, dict[str, object]] = {
-            AUTOAIS: {"unlabeled": self.unlabeled, "counted": counted, **labels},
-            AUTOAIS_AGREEMENT: {"unlabeled": self.unlabeled, **labels},
-            FACT_SCORE_AGREEMENT: {"threshold": THRESHOLD, **facts},
-            FACT_SCORE: facts,
+            AUTOAIS: {"unlabeled": self.unlabeled, "counted": counted, "labels": labels},
+            AUTOAIS_AGREEMENT: {"unlabeled": self.unlabeled, "labels": labels},
+            FACT_SCORE_AGREEMENT: {"threshold": THRESHOLD, "fact_scores": facts},
+            FACT_SCORE: {"fact_scores": facts},
             EVIDENCE: {},
+            ROUGE: {
+                "rouge": backend_version(),
+                "stemmer": "none",
+                "bootstrap": BOOTSTRAP_SAMPLES,
+                "bootstrap_seed": 0,
+            },
         }
         groups = self._computable(read)
-        if ROUGE in groups:
-            bootstrap = {"bootstrap": BOOTSTRAP_SAMPLES, "bootstrap_seed": 0}
-            fields_of_group[ROUGE] = {"rouge": backend_version(), "stemmer": "none", **bootstrap}
         if FAITHFULNESS in groups:
             model = entailment.shared_entailment()
             fields_of_group[FAITHFULNESS] = {"labels": model.name, "claims": sentence_splitter()[0]}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 import numpy as np
@@ -189,18 +188,15 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def _ranks(components: Sequence[Component], passages: list[str]) -> Ranks:
-    first_ranks: dict[str, float] = {}  # two components can have the same context
-    ranks = []
+    ranks: list[int | None] = []
     for component in components:
-        contexts = component.get("context", ())
-        for context in contexts:
-            if context not in first_ranks:
-                text = repaired(context)
-                first_ranks[context] = next(
-                    (i for i, passage in enumerate(passages, 1) if text in passage), inf
-                )
-        rank = min((first_ranks[context] for context in contexts), default=inf)
-        ranks.append(None if rank == inf else int(rank))
+        contexts = [repaired(context) for context in component.get("context", ())]
+        ranks_with_context = (
+            rank
+            for rank, passage in enumerate(passages, start=1)
+            if any(context in passage for context in contexts)
+        )
+        ranks.append(next(ranks_with_context, None))
     return tuple(ranks)
 
 

@@ -94,6 +94,7 @@ def match_expression(text: str) -> str:
     return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
 
 
+MAX_CHUNKS = 10**6  # of a chapter: a row's number says the chapter and the position
 SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
 
 
@@ -115,15 +116,12 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
             raise QabenchError(
                 f"full-text search needs SQLite with FTS5; this Python has SQLite {sqlite3.sqlite_version} ({error})"
             ) from None
-        starts: dict[int, int] = {}
-        total = 0
         for chapter, chunks in corpus.items():
-            starts[chapter] = total
-            rows = ((total + i, str(chapter), text) for i, text in enumerate(chunks))
+            start = chapter * MAX_CHUNKS
+            rows = ((start + i, str(chapter), text) for i, text in enumerate(chunks))
             connection.executemany(
                 "INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows
             )
-            total += len(chunks)
         hits = []
         for query in queries:
             expression = match_expression(query.text)
@@ -134,7 +132,7 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
             )
             hits.append(
                 Hits(
-                    [rowid - starts[query.chapter] for rowid, _ in matches],
+                    [rowid % MAX_CHUNKS for rowid, _ in matches],
                     [-rank for _, rank in matches],
                 )
             )

@@ -182,13 +182,12 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             tuple(part["rank"] for part in record.detail["components"]) for record in records
         )
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
+        columns = retrieval_columns(scores)
         for k in scores.cutoffs:
-            for name, values in (
-                ("MRR@k", scores.mrr_per_question(k)),
-                ("Recall@k", scores.recall_per_question(k)),
-            ):
-                interval = bootstrap_mean([value or 0.0 for value in values], clusters=ids)
-                rows.append(SectionRow(label, name, k, interval, len(ids)))
+            for name, title in (("mrr", "MRR@k"), ("recall", "Recall@k")):
+                values = [column[f"{name}@{k}"] for column in columns]
+                interval = bootstrap_mean(values, clusters=ids)
+                rows.append(SectionRow(label, title, k, interval, len(ids)))
         beyond = [
             rank is None or rank > depth
             for ranks_of_question in ranks
