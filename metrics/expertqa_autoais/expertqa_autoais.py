@@ -92,7 +92,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     ) -> dict[str, Any]:
         without_answers = all(isinstance(row, dict) and "answers" not in row for row in references)
         if without_answers and predictions == references:  # compute() without references
-            entailment = shared_entailment(model, revision, device, dtype)
+            entailment = shared_entailment(model, revision, device=device, dtype=dtype)
             return self._any_answers(predictions, entailment, per_question)
         if model or revision or device or dtype:
             raise InputError("a model labels claims only without references, which have labels")

@@ -80,7 +80,7 @@ class ExpertqaFaithfulness(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         targets, answers = text_pairs(references, predictions)
-        entailment = shared_entailment(model, revision, device, dtype)
+        entailment = shared_entailment(model, revision, device=device, dtype=dtype)
         labeled = faithfulness_labels(answers, targets, entailment)
         result = faithfulness([[claim["label"] for claim in own] for own in labeled])
         result["unanswered"] = answers.count(None)

@@ -269,12 +269,5 @@ def load_entailment(
     return Entailment(source, batch_size or (4 if source.device == "cpu" else 16))
 
 
-@cache
-def shared_entailment(
-    model: str | None = None,
-    revision: str | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-) -> Entailment:
-    """Return ``load_entailment``'s model, loaded once per process."""
-    return load_entailment(model, revision, device=device, dtype=dtype)
+shared_entailment = cache(load_entailment)
+"""Return ``load_entailment``'s model, loaded once per process."""

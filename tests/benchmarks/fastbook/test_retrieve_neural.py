@@ -10,8 +10,6 @@ import pytest
 
 from qabench.benchmarks.fastbook.retrieval import Query, parse_method
 from qabench.errors import MissingExtra
-from qabench.models.encoder import SentenceEncoder
-from qabench.retrieval.dense import DenseIndex
 
 WORDS = ["moon", "tide", "sun", "sea", "paper", "sheet", "fold", "the", "of", "a"]
 RANDOM = random.Random(0)
@@ -60,13 +58,6 @@ def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
         check(hits, cosine, 5)
     assert found[2].positions[:2] == [2, 7] and found[2].scores[0] == pytest.approx(1, abs=1e-5)
     assert len(dense.rank(CORPUS, QUERIES, 99)[0].positions) == 12
-
-
-def test_an_encoder_of_passages(model: str) -> None:
-    encoder = SentenceEncoder(model)
-    hits = DenseIndex(["moon tide sea", "sun"], encoder).search("moon tide sea", 2)
-    assert hits.positions == [0, 1] and hits.scores[0] == pytest.approx(1.0, abs=1e-4)
-    assert encoder.name.startswith(f"{model}@")
 
 
 def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> None:
