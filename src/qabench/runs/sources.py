@@ -79,7 +79,8 @@ def evaluate_predictions(
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
-    harness, facts = "", {}
+    harness = ""
+    facts: dict[str, str] = {}
     if isinstance(predictions, str | Path):
         harness, facts, answers = _of_harness(Path(predictions))
         if harness:
