@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores
 from qabench.benchmarks.fanoutqa.normalizer import (
     NormalizedTextCache,
     Normalizer,
@@ -29,7 +28,6 @@ from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import digest, signature
 from qabench.io.limits import json_of
 from qabench.text import Lemmatizer
-from qabench.text.rouge import COLUMNS, backend_version, by_type, rouge
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
@@ -99,6 +97,8 @@ class FanOutQAScorer(Scorer):
                 row |= {"acc.loose": float(question.loose), "acc.strict": float(question.strict)}
                 detail |= {"found": list(question.matches), "missing": list(question.missing)}
         if self.rouge:
+            from qabench.text.rouge import rouge
+
             for row, measures in zip(columns, rouge(references, answers), strict=True):
                 row |= {column: float(value) for column, value in measures.items()}
         if self.bleurt:
@@ -119,6 +119,8 @@ class FanOutQAScorer(Scorer):
             self.judged, self.notes = judged, judged.notes()
             _add_judgments(judged, columns, details)
         if self._with_evidence(items):
+            from qabench.benchmarks.fanoutqa.evidence_pages import evidence_scores
+
             necessary = [item.row["necessary_evidence"] for item in items]
             pages = [(item.fields or {}).get("pages") for item in usable]
             for i, score in enumerate(evidence_scores(necessary, pages, self.evidence_k)):
@@ -161,6 +163,8 @@ class FanOutQAScorer(Scorer):
         if self.normalizer:
             groups["acc"] = self.normalizer.signature()
         if self.rouge:
+            from qabench.text.rouge import backend_version
+
             groups["rouge"] = {"rouge": backend_version(), "stemmer": "porter"}
         if self.bleurt:
             from qabench.models.bleurt import signed_name
@@ -247,7 +251,9 @@ def official_shape(rows: Sequence[Mapping[str, float]]) -> Json:
     shape: Json = {}
     if "acc.loose" in means:
         shape["acc"] = {"loose": means["acc.loose"], "strict": means["acc.strict"]}
-    if COLUMNS[0] in means:
+    if "rouge1.fscore" in means:
+        from qabench.text.rouge import by_type
+
         shape["rouge"] = by_type(means)
     return shape | {name: means[name] for name in ("bleurt", "gpt") if name in means}
 
@@ -263,6 +269,8 @@ def _answer(item: Item) -> Any:
 
 def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
     """Return why the pages of a prediction cannot be read, or None if they can."""
+    from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages
+
     pages = (fields or {}).get("pages")
     try:
         if pages is not None and not isinstance(pages, list | tuple):
