@@ -86,11 +86,10 @@ def clear_caches(
     as_json: JsonOnly = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
-    names = {row.model for row in stored_replies()}
-    if model and not any(name == model or name.endswith(f"/{model}") for name in names):
-        models = ", ".join(sorted(names)) or "none"
-        raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
     count = clear(model)
+    if model and not count:
+        models = ", ".join(sorted({row.model for row in stored_replies()})) or "none"
+        raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
     if as_json:
         print_json({"deleted": count})
     else:

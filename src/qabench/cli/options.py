@@ -58,7 +58,6 @@ def _task_options(benchmark: Benchmark) -> list[str]:
 
 
 def _configs(benchmark: Benchmark) -> list[str]:
-
     return list(dataset_table(benchmark.name).configs)
 
 

@@ -187,7 +187,7 @@ def setting_of(report: Report, about: About) -> str:
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
-    if not recorded:
+    if not recorded and scorer.settings:
         # A setting can be followed by the value of an option, such as "rag bm25".
         scorer.setting(setting.partition(" ")[0])
     return str(setting)
