@@ -38,7 +38,6 @@ def test_every_part_of_a_request_is_in_its_key() -> None:
         replace(REQUEST, parameters={"temperature": 0, "seed": 2}),
         replace(REQUEST, parameters={"temperature": 0.0, "seed": 1}),
         replace(REQUEST, parameters={"temperature": 0}),
-        replace(REQUEST, sample=1),
         replace(REQUEST, namespace="system-1"),
     ]
     keys = {KEY, REQUEST.key("http://b/v1"), *(other.key(URL) for other in others)}

@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def user_agent() -> dict[str, str]:
-    """Return the header that names this package, with the contact information that Wikimedia requires."""
-    version = package_version("qabench")
-    return {"User-Agent": f"qabench/{version} (https://github.com/qabench/qabench)"}
-
-
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often transient failures are retried, and after how many seconds."""
@@ -84,7 +78,9 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.limits, self.retry, self.in_flight = limits, retry, in_flight
-        self.headers = {**user_agent(), "Accept-Encoding": "gzip", **(headers or {})}
+        # with the contact information that Wikimedia requires
+        agent = f"qabench/{package_version('qabench')} (https://github.com/qabench/qabench)"
+        self.headers = {"User-Agent": agent, "Accept-Encoding": "gzip", **(headers or {})}
         self._slots = threading.BoundedSemaphore(in_flight)
         self._closed = threading.Event()
         self._not_before = self.delay = 0.0
@@ -143,7 +139,6 @@ class HttpClient:
             request = self.session.build_request(method, url, **options)
         except (ValueError, httpx2.InvalidURL) as error:
             raise HttpError("invalid URL", f"{url}: {error}") from error
-        known = request.url.host in self._reached
         try:
             with contextlib.closing(self.session.send(request, stream=True)) as response:
                 self._reached.add(request.url.host)
@@ -155,7 +150,7 @@ class HttpClient:
             reason = "timeout" if timeout else "connection failed"
             detail = f"{type(error).__name__}: {error}"
             not_connected = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
-            unreachable = not_connected and not known
+            unreachable = not_connected and request.url.host not in self._reached
             raise HttpError(reason, detail, transient=True, unreachable=unreachable) from error
 
     @functools.cached_property

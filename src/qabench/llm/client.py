@@ -414,14 +414,13 @@ def reason_of(error: BaseException) -> HttpError:
             return HttpError(f"HTTP {status}", message, status=status)
     url = next(filter(None, map(_url, chain)), "")
     for link in chain:
-        number = getattr(link, "errno", None)
         if isinstance(link, socket.gaierror) or _UNKNOWN_HOST.search(str(link)):
             return HttpError("unknown host", url, transient=True, unreachable=True)
         if _REFUSED.search(str(link)):
             return HttpError("connection refused", url, transient=True, unreachable=True)
-        if isinstance(link, OSError) and isinstance(number, int):
-            nobody = number in _NOBODY_THERE
-            return HttpError(os.strerror(number), url, transient=True, unreachable=nobody)
+        if isinstance(link, OSError) and isinstance(link.errno, int):
+            nobody = link.errno in _NOBODY_THERE
+            return HttpError(os.strerror(link.errno), url, transient=True, unreachable=nobody)
     reason = _message(chain[-1]) or type(chain[-1]).__name__
     if any("Timeout" in type(link).__name__ for link in chain):
         reason = "no reply in time"

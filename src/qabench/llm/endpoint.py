@@ -144,13 +144,13 @@ def clean_url(base_url: str) -> str:
     """
     url = HUGGINGFACE if base_url.lower() in ("huggingface", "hf") else base_url.strip()
     try:
-        parts, problem = urlsplit(url), ""
+        parts = urlsplit(url)
         _ = parts.port  # raises ValueError if it is out of range
-    except ValueError as error:
-        parts, problem = urlsplit(""), f" ({error})"
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            f"the base URL is {base_url!r}{problem}; it must be such as {OPENAI}, or huggingface"
+            f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface"
         )
     if parts.username or parts.password:
         raise InputError(

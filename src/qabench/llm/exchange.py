@@ -34,8 +34,6 @@ class ChatRequest:
     """One question to a chat model: (role, text) in order, and other fields of the request such as temperature.
 
     Attributes:
-        sample: 0 for the first reply to this question, 1 for the second, and so on. Each is cached
-            separately.
         namespace: cached replies of other namespaces are not used (FanOutQA's ``llm_cache_key``: a
             name for the system under test).
     """
@@ -43,19 +41,12 @@ class ChatRequest:
     model: str
     messages: Messages
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    sample: int = 0
     namespace: str = ""
 
     def key(self, base_url: str) -> bytes:
         """Return a digest of everything that the reply depends on, including the namespace."""
-        parts = [
-            base_url,
-            self.model,
-            self.messages,
-            dict(self.parameters),
-            self.sample,
-            self.namespace,
-        ]
+        # 0 was the number of the reply, in replies of older versions
+        parts = [base_url, self.model, self.messages, dict(self.parameters), 0, self.namespace]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode("ascii")).digest()
 
     def body(self) -> Json:
