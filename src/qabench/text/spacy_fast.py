@@ -56,9 +56,7 @@ class FastLemmas:
 
     def __init__(self, nlp: Language) -> None:
         if [(name, type(pipe)) for name, pipe in nlp.pipeline] != list(COMPONENTS.items()):
-            raise ValueError(
-                f"the pipeline's components are {nlp.pipe_names}, not {list(COMPONENTS)}"
-            )
+            raise ValueError("the pipeline has other components")
         self.nlp = nlp
         self.encoder = WindowEncoder(nlp.get_pipe("tok2vec").model)
         self.lemmas = TokenLemmas(nlp)
@@ -102,18 +100,15 @@ class WindowEncoder:
 
     def __init__(self, model: Model[Any, Any]) -> None:
         embed, encode = model.layers
-        if not isinstance(model.ops, NumpyOps):
-            raise ValueError("the model does not run on the processor")
-        features, to_ragged, *self.embed_layers, to_list = embed.layers
-        names = (features.name, to_ragged.name, to_list.name)
-        if names != ("extract_features", "list2ragged", "ragged2list"):
-            raise ValueError(f"not a MultiHashEmbed: {names}")
-        self.features = features
+        self.features, to_ragged, *self.embed_layers, to_list = embed.layers
+        names = (self.features.name, to_ragged.name, to_list.name)
+        is_embed = names == ("extract_features", "list2ragged", "ragged2list")
         (stack,) = encode.layers
         self.layers = [self._layer_of(residual) for residual in stack.layers]
         self.pad: int = encode.attrs["pad"]
-        if self.pad < len(self.layers):
-            raise ValueError("the padding between texts is shorter than the receptive field")
+        # The padding between texts must be as long as the receptive field.
+        if not isinstance(model.ops, NumpyOps) or not is_embed or self.pad < len(self.layers):
+            raise ValueError("the model has another encoder, or does not run on the processor")
 
     @staticmethod
     def _layer_of(residual: Model[Any, Any]) -> Model[Any, Any]:
@@ -124,7 +119,7 @@ class WindowEncoder:
             or window.name != "expand_window"
             or window.attrs["window_size"] != 1
         ):
-            raise ValueError(f"not a residual layer over windows of three tokens: {residual.name}")
+            raise ValueError("not a residual layer over windows of three tokens")
         return layer
 
     def predict(self, docs: Sequence[Doc]) -> list[Matrix]:
@@ -200,9 +195,8 @@ class TokenLemmas:
         self.cache: dict[Triple, tuple[str, int]] = {}
         for rule in self.pipeline_ruler.patterns:
             for pattern in rule["patterns"]:
-                unknown = {key for token in pattern for key in token} - LEXICAL_KEYS
-                if unknown:
-                    raise ValueError(f"a pattern of the attribute ruler reads {sorted(unknown)}")
+                if {key for token in pattern for key in token} - LEXICAL_KEYS:
+                    raise ValueError("a pattern of the attribute ruler reads something else")
                 if len(pattern) == 1:
                     self.ruler.add([pattern], rule["attrs"], rule["index"])
                 else:

@@ -222,23 +222,22 @@ class Judged:
             raise InputError(
                 f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each"
             )
-        scores: Json = {"absent": {"gpt": self.absent}} if self.absent else {}
         readable = [
             judgment.readable for judgment in self.per_question if judgment.readable is not None
         ]
-        if not self.absent:
-            means = {"gpt": self.scores, "gpt_readable": readable}
-            scores = {name: sum(values) / len(values) for name, values in means.items() if values}
+        means = {"gpt": self.scores, "gpt_readable": readable}
+        scores: Json = {name: sum(values) / len(values) for name, values in means.items() if values}
+        if self.absent:
+            scores = {"absent": {"gpt": self.absent}}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
-        counts = {
-            "questions": len(self.per_question),
-            "scored": len(self.scores),
-            "readable": len(readable),
-            "unanswered": self.per_question.count(NOT_ANSWERED),
-            "shortened": self.shortened,
-        }
         parts = {
-            "counts": counts,
+            "counts": {
+                "questions": len(self.per_question),
+                "scored": len(self.scores),
+                "readable": len(readable),
+                "unanswered": self.per_question.count(NOT_ANSWERED),
+                "shortened": self.shortened,
+            },
             "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
             "unreadable": [
                 ({"id": ids[i]} if ids else {"index": i}) | {"reason": judgment.reason}

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.judge import Judge, Judged
 
 NULL, BLANK, NOT_STRING = "null answers", "empty answers", "answers that are not strings"
+NO_VERDICT, FAILED = "no readable verdict of the judge", "the call of the judge failed"
 Bleurt = Callable[[list[str], list[str]], Sequence[float]]
 """References and candidates, two lists of strings, to one score for each pair."""
 
@@ -315,15 +316,12 @@ def _problems(
     ]
     if judged and judged.absent:
         return [*sentences, f"gpt is absent: {judged.absent}"]
-    ids_by_problem = {}
-    for id, row, detail in zip(ids, columns, details, strict=True):
-        if reason := detail.get("judge_problem"):
-            has_reply = "gpt" in row
-            kind = (
-                "no readable verdict of the judge" if has_reply else "the call of the judge failed"
-            )
-            ids_by_problem.setdefault(f"{kind}: {reason}", []).append(id)
-    counted = ids_by_problem.items()
+    failures = grouped(
+        (f"{NO_VERDICT if 'gpt' in row else FAILED}: {reason}", id)
+        for id, row, detail in zip(ids, columns, details, strict=True)
+        if (reason := detail.get("judge_problem"))
+    )
+    counted = failures.items()
     return sentences + [f"{len(ids)} x {problem} ({some(ids)})" for problem, ids in counted]
 
 
