@@ -77,17 +77,14 @@ class FastLemmas:
         for start in range(0, len(order), TEXTS_PER_BATCH):
             part = order[start : start + TEXTS_PER_BATCH]
             docs = [self.nlp.make_doc(texts[i]) for i in part]
-            self._annotate(docs)
+            for doc, vectors in zip(docs, self.encoder.predict(docs), strict=True):
+                doc.tensor = vectors
+            for name in ("tagger", "parser"):
+                for _ in self.nlp.get_pipe(name).pipe(docs, batch_size=TEXTS_PER_PARSE):
+                    pass
             for i, text in zip(part, self.lemmas.texts(docs), strict=True):
                 out[i] = text
         return out
-
-    def _annotate(self, docs: list[Doc]) -> None:
-        for doc, vectors in zip(docs, self.encoder.predict(docs), strict=True):
-            doc.tensor = vectors
-        for name in ("tagger", "parser"):
-            for _ in self.nlp.get_pipe(name).pipe(docs, batch_size=TEXTS_PER_PARSE):
-                pass
 
 
 class WindowEncoder:
@@ -224,10 +221,9 @@ class TokenLemmas:
         return list(map(tuple, doc.to_array([ORTH, TAG, DEP]).reshape(-1, 3).tolist()))
 
     def _learn(self, triples: list[list[Triple]]) -> None:
-        new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
-        if len(self.cache) + len(new) > REMEMBERED_TOKENS:
+        if len(self.cache) > REMEMBERED_TOKENS:
             self.cache.clear()
-            new = list(dict.fromkeys(t for doc in triples for t in doc))
+        new = list(dict.fromkeys(t for doc in triples for t in doc if t not in self.cache))
         words, tags, deps = ([self.vocab.strings[t[column]] for t in new] for column in range(3))
         doc = Doc(self.vocab, words=words, tags=tags, deps=deps)
         places = [0] * len(new)

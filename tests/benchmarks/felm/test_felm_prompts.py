@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import CLAIMS, EXTRACTION, FelmMethod, claims_in, prompt_file, without_verdict
-from qabench.benchmarks.felm.scores import FelmClaim, Reading, as_reply, on_segments, read_claims, read_reply
+from qabench.benchmarks.felm.scores import Reading, as_reply, on_segments, read_claims, read_reply
 from qabench.benchmarks.felm.scores import response_score as score_of
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
@@ -23,7 +23,10 @@ Claim 2. The Moon is near.
 - Claim 1: It is 42.
 Segment 9:
 Claim 1. Nobody said that."""
-READ = (FelmClaim(1, "The Moon exists."), FelmClaim(1, "The Moon is near."), FelmClaim(3, "It is 42."))
+READ = [
+    {"segment": segment, "text": text}
+    for segment, text in ((1, "The Moon exists."), (1, "The Moon is near."), (3, "It is 42."))
+]
 
 
 def row(domain: str = "wk", **fields: Any) -> dict[str, Any]:
@@ -67,13 +70,13 @@ def test_a_users_template(tmp_path: Path) -> None:
 
 def test_claims_are_read() -> None:
     assert claims_in(row(), Answered(LIST)) == (READ, None)
-    assert read_claims("Claim 1. Alone.", 1) == (FelmClaim(1, "Alone."),)
+    assert read_claims("Claim 1. Alone.", 1) == [{"segment": 1, "text": "Alone."}]
     for reply, reason in (
         (Answered("I see none."), "its claims: none in the reply 'I see none.'"),
         (Answered(LIST, cut_off=True), "its claims: the reply was cut off"),
         (Answered(reason="HTTP 400"), "its claims: HTTP 400"),
     ):
-        assert claims_in(row(), reply) == ((), reason)
+        assert claims_in(row(), reply) == ([], reason)
 
 
 @pytest.mark.parametrize("method", ["raw", "cot", "link", "content"])
@@ -102,7 +105,7 @@ def test_verdicts_on_claims_become_verdicts_on_segments() -> None:
 
 @given(st.lists(st.booleans(), min_size=1, max_size=9))
 def test_one_claim_per_segment_changes_nothing(verdicts: list[bool]) -> None:
-    claims = [FelmClaim(i + 1, "c") for i in range(len(verdicts))]
+    claims = [{"segment": i + 1, "text": "c"} for i in range(len(verdicts))]
     reading = read_reply(as_reply(tuple(verdicts)), len(verdicts))
     assert on_segments(reading, claims, len(verdicts)) == reading == Reading(tuple(verdicts), tuple(verdicts))
 

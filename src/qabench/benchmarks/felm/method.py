@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.felm.scores import FelmClaim, check_format, read_claims, read_reply
+from qabench.benchmarks.felm.scores import check_format, read_claims, read_reply
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, SourceUnavailable, unknown_name
 from qabench.evaluation.scoring import Messages
@@ -229,7 +229,7 @@ class FelmMethod:
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
         return self.prompts.extraction[row["domain"]].messages(**texts)
 
-    def messages(self, row: Row, claims: Sequence[FelmClaim] | None = None) -> Messages:
+    def messages(self, row: Row, claims: Sequence[Row] | None = None) -> Messages:
         """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
@@ -238,7 +238,7 @@ class FelmMethod:
         return prompts[row["domain"], kind].messages(
             question=row["prompt"],
             segments=numbered(
-                row["segmented_response"] if claims is None else [claim.text for claim in claims]
+                row["segmented_response"] if claims is None else [claim["text"] for claim in claims]
             ),
             references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
         )
@@ -352,12 +352,12 @@ def _strings(script: Path, for_vicuna: bool) -> tuple[list[str], str, str | None
     return [parts[0], parts[2], *parts[4:]], end, system
 
 
-def claims_in(row: Row, reply: Answered) -> tuple[tuple[FelmClaim, ...], str | None]:
-    """Return the claims of a response in a reply, or (), and the reason."""
+def claims_in(row: Row, reply: Answered) -> tuple[list[Json], str | None]:
+    """Return the claims of a response in a reply, or [], and the reason."""
     if reply.text is None:
-        return (), f"its claims: {reply.reason}"
+        return [], f"its claims: {reply.reason}"
     if reply.cut_off:  # the claims of the last segments would be missing
-        return (), "its claims: the reply was cut off"
+        return [], "its claims: the reply was cut off"
     claims = read_claims(reply.text, len(row["segmented_response"]))
     return claims, None if claims else f"its claims: none in the reply {quoted(reply.text, 80)}"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread, signatures
 from qabench.benchmarks.felm.scores import (
-    FelmClaim,
     ResponseScore,
     as_reply,
     check_format,
@@ -107,12 +106,12 @@ def _reply(fields: Mapping[str, Any]) -> Any:
     return fields.get("reply", fields.get("answer"))
 
 
-def _claims(fields: Mapping[str, Any]) -> list[FelmClaim] | None:
+def _claims(fields: Mapping[str, Any]) -> list[Json] | None:
     claims = fields.get("claims")
     if claims is None:
         return None
     try:
-        return [FelmClaim(int(claim["segment"]), str(claim["text"])) for claim in claims]
+        return [{"segment": int(claim["segment"]), "text": str(claim["text"])} for claim in claims]
     except (TypeError, KeyError, ValueError):
         example = '[{"segment": 1, "text": "..."}]'
         raise InputError(f"claims are {claims!r:.80}; allowed: a list such as {example}") from None
@@ -160,7 +159,7 @@ def _detail(
     score: ResponseScore,
     replies: Sequence[str | None],
     reasons: Sequence[str],
-    claims: Sequence[FelmClaim] | None,
+    claims: Sequence[Json] | None,
 ) -> dict[str, Any]:
     """Return the ``Record.detail`` of a response (see ``qabench.tasks.common``)."""
     nothing = (None,) * len(score.labels)
@@ -180,7 +179,7 @@ def _detail(
         "replies": list(replies),
         "reasons": list(reasons),
     }
-    return details if claims is None else details | {"claims": [asdict(claim) for claim in claims]}
+    return details if claims is None else details | {"claims": list(claims)}
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:

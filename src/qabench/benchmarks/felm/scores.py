@@ -21,7 +21,7 @@ import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs, is_list_of
 from qabench.benchmarks.felm import COUNTS, FUNCTIONS, READABLE, RESPONSES
-from qabench.data.rows import Json, grouped
+from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError, unknown_name
 
 ANSWER = "Answer: "
@@ -54,14 +54,6 @@ class Reading:
     official: Verdicts
     readable: Verdicts | None
     missing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FelmClaim:
-    """A claim and the number, from 1, of the segment that makes it."""
-
-    segment: int
-    text: str
 
 
 def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer") -> Reading:
@@ -121,28 +113,30 @@ def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
     return tuple(number not in wrong for number in range(1, n_segments + 1))
 
 
-def read_claims(reply: str, n_segments: int) -> tuple[FelmClaim, ...]:
+def read_claims(reply: str, n_segments: int) -> list[Json]:
     """Return the claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
+
+    A claim is {"segment", "text"}, the number of its segment from 1.
 
     Claims under the heading of an unknown segment are ignored. Without headings, all claims belong
     to the segment if there is only one.
     """
     segment = 1 if n_segments == 1 else 0
-    claims = []
+    claims: list[Json] = []
     for line in reply.splitlines():
         if heading := HEADING.match(line):
             segment = int(heading[1])
         elif (claim := CLAIM.match(line)) and 1 <= segment <= n_segments:
-            claims.append(FelmClaim(segment, claim[1].strip()))
-    return tuple(claims)
+            claims.append({"segment": segment, "text": claim[1].strip()})
+    return claims
 
 
-def on_segments(reading: Reading, claims: Sequence[FelmClaim], n_segments: int) -> Reading:
+def on_segments(reading: Reading, claims: Sequence[Row], n_segments: int) -> Reading:
     """Return the verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
 
     def judged(verdicts: Verdicts) -> Verdicts:
         return _verdicts(
-            (claim.segment for claim, true in zip(claims, verdicts, strict=True) if not true),
+            (claim["segment"] for claim, true in zip(claims, verdicts, strict=True) if not true),
             n_segments,
         )
 
@@ -265,7 +259,7 @@ def response_score(
     labels: Sequence[bool],
     prediction: Any,
     reply_format: str = "answer",
-    claims: Sequence[FelmClaim] | None = None,
+    claims: Sequence[Row] | None = None,
 ) -> ResponseScore:
     """Return the score of one response.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from inspect_ai import Task, task
@@ -19,7 +19,6 @@ from qabench.benchmarks.felm.method import (
     claims_in,
     without_verdict,
 )
-from qabench.benchmarks.felm.scores import FelmClaim
 from qabench.data.rows import Json
 from qabench.evaluation.scoring import Messages, Question
 from qabench.llm.client import Answered
@@ -139,12 +138,12 @@ def find_errors(**options: Any) -> Solver:
             state.messages += [choice.message for choice in state.output.choices[:1]]
             return replies
 
-        claims: tuple[FelmClaim, ...] | None = None
+        claims: list[Json] | None = None
         by_claims: Json = {}
         if asking.by_claims(row):
             (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
-            by_claims = {"claims": [asdict(claim) for claim in claims]}
+            by_claims = {"claims": claims}
             note_prediction(
                 state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed
             )
