@@ -21,7 +21,8 @@ def repair(text: str) -> str:
         return text.replace("\r\n", "\n")
     import ftfy
 
-    return ftfy.fix_text(text)
+    fixed: str = ftfy.fix_text(text)
+    return fixed
 
 
 repaired = functools.lru_cache(REPAIRED_TEXTS)(repair)
