@@ -26,14 +26,8 @@ PAGES = {
     "Twin 2": "The same text. " * 20,
 }
 QUERIES = [
-    "Which birds eat fish?",
-    "How heavy are swans?",
-    "same text",
-    "the the the heron",
-    "",
-    "zzzz",
-    "1200 insects!",
-]
+    "Which birds eat fish?", "How heavy are swans?", "same text", "the the the heron", "", "zzzz", "1200 insects!",
+]  # fmt: skip
 
 
 def compare(model: str, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str], queries: list[str], size: int) -> int:
@@ -109,22 +103,8 @@ def test_missing_pages() -> None:
 Chunker = Callable[[str, int, Sequence[str]], list[str]]
 
 PIECES = [
-    "\n\n",
-    "\n",
-    ". ",
-    ", ",
-    " ",
-    "a",
-    "word",
-    "Zürich",
-    "東京",
-    "👩‍🚀",
-    "e\u0301",
-    "\r",
-    "\u2028",
-    ".",
-    "x" * 30,
-]
+    "\n\n", "\n", ". ", ", ", " ", "a", "word", "Zürich", "東京", "👩‍🚀", "e\u0301", "\r", "\u2028", ".", "x" * 30,
+]  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=120), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 SOME_SEPARATORS = st.one_of(
     st.just(SEPARATORS), st.lists(st.sampled_from(["\n", " ", "a", "aa", "ab", "----"]), max_size=4).map(tuple)

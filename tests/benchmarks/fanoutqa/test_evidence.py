@@ -24,13 +24,9 @@ READ = st.lists(st.sampled_from([*PAGES, *(p["title"] for p in PAGES), *(p["url"
 
 
 def test_scores_computed_by_hand() -> None:
+    planets = [{"title": "Giant planet", "pageid": 5}, {"title": "Saturn"}, {"title": "giant planet"}]
     necessary = [
-        [
-            {"title": "Giant planet", "pageid": 5},
-            {"title": "Saturn"},
-            {"title": "giant planet"},
-            {"title": "Io (moon)"},
-        ],
+        [*planets, {"title": "Io (moon)"}],
         [{"title": "Liz Magill", "url": "https://en.wikipedia.org/wiki/M._Elizabeth_Magill#Life"}],
         [{"title": "1984"}],
         [{"title": "Lima"}],
@@ -113,10 +109,8 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
 
     file = tmp_path / "answers.jsonl"
     lines = [json.dumps({"id": id, "answer": "x", "pages": titles[id]}) for id in list(titles)[:9]]
-    lines += [
-        json.dumps({"id": id, "answer": "x", "pages": pages})
-        for id, pages in zip(list(titles)[9:11], ("x", [0]), strict=True)
-    ]
+    unusable = zip(list(titles)[9:11], ("x", [0]), strict=True)
+    lines += [json.dumps({"id": id, "answer": "x", "pages": pages}) for id, pages in unusable]
     file.write_text("\n".join(lines))
     answered = qabench.evaluate_predictions("fanoutqa", "sample", file, lemmatizer="simplemma")
     assert set(answered.signatures) == {"acc", "rouge", "evidence"}

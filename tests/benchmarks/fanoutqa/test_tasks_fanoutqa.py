@@ -208,9 +208,8 @@ def test_tokens_are_counted_by_the_available_tokenizer(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text("{}")
     assert asyncio.run(token_counter(get_model(f"mockllm/{tmp_path}", memoize=False))).name == ESTIMATE
     for name in (str(tmp_path), str(tmp_path / "absent")):
-        with pytest.raises(
-            InputError, match=f"the tokenizer '{name}' cannot be read .*use a folder with tokenizer.json"
-        ):
+        message = f"the tokenizer '{name}' cannot be read .*use a folder with tokenizer.json"
+        with pytest.raises(InputError, match=message):
             asyncio.run(token_counter(model, name))
     assert estimated_tokens("strawberry 12") == 4
 
