@@ -63,7 +63,7 @@ def test_the_largest_groups_are_shown() -> None:
     (breakdown,) = sections_of([grouped({"A": 5, "B": 15, **{f"C{i:02}": 2 for i in range(20)}})])[0].breakdowns
     assert breakdown.title.endswith("(the 15 largest of 22 groups)")
     assert list(breakdown.groups.items())[:3] == [("B", 15), ("A", 5), ("C00", 2)] and len(breakdown.groups) == 15
-    assert breakdown.scores["a"]["A"]["acc.loose"].n == 5
+    assert breakdown.scores["a"]["A"]["acc.loose"].n == 5 and len(breakdown.scores["a"]) == 15
     (numbered,) = sections_of([grouped({"10": 5, "9": 2})])[0].breakdowns
     assert list(numbered.groups) == ["9", "10"]
 
@@ -91,6 +91,8 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     few = scored("b", [0.0, 0.4])
     apart = {"a": scored("a", [1.0, 0.0]), "b": replace(few, records=few.records[1:])}
     assert " behind b; it is not significantly better." in finding(compare(apart, spec))
+    equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
+    assert "questions), as b has on the questions that both answered; it is not" in finding(compare(equal, spec))
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from qabench.evaluation import Evaluation, ExtraSection, ScoreSpec
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
-from qabench.evaluation.records import Score, column_names, distinct
+from qabench.evaluation.records import Score, column_names, distinct, scores_of
 from qabench.evaluation.score_spec import present
 from qabench.stats import Interval
 
@@ -218,7 +218,14 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     title = section.grouping_title(grouping)
     if len(ids) > MOST_GROUPS:
         title += f" (the {MOST_GROUPS} largest of {len(ids)} groups)"
-    scores = {label: run.scores_by_group(grouping) for label, run in answered.items()}
+    scores = {
+        label: {
+            name: scores_of(run.score_specs, records)
+            for name, records in run.by_group(grouping).items()
+            if name in largest
+        }
+        for label, run in answered.items()
+    }
     return Breakdown(grouping, title, {name: sizes[name] for name in largest}, scores)
 
 
@@ -231,7 +238,10 @@ def finding(comparison: Comparison) -> str:
     if not pairs:
         return f"{best}. It shares no questions with the other systems."
     nearest = _test(pairs[0], comparison)
-    if leader == pairs[0].first:
+    if abs(pairs[0].difference.interval.mean) < 1e-9:
+        (equal,) = {pairs[0].first, pairs[0].second} - {leader}
+        ahead = f"{best}, as {equal} has on the questions that both answered"
+    elif leader == pairs[0].first:
         ahead = f"{best}. It is {nearest} ahead of {pairs[0].second}"
     else:  # which is better on the questions that both answered
         ahead = f"{best}. It is {nearest} behind {pairs[0].first}"

@@ -671,6 +671,9 @@ def _wrong(path: Path, error: ValidationError) -> InputError:
     errors = error.errors()
     first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     key = ".".join(map(str, first["loc"])) or "the file"
+    # the value of an unknown key could be a secret, and a missing key has none
+    if first["type"] not in ("extra_forbidden", "missing"):
+        key += f" is {first['input']!r:.80}"
     return InputError(
-        f"the suite {path}: {key} is {first['input']!r}: {first['msg']}; an example of a suite:\n{EXAMPLE_SUITE}"
+        f"the suite {path}: {key}: {first['msg']}; an example of a suite:\n{EXAMPLE_SUITE}"
     )
