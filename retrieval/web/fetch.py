@@ -46,18 +46,15 @@ class WebCache:
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or cache_dir() / "web"
 
-    def get(self, kind: str, key: str, max_age: float | None = None) -> Json | None:
-        """Return the entry of a key, or None if there is none, or if it is older than ``max_age`` seconds."""
+    def get(self, kind: str, key: str) -> Json | None:
+        """Return the entry of a key, or None if there is none, or if it is ``passing`` and older than a day."""
         try:
             entry = json.loads(gzip.decompress(self._path(kind, key).read_bytes()))
-            if entry["key"] != key or (
-                max_age is not None and time.time() - entry["time"] > max_age
-            ):
-                return None
             value: Json = entry["value"]
-        except (OSError, EOFError, ValueError, KeyError, TypeError, zlib.error):
+            old = value.get("passing") and time.time() - entry["time"] > DAY
+            return value if entry["key"] == key and not old else None
+        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error):
             return None
-        return value
 
     def put(self, kind: str, key: str, value: Json) -> None:
         """Store an entry. Raises QabenchError if it cannot be written."""
@@ -65,11 +62,9 @@ class WebCache:
         with replacing(self._path(kind, key)) as file:
             file.write(gzip.compress(entry, compresslevel=6, mtime=0))
 
-    def kept(
-        self, kind: str, key: str, make: Callable[[], Json], max_age: float | None = None
-    ) -> Json:
+    def kept(self, kind: str, key: str, make: Callable[[], Json]) -> Json:
         """Return the entry of a key, which is made and stored if there is none."""
-        value = self.get(kind, key, max_age)
+        value = self.get(kind, key)
         if value is None:
             value = make()
             self.put(kind, key, value)
@@ -122,14 +117,8 @@ class PageFetcher:
 
         Failures are outcomes, not exceptions.
         """
-        key = self._key(url)
         with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
-            entry = self.cache.get("pages", key)
-            if entry and entry["passing"]:
-                entry = self.cache.get("pages", key, DAY)
-            if entry is None:
-                entry = self._entry(url)
-                self.cache.put("pages", key, entry)
+            entry = self.cache.kept("pages", self._key(url), lambda: self._entry(url))
         html = entry["html"].encode("latin-1")
         return FetchedPage(url, entry["outcome"], entry["detail"], html, entry["charset"])
 
@@ -226,10 +215,10 @@ class PageFetcher:
             if response.status_code != 200 and not 400 <= response.status_code < 500:
                 raise status_error(response)
             rules = response.content[:LARGEST_RULES] if response.status_code == 200 else b""
-            return {"rules": str(rules, "utf-8", "replace")}
+            return {"rules": str(rules, "utf-8", "replace"), "passing": True}
 
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
-            return str(self.cache.kept("rules", self._key(url), ask, DAY)["rules"])
+            return str(self.cache.kept("rules", self._key(url), ask)["rules"])
 
 
 @functools.cache
