@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,13 +26,10 @@ def as_json(*arguments: str, **options: Any) -> Any:
 
 
 def test_quickstart_ranks_the_sample_systems(tmp_path: Path) -> None:
-    report = as_json("quickstart", QABENCH_MIRROR="", HOME=str(tmp_path), QABENCH_CACHE="")
-    loose = [system["scores"]["acc.loose"] for system in report["systems"].values()]
-    assert list(report["systems"]) == ["careful", "rambling", "hasty"]
-    assert sorted(loose, reverse=True) == loose
-    assert [pair["first"] for pair in report["comparison"]["pairs"]] == ["careful", "careful", "rambling"]
-    done = qabench("quickstart", QABENCH_MIRROR="")
-    for part in ("careful - hasty", "not official (acc", "lemmatizer"):
+    done = qabench("quickstart", QABENCH_MIRROR="", HOME=str(tmp_path), QABENCH_CACHE="")
+    rows = [line.split()[0] for line in done.stdout.splitlines() if re.match(r"(careful|rambling|hasty) +\d", line)]
+    assert rows == ["careful", "rambling", "hasty"]
+    for part in ("careful - hasty", "rambling - hasty", "not official (acc", "lemmatizer"):
         assert part in done.stdout
     assert "qabench score fanoutqa" in done.stderr
     assert "Next" not in qabench("quickstart", "--quiet", QABENCH_MIRROR="").stderr

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from qabench.cli.options import Format
-from qabench.cli.output import hint, plain_warnings, print_json, print_tables
-from qabench.cli.score import print_evaluations, print_notes, report
+from qabench.cli.output import hint, plain_warnings, print_tables
+from qabench.cli.score import print_evaluations, print_notes
 from qabench.evaluation.comparison import compare
 from qabench.loading_scripts import FOLDER
 from qabench.runs.sources import evaluate_predictions
@@ -17,7 +16,7 @@ NEXT = {
 }
 
 
-def quickstart(format: Format = "table") -> None:
+def quickstart() -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
@@ -25,13 +24,9 @@ def quickstart(format: Format = "table") -> None:
     spec = next(score.spec for score in next(iter(systems.values())).scores().values())
     comparison = compare(systems, spec)
     ranked = [systems[label] for label in comparison.systems]
-    if format == "json":
-        reports = {evaluation.model: report(evaluation) for evaluation in ranked}
-        print_json({"systems": reports, "comparison": comparison.as_dict()})
-        return
-    print_evaluations(ranked, [], format)
-    print_tables(comparison.tables()[1:], format)
-    print_notes(ranked, [], format)
+    print_evaluations(ranked, [], "table")
+    print_tables(comparison.tables()[1:])
+    print_notes(ranked, [], "table")
     hint("\nNext:", "bold")
     for command, purpose in NEXT.items():
         hint(f"  {command:<50} # {purpose}", None)
