@@ -120,13 +120,8 @@ def question_id(chapter: int, number: int) -> str:
 def _component(row: SourceRow) -> Json:
     row.only("answer_component", "scoring_type", "context", "explicit_context", "extraneous_answer")
     answer = row.get("answer_component", str, list)
-    if isinstance(answer, list) and len(row.texts("answer_component")) < 2:
-        # It could not be distinguished from a component that is one string.
-        raise DataError(
-            f"{row.where}, field 'answer_component': expected a string or a list of at least two strings"
-        )
     return {
-        "answer_component": [answer] if isinstance(answer, str) else list(answer),
+        "answer_component": [answer] if isinstance(answer, str) else row.texts("answer_component"),
         "scoring_type": row.get("scoring_type", str),
         "context": row.texts("context"),
         **{key: FLAGS[row.one_of(key, FLAGS)] for key in ("explicit_context", "extraneous_answer")},

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from qabench.data.rows import SourceRow
 from qabench.errors import DataError
 from qabench.loading import load_dataset
 from qabench.loading_scripts import FOLDER
-from qabench.loading_scripts.fastbook.parse import parse_question, read_chapter, read_keywords
+from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 
 Load = Callable[[str], list[dict[str, Any]]]
 CHAPTERS = (1, 2, 4, 8, 9, 10, 13)
@@ -87,14 +86,6 @@ def test_the_sample_equals_its_files(load: Load) -> None:
 
 
 # Oddities, by small rows
-
-
-@pytest.mark.parametrize("texts", [[], ["one"]])
-def test_a_component_is_a_string_or_at_least_two(texts: list[str]) -> None:
-    question = json.loads((SAMPLE / "questions.json").read_bytes())["questions"][0]
-    question["answer_context"][0]["answer_component"] = texts  # could not be distinguished from a string
-    with pytest.raises(DataError, match=r"row 3, field 'answer_context'\[0\], field 'answer_component'.*two strings"):
-        parse_question(SourceRow.of(question, "file.json, row 3"))
 
 
 def cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:

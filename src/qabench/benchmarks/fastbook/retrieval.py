@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from qabench.data.rows import Row
-from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
+from qabench.errors import MissingExtra, QabenchError, unknown_name
 from qabench.loading_scripts.fastbook.chunks import check_sizes
 from qabench.models.encoder import MODEL, SentenceEncoder
 from qabench.models.loader import locate
@@ -70,18 +70,15 @@ def make_queries(questions: Sequence[Row], keywords: Mapping[str, str], kind: st
     """Return one query of a kind ("question" or "keywords") per question, without quotes around it, as in the source.
 
     Raises:
-        InputError: an unknown kind, or a question without keywords.
+        InputError: an unknown kind.
     """
     if kind not in KINDS:
         raise unknown_name("unknown query", kind, KINDS)
-    texts = (
-        keywords if kind == "keywords" else {row["id"]: row["question_text"] for row in questions}
-    )
-    if missing := [row["id"] for row in questions if row["id"] not in texts]:
-        raise InputError(
-            f"the questions {', '.join(missing)} have no keywords; use --query question"
-        )
-    return [Query(row["id"], row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
+    queries = []
+    for row in questions:
+        text = keywords[row["id"]] if kind == "keywords" else row["question_text"]
+        queries.append(Query(row["id"], row["chapter"], text.strip("\"'")))
+    return queries
 
 
 def match_expression(text: str) -> str:
