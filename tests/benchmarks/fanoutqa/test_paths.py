@@ -1,5 +1,6 @@
 """The same answers through metrics, predictions, runs and logs: equal scores, to the last digit."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from qabench.benchmarks.fanoutqa import BENCHMARK
 from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_for
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 from qabench.data.predictions import read_predictions
+from qabench.errors import InputError
 from qabench.runs.log import read_run
 
 
@@ -114,3 +116,11 @@ def test_a_judge_that_is_down_gives_no_score(judge_server: OpenAIServer, tmp_pat
     evaluation = evaluate(BENCHMARK, "sample", read_predictions(lines), groups=["judge"], judge=options)
     assert "all 12 calls failed: HTTP 500" in (evaluation.unscored or "")
     assert evaluation.scores() == {} and BENCHMARK.official_shape(evaluation) == {}
+
+
+@pytest.mark.parametrize(("copies", "message"), [(0, "has no questions"), (2, "occurs more than once; ids must be")])
+def test_files_of_questions_that_cannot_be_scored(copies: int, message: str, tmp_path: Path) -> None:
+    sample = Path(__file__).parents[3] / "loading_scripts/fanoutqa/sample/questions.json"
+    (tmp_path / "q.json").write_text(json.dumps(json.loads(sample.read_text(encoding="utf-8"))[:1] * copies))
+    with pytest.raises(InputError, match=message):
+        BENCHMARK.load(None, tmp_path / "q.json")

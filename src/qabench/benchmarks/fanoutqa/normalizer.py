@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -193,26 +193,31 @@ class NormalizedTextCache(EntryFile):
     def get(self, key: str, texts: Iterable[str]) -> dict[str, str]:
         """Return the normal forms in the cache, by text."""
         by_digest = {_digest(key, text): text for text in texts}
-        return self.attempt(lambda connection: self._get(connection, by_digest))
+        every = list(by_digest)
+
+        def read(connection: sqlite3.Connection) -> dict[str, str]:
+            forms = {}
+            for start in range(0, len(every), KEYS_PER_QUERY):
+                digests = every[start : start + KEYS_PER_QUERY]
+                query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({','.join('?' * len(digests))})"
+                for digest, form, checksum in connection.execute(query, digests):
+                    if self.is_whole(digest, form, checksum) and digest in by_digest:
+                        forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
+            return forms
+
+        return self.attempt(read)
 
     def put(self, key: str, forms: Mapping[str, str]) -> None:
         """Store normal forms by text."""
-        self.attempt(lambda connection: self._put(connection, key, forms))
+        rows = []
+        for text, form in forms.items():
+            digest, value = _digest(key, text), form.encode("utf-8", "surrogatepass")
+            rows.append((digest, value, entry_checksum(digest, value)))
+        self.attempt(lambda connection: self._store(connection, rows))
 
-    def _get(
-        self, connection: sqlite3.Connection, by_digest: Mapping[bytes, str]
-    ) -> dict[str, str]:
-        every, forms = list(by_digest), {}
-        for start in range(0, len(every), KEYS_PER_QUERY):
-            digests = every[start : start + KEYS_PER_QUERY]
-            query = f"SELECT digest, form, checksum FROM forms WHERE digest IN ({','.join('?' * len(digests))})"
-            for digest, form, checksum in connection.execute(query, digests):
-                if self.is_whole(digest, form, checksum) and digest in by_digest:
-                    forms[by_digest[digest]] = form.decode("utf-8", "surrogatepass")
-        return forms
-
-    def _put(self, connection: sqlite3.Connection, key: str, forms: Mapping[str, str]) -> None:
-        rows = (_row(_digest(key, text), form) for text, form in forms.items())
+    def _store(
+        self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes, bytes]]
+    ) -> None:
         with connection:  # commits, or rolls back after an error
             connection.execute("BEGIN IMMEDIATE")
             # Only missing entries are stored, so an existing entry is a damaged one.
@@ -228,11 +233,6 @@ class NormalizedTextCache(EntryFile):
                     "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
                 )
                 connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
-
-
-def _row(digest: bytes, form: str) -> tuple[bytes, bytes, bytes]:
-    value = form.encode("utf-8", "surrogatepass")
-    return digest, value, entry_checksum(digest, value)
 
 
 def _digest(key: str, text: str) -> bytes:

@@ -20,9 +20,11 @@ from qabench.loading_scripts.fanoutqa import parse
 def read_rows(path: Path, config: str, modified: int) -> list[Json]:
     """Return the rows of a file, which is parsed once for all systems that are scored on it.
 
-    Raises DataError if the file is not in the format, or an id is repeated.
+    Raises DataError if the file is not in the format or has no questions, or an id is repeated.
     """
     rows = list(parse.read_rows(path, config))
+    if not rows:
+        raise DataError(f"{path} has no questions")
     for id, count in Counter(row["id"] for row in rows).items():
         if count > 1:
             raise DataError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
