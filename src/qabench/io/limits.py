@@ -54,7 +54,7 @@ class TooLarge(ValueError):
     """A document is nested too deeply or is too long."""
 
 
-def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) -> Any:
+def json_of(data: str | bytes, longest: int = MAX_CHARACTERS) -> Any:
     """Return the value of a JSON document of at most ``longest`` characters, or raise a ValueError.
 
     ``TooLarge`` if it is too long or nested deeper than ``MAX_DEPTH``. An integer has at most 4,300
@@ -63,7 +63,7 @@ def json_of(data: str | bytes, longest: int = MAX_CHARACTERS, **options: Any) ->
     _check_length(data, longest)
     text = data.decode("utf-8") if isinstance(data, bytes) else data
     try:
-        value = json.loads(text, **options)
+        value = json.loads(text)
     except RecursionError:
         raise _too_deep() from None
     if text.count("[") + text.count("{") > MAX_DEPTH:
@@ -91,11 +91,11 @@ def numbered_lines(data: bytes | IO[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, line.removesuffix(b"\n")
 
 
-def yaml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> Any:
+def yaml_of(text: str) -> Any:
     """Return the value of a YAML document. Raises ValueError: not YAML, or ``TooLarge``."""
     import yaml
 
-    _check_length(text, longest)
+    _check_length(text, MAX_REPLY_CHARACTERS)
     try:
         value = yaml.load(text, _yaml_loader())
     except RecursionError:
@@ -128,11 +128,11 @@ _LONG_KEY = re.compile(
 )
 
 
-def toml_of(text: str, longest: int = MAX_REPLY_CHARACTERS) -> dict[str, Any]:
+def toml_of(text: str) -> dict[str, Any]:
     """Return the table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
     import tomllib
 
-    _check_length(text, longest)
+    _check_length(text, MAX_REPLY_CHARACTERS)
     if _LONG_KEY.search(text):
         raise _too_deep()
     try:
