@@ -46,21 +46,9 @@ def build_lucene(
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
         collection, index = Path(temporary, "collection"), Path(temporary, "index")
         size = _write_collection(documents, collection, progress)
-        command += [
-            "-collection",
-            "JsonCollection",
-            "-generator",
-            "DefaultLuceneDocumentGenerator",
-            "-storeRaw",
-        ]
-        command += [
-            "-input",
-            str(collection),
-            "-index",
-            str(index),
-            "-threads",
-            str(os.cpu_count() or 1),
-        ]
+        command += ["-collection", "JsonCollection", "-threads", str(os.cpu_count() or 1)]
+        command += ["-generator", "DefaultLuceneDocumentGenerator", "-storeRaw"]
+        command += ["-input", str(collection), "-index", str(index)]
         process = subprocess.run(
             command,
             capture_output=True,
@@ -129,16 +117,13 @@ def _zim_part(path: Path, start: int) -> tuple[list[Document], list[tuple[str, s
     for article in file.articles(start, min(start + ENTRIES_PER_PART, file.size)):
         if isinstance(article, tuple):
             failures.append(article)
-        elif article is not None:
-            try:
-                text = article_to_markdown(article.html)
-            except PageUnreadable as error:
-                failures.append((article.path, str(error)))
-                continue
-            texts = chunk_text(text, PASSAGE) if text.strip() else []
-            for number, chunk in enumerate(texts):
-                id = f"{article.path}#{number}"
-                documents.append(
-                    {"id": id, "contents": chunk, "title": article.title, "url": article.path}
-                )
+            continue
+        try:
+            text = article_to_markdown(article.html)
+        except PageUnreadable as error:
+            failures.append((article.path, str(error)))
+            continue
+        fields = {"title": article.title, "url": article.path}
+        for number, chunk in enumerate(chunk_text(text, PASSAGE) if text.strip() else []):
+            documents.append({"id": f"{article.path}#{number}", "contents": chunk, **fields})
     return documents, failures

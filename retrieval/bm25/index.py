@@ -283,13 +283,13 @@ class BM25Index(Displayed):
                 or the backend is rank_bm25. The index is not changed.
         """
         self._check_grows()
-        removed = np.unique(np.array(list(positions), dtype=object))
-        if wrong := [
-            position for position in removed if not isinstance(position, int | np.integer)
-        ]:
-            raise InputError(f"the position {wrong[0]!r:.60} is not an integer")
-        if len(removed):
-            self._replace(without(self._content, self.parameters, removed.astype(np.int64)))
+        removed = list(positions)
+        for position in removed:
+            if not isinstance(position, int | np.integer):
+                raise InputError(f"the position {position!r:.60} is not an integer")
+        if removed:
+            unique = np.unique(np.array(removed, dtype=np.int64))
+            self._replace(without(self._content, self.parameters, unique))
 
     def compact(self) -> Ints:
         """Give the documents the positions 0, 1, 2, ...

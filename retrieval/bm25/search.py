@@ -122,22 +122,16 @@ class Search:
         The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
         self.fill(terms)
-        base = self.postings.base
+        rows, bases = self.rows[terms].tolist(), self.postings.base[terms].tolist()
         sums = np.zeros(self.postings.size)
-        rows = self.rows[terms].tolist() if self.small else [FULL] * len(terms)
-        parts = zip(
-            *self._parts([term for term, row in zip(terms, rows, strict=True) if row < 0]),
-            strict=True,
-        )
-        for term, row in zip(terms, rows, strict=True):
-            if row >= 0:
+        for row, base, documents, weights in zip(rows, bases, *self._parts(terms), strict=True):
+            if self.small and row >= 0:
                 sums += self.values[row]
-            else:
-                documents, weights = next(parts)
-                raised = sums[documents] + weights
-                if base[term]:
-                    sums += base[term]
-                sums[documents] = raised
+                continue
+            raised = sums[documents] + weights
+            if base:
+                sums += base
+            sums[documents] = raised
         return sums
 
     def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:

@@ -143,8 +143,9 @@ class MediaWiki:
 
     def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
         """Return the page with its id and its newest revision at the epoch."""
+        asked = asked or page
         if "|" in page.title and not page.pageid:  # the API would split it into several titles
-            raise PageMissing(asked or page, "a title cannot contain '|'")
+            raise PageMissing(asked, "a title cannot contain '|'")
         which: dict[str, str | int] = (
             {"pageids": page.pageid} if page.pageid else {"titles": page.title}
         )
@@ -154,7 +155,7 @@ class MediaWiki:
             # later.
             answer = self._revision(which | {"redirects": 1})
         if not answer.get("revisions"):
-            raise PageMissing(asked or page, _why_missing(answer, page))
+            raise PageMissing(asked, _why_missing(answer, page))
         newest = _member(answer, list, "revisions")[0]
         return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 

@@ -80,12 +80,10 @@ class ZimFile:
         with suppress(QabenchError):  # a cache that cannot be written
             write_text(record, state)
 
-    def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str] | None]:
-        """Return the entries from number ``start`` (included) to ``end`` (excluded), in the order of their paths.
+    def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str]]:
+        """Yield the articles from entry ``start`` (included) to ``end`` (excluded), in the order of their paths.
 
-        Yields:
-            An article; (path, reason) for an article that cannot be read, or None for a redirect or
-            another file.
+        (path, reason) stands for an article that cannot be read.
         """
         for number in range(start, end):
             path = f"entry {number}"
@@ -93,7 +91,8 @@ class ZimFile:
                 # libzim has no public function that lists entries
                 entry = self._archive._get_entry_by_id(number)
                 path = entry.path
-                yield None if entry.is_redirect else self._article(entry)
+                if not entry.is_redirect and (article := self._article(entry)):
+                    yield article
             except (
                 RuntimeError,
                 ValueError,

@@ -121,7 +121,7 @@ def test_what_cannot_be_done_changes_nothing() -> None:
         (lambda: index.add("c"), "put it in a list"),
         (lambda: index.remove([0, 3]), "no document at position 3 can be removed"),
         (lambda: index.remove([-1]), "no document at position -1"),
-        (lambda: index.remove(["0"]), "the position '0' is not an integer"),
+        (lambda: index.remove([0, "0"]), "the position '0' is not an integer"),
         (lambda: index.remove([0, 1]), "the 1 others are without a single term"),
     ]:
         with pytest.raises(InputError, match=message):
