@@ -69,7 +69,8 @@ class Index(NamedTuple):
     base: Floats
     highest: Floats
     rows: Array
-    values: Array
+    addends: Array  # the rows of a small collection
+    values: Array  # the rows of a larger one
     # for each row, where each part's first document is in the postings, and the end of the last
     places: Array
     unit: float
@@ -118,8 +119,13 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
     """Score all documents, term by term in the query's order."""
     sums, spare = np.zeros(size), np.empty(size)
     for term in terms:
-        base, start, end = index.base[term], index.starts[term], index.starts[term + 1]
-        if base == 0:
+        base, row = index.base[term], index.rows[term]
+        start, end = index.starts[term], index.starts[term + 1]
+        if size <= SMALL and row >= 0:
+            addends = index.addends[row]
+            for document in range(size):
+                sums[document] += addends[document]
+        elif base == 0:
             for place in range(start, end):
                 sums[index.documents[place]] += index.weights[place]
         else:
@@ -259,6 +265,7 @@ def _index_at(header: int) -> Index:
         carray(_pointer(at[3]), terms, np.float64),
         carray(_pointer(at[4]), terms, np.float64),
         carray(_pointer(at[5]), terms, np.int16),
+        carray(_pointer(at[6]), (rows, size), np.float64),
         carray(_pointer(at[6]), (rows, size), np.uint8),
         carray(_pointer(at[7]), (rows, (size >> PARTS) + 2), np.int64),
         numbers[12],
@@ -284,7 +291,7 @@ def _search(
     allowed = carray(_pointer(mask), size if mask else 0, np.bool_)
     best = carray(_pointer(positions), k, np.int64)
     best_scores = carray(_pointer(scores), k, np.float64)
-    if not _pruned(index, numbers, allowed, size, best, best_scores):
+    if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
 
@@ -376,7 +383,7 @@ class CompiledSearch(Search):
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
         threads = processors()
-        fewest, most = SMALL_QUERIES_PER_CALL if self.postings.size <= SMALL else QUERIES_PER_CALL
+        fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
         step = max(fewest, min(most, -(-size // threads)))
         if size <= step or threads == 1:
             return list(chain.from_iterable(map(run, range(0, size, step))))

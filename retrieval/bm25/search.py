@@ -3,9 +3,9 @@
 ``compiled`` has the same search for numba (extra ``fast``).
 
 Both return the k best documents and their scores as if all documents were scored, to the last bit.
-In NumPy, small collections are scored as a whole. Otherwise, an upper bound of every document's
-score is computed in 16-bit integers, which is much faster than scores, and only the few documents
-whose bound is high enough are scored.
+Small collections are scored as a whole. In larger ones, an upper bound of every document's score is
+computed in 16-bit integers, which is much faster than scores, and only the few documents whose
+bound is high enough are scored.
 
 **Bounds.** The gain of a document is its score minus the score of a document without any term of
 the query. A query term adds ``times * (weight - base)`` to it, where the query has the term
@@ -24,8 +24,8 @@ or else all documents are scored, as they are if the totals could exceed 16 bits
 many candidates.
 
 **Frequent terms**, in at least one of 16 documents, have a row with a value per document, computed when a query first
-has the term: a byte, the addend to the total, or the addend to the score if all documents are
-scored. Adding rows is vectorized. The postings of other terms are read.
+has the term: in small collections the addend to the score, in larger ones a byte, the addend to the
+total. Adding rows is vectorized. The postings of other terms are read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Results = tuple[list[int], list[float]]
 # the terms and ends of some queries, see ``Search.top_all``
 Part = Callable[[int, int], tuple[Array, Array]]
 
-SMALL = 2000  # documents. NumPy takes less time to score all of them than to compute bounds
+SMALL = 2000  # documents. Scoring all of these takes half of the time of computing bounds
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
 # units in the highest gain of a frequent term, and of any term, at most
 LEVELS, RARE_LEVELS = 254, 1024
@@ -100,7 +100,7 @@ class Search:
 
     def __init__(self, postings: Postings) -> None:
         self.postings = postings
-        self.small = postings.size <= SMALL and not self.compiled
+        self.small = postings.size <= SMALL
         frequent = np.diff(postings.starts) * SHARE >= postings.size
         self.rows = np.full(len(frequent), MISSING, dtype=np.int16)
         count = min(MOST_ROWS, MOST_BYTES // postings.size, int(frequent.sum()))
