@@ -51,13 +51,13 @@ compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _pointer(context: Any, address: Any) -> Any:
-    """Convert an address to a pointer."""
+def _pointer(context: Any, address: Any, like: Any) -> Any:
+    """Convert an address to a pointer to values of the type of ``like``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
-    return types.voidptr(address), generate
+    return types.CPointer(like)(address, like), generate
 
 
 class Index(NamedTuple):
@@ -255,19 +255,21 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 @compiled
 def _index_at(header: int) -> Index:
     """Return the arrays whose addresses and sizes are at ``header`` (see ``CompiledSearch``)."""
-    at = carray(_pointer(header), NUMBERS, np.int64)
-    numbers = carray(_pointer(header), NUMBERS, np.float64)
+    at, numbers = (
+        carray(_pointer(header, np.int64(0)), NUMBERS),
+        carray(_pointer(header, np.float64(0)), NUMBERS),
+    )
     terms, postings, size, rows = at[8], at[9], at[10], at[11]
     return Index(
-        carray(_pointer(at[0]), terms + 1, np.int64),
-        carray(_pointer(at[1]), postings, np.int32),
-        carray(_pointer(at[2]), postings, np.float64),
-        carray(_pointer(at[3]), terms, np.float64),
-        carray(_pointer(at[4]), terms, np.float64),
-        carray(_pointer(at[5]), terms, np.int16),
-        carray(_pointer(at[6]), (rows, size), np.float64),
-        carray(_pointer(at[6]), (rows, size), np.uint8),
-        carray(_pointer(at[7]), (rows, (size >> PARTS) + 2), np.int64),
+        carray(_pointer(at[0], np.int64(0)), terms + 1),
+        carray(_pointer(at[1], np.int32(0)), postings),
+        carray(_pointer(at[2], np.float64(0)), postings),
+        carray(_pointer(at[3], np.float64(0)), terms),
+        carray(_pointer(at[4], np.float64(0)), terms),
+        carray(_pointer(at[5], np.int16(0)), terms),
+        carray(_pointer(at[6], np.float64(0)), (rows, size)),
+        carray(_pointer(at[6], np.uint8(0)), (rows, size)),
+        carray(_pointer(at[7], np.int64(0)), (rows, (size >> PARTS) + 2)),
         numbers[12],
         numbers[13],
     )
@@ -283,14 +285,16 @@ def _search(
     documents are allowed.
     """
     index = _index_at(header)
-    size = index.values.shape[1]
-    numbers = carray(_pointer(terms), count, np.int64)
+    size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]
+    numbers = carray(_pointer(terms, np.int64(0)), count)
     for term in numbers:
         if index.rows[term] == MISSING:
             return MISSING
-    allowed = carray(_pointer(mask), size if mask else 0, np.bool_)
-    best = carray(_pointer(positions), k, np.int64)
-    best_scores = carray(_pointer(scores), k, np.float64)
+    allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
+    best, best_scores = (
+        carray(_pointer(positions, np.int64(0)), k),
+        carray(_pointer(scores, np.float64(0)), k),
+    )
     if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
@@ -304,7 +308,7 @@ def _search_all(
 
     Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``.
     """
-    bounds = carray(_pointer(ends), count + 1, np.int64)
+    bounds = carray(_pointer(ends, np.int64(0)), count + 1)
     for i in range(count):
         begin, offset = bounds[i], 8 * i * k
         _search(
@@ -343,8 +347,13 @@ class CompiledSearch(Search):
         super().__init__(postings)
         rows, size = self.values.shape
         self.places = np.empty((rows, (size >> PARTS) + 2), dtype=np.int64)
-        first = postings.starts, postings.documents, postings.weights
-        arrays = *first, postings.base, postings.highest
+        arrays = (
+            postings.starts,
+            postings.documents,
+            postings.weights,
+            postings.base,
+            postings.highest,
+        )
         addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
         sizes = [len(postings.base), len(postings.documents), size, rows]
         floats = np.array([self.unit, self.most_terms]).view(np.int64).tolist()

@@ -424,7 +424,10 @@ def checked_k(k: int) -> int:
 
 def checked_queries(queries: Iterable[str]) -> list[str]:
     """Return the queries in a list. Raises InputError if one is not a string."""
-    return list(checked_strings(queries, "query"))
+    texts = [] if isinstance(queries, str) else list(queries)
+    if texts and set(map(type, texts)) == {str}:
+        return texts
+    return list(checked_strings(texts or queries, "query"))
 
 
 def _from(data: Any, first: int) -> Any:
