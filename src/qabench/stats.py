@@ -519,8 +519,9 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     if correction not in CORRECTIONS:
         raise unknown_name("unknown correction", correction, CORRECTIONS)
     p = np.asarray(p_values, dtype=np.float64)
-    if not ((p >= 0) & (p <= 1)).all():
-        raise InputError(f"p-values must be between 0 and 1; got {p[~((p >= 0) & (p <= 1))][0]}")
+    outside = p[~((p >= 0) & (p <= 1))]
+    if len(outside):
+        raise InputError(f"p-values must be between 0 and 1; got {outside[0]}")
     order = np.argsort(p, kind="stable")
     ranks = np.arange(1, len(p) + 1)
     if correction == "holm":
@@ -567,8 +568,6 @@ def units(statistics: Values, clusters: Clusters) -> Array:
         raise InputError(
             f"clusters must name each item's question: {len(clusters)} names, {len(items)} items"
         )
-    if len(set(clusters)) == len(items):
-        return items
     index: dict[Hashable, int] = {}
     codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     return np.column_stack([np.bincount(codes, weights=column) for column in items.T])

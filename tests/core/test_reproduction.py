@@ -82,11 +82,11 @@ def rank(of: Evaluation, metric: str = "mrr@10") -> str | None:
     return ranks(of).get(metric)
 
 
-@pytest.mark.parametrize(("value", "place"), [(0.6, "1st of 5"), (0.5, "4th of 5")])
+@pytest.mark.parametrize(("value", "place"), [(0.6, "1 of 5"), (0.5, "4 of 5")])
 def test_a_score_is_ranked(value: float, place: str) -> None:
     of = evaluation(value)
     best = "best published: ColBERT (answerdotai/answerai-colbert-small-v1) 0.5729"
-    assert rank(of) == f"MRR@10 {value:.4f} ranks {place} ({best})."
+    assert rank(of) == f"MRR@10 {value:.4f} has rank {place} ({best})."
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
 @pytest.mark.parametrize(
     ("judge", "place"),
     [
-        ("gpt-4-0613", "2nd of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
-        ("gpt-4o-2024-11-20", "1st of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
+        ("gpt-4-0613", "2 of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
+        ("gpt-4o-2024-11-20", "1 of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
         ("another", None),
     ],
 )
@@ -142,14 +142,14 @@ def test_scores_of_one_judge_are_ranked(
         signatures={"judge": signature("fanout_judge", judge=judge)},
     )  # fmt: skip
     sentence = rank(of, "gpt")
-    assert sentence == (f"LLM judge 0.3600 ranks {place}." if place else None)
+    assert sentence == (f"LLM judge 0.3600 has rank {place}." if place else None)
 
 
 def test_scores_are_ranked_among_the_same_setting_and_questions(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
     of = replace(evaluation(0.6), config="test", setting="closed-book", records=[record], **FANOUTQA)
-    said = "2nd of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)"
+    said = "2 of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)"
     assert said in (rank(of, "acc.loose") or "")
     assert rank(replace(of, config="dev"), "acc.loose") is None
     assert rank(replace(of, setting="predictions"), "acc.loose") is None  # a file: the setting is not known

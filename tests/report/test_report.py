@@ -83,7 +83,9 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
     test = f"0.300 (95% CI {interval.bounds('.3f')}, paired test, corrected p < 0.001, n = 200)"
     score = compared.systems["a"]
-    best = f"a has the best loose accuracy: {score:.3f} (95% CI {score.interval.bounds('.3f')}, n = 200 questions)"
+    best = (
+        f"Loose accuracy: a is the best system, {score:.3f} (95% CI {score.interval.bounds('.3f')}, n = 200 questions)"
+    )
     significant = "it is significantly better than 2 of 2 other systems."
     assert finding(compared) == f"{best}. It is {test} ahead of {second}; {significant}"
     two = {name: scored(name, list(runs[name])) for name in "bc"}

@@ -167,7 +167,7 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
         group = [entry for entry in rows if entry.group == row.group]
         if len(group) > 1:
             sentences[own.metric] = (
-                f"{specs[own.metric].title} {own.score:.4f} ranks {_place(row, group)}."
+                f"{specs[own.metric].title} {own.score:.4f} has rank {_place(row, group)}."
             )
     return sentences
 
@@ -176,10 +176,4 @@ def _place(own: RankedSystem, group: Sequence[RankedSystem]) -> str:
     best = next(entry for entry in group if entry is not own)
     where = f"{best.setting}, " if best.setting else ""
     where += f"judged by {best.judge}, " if best.judge else ""
-    place = own.rank or 0
-    suffix = (
-        "th" if place % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
-    )
-    return (
-        f"{place}{suffix} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"
-    )
+    return f"{own.rank} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"

@@ -348,6 +348,7 @@ def detectable_difference(first: Array, second: Array, function: Function) -> fl
 def _wins_ties_losses(spec: ScoreSpec, first: Array, second: Array) -> tuple[int, int, int]:
     # A question without a score, such as an answer without claims, is a tie.
     gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
-    better, worse = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
-    wins, losses = (better, worse) if spec.higher_is_better else (worse, better)
+    if not spec.higher_is_better:
+        gains = -gains
+    wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
     return wins, len(gains) - wins - losses, losses

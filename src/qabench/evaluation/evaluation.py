@@ -173,12 +173,13 @@ class Evaluation(Displayed):
 
         See ``by_group``. Computed once.
         """
-
-        def compute() -> dict[str, dict[str, Score]]:
-            groups = self.by_group(grouping)
-            return {name: scores_of(self.score_specs, records) for name, records in groups.items()}
-
-        return self._once(f"scores by {grouping}", compute)
+        return self._once(
+            f"scores by {grouping}",
+            lambda: {
+                name: scores_of(self.score_specs, records)
+                for name, records in self.by_group(grouping).items()
+            },
+        )
 
     def deviations(self, score: Score) -> list[str]:
         """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
@@ -540,9 +541,11 @@ def labels(evaluations: Sequence[Evaluation]) -> list[str]:
         values = [each.arguments.get(option) for each in evaluations]
         simple = [f"{option} {v}" if isinstance(v, str | int | float) else "" for v in values]
         names = _told_apart(names, simple)
-    logs = [each.setting != PREDICTIONS for each in evaluations]
-    dates = [each.created[:16].replace("T", " ") for each in evaluations]
-    names = _told_apart(names, [date if log else "" for date, log in zip(dates, logs, strict=True)])
+    dates = [
+        "" if each.setting == PREDICTIONS else each.created[:16].replace("T", " ")
+        for each in evaluations
+    ]
+    names = _told_apart(names, dates)
     return distinct([name[:MAX_LENGTH] for name in names])
 
 

@@ -89,8 +89,7 @@ class Section:
         Others follow.
         """
         names = dict.fromkeys(name for run in self.runs.values() for name in run.groupings())
-        declared = [name for name in self.benchmark.groupings if name in names]
-        return list(dict.fromkeys([*declared, *names]))
+        return sorted(names, key=[*self.benchmark.groupings, *names].index)
 
     def grouping_title(self, grouping: str) -> str:
         """Return the grouping in words, such as "type of answer"."""
@@ -232,8 +231,8 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
 def finding(comparison: Comparison) -> str:
     """Return the finding of a comparison with at least one pair."""
     leader = next(iter(comparison.systems))
-    title = _lowered(comparison.spec.title)
-    best = f"{leader} has the best {title}: {_value(comparison.systems[leader])}"
+    score = _value(comparison.systems[leader])
+    best = f"{comparison.spec.title}: {leader} is the best system, {score}"
     pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
     if not pairs:
         return f"{best}. It shares no questions with the other systems."
@@ -253,7 +252,7 @@ def finding(comparison: Comparison) -> str:
 
 def single(label: str, score: Score) -> str:
     """Return the finding for one system."""
-    return f"{label}: {_lowered(score.spec.title)} {_value(score)}."
+    return f"{score.spec.title}: {label} has {_value(score)}."
 
 
 def _value(score: Score) -> str:
@@ -270,12 +269,3 @@ def _test(pair: Pair, comparison: Comparison) -> str:
     corrected = "corrected " if len(comparison.pairs) > 1 else ""
     bounds = _bounds(interval).replace("-", "\N{MINUS SIGN}")
     return f"{interval.mean:.3f} ({bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
-
-
-def _lowered(title: str) -> str:
-    # Abbreviations keep their capitals.
-    return (
-        title
-        if title[1:2].isupper() or title[1:2].isdigit() or "@" in title
-        else title[:1].lower() + title[1:]
-    )

@@ -72,7 +72,7 @@ def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
         version=version(),
         sections=sections,
         view=view,
-        overview=view.overview(sections),
+        models=dict.fromkeys(run.model for section in sections for run in section.runs.values()),
         data=_json(data),
         numbers=_packed(numbers),
         style=_static("page.css"),

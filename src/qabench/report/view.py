@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 from qabench.data.rows import Json, grouped
@@ -21,7 +21,6 @@ from qabench.report.analysis import (
 
 Row = dict[str, Any]
 SHOWN_PROBLEMS = 8  # kinds of problems of a run
-SHOWN_RUNS = 4  # runs that are listed for a problem or a deviation
 # Characters. A page with hundreds of long conversations must still open. The logs have the complete
 # text.
 LONGEST_TEXT = 20_000
@@ -140,42 +139,6 @@ def findings(section: Section) -> dict[str, str]:
     return sentences
 
 
-def score_table(section: Section) -> list[Row]:
-    """Return one row per run, the best by the headline score first.
-
-    A cell per score, the best ones marked.
-    """
-    gains = {spec.name: _gains(section, spec) for spec in scored_specs(section)}
-    rows = [
-        {"place": place, "label": label, "run": run}
-        | {"cells": [_shown_score(section, label, *each) for each in gains.items()]}
-        for place, (label, run) in enumerate(section.runs.items())
-    ]
-    by_first = next(iter(gains.values()), {})
-    return sorted(rows, key=lambda row: -by_first.get(row["label"], -inf))
-
-
-def _shown_score(section: Section, label: str, name: str, gains: Mapping[str, float]) -> Row:
-    run = section.runs[label]
-    return {
-        "metric": name,
-        "setting": run.setting,
-        "score": section.scores[label].get(name),
-        "best": label in gains and len(gains) > 1 and gains[label] == max(gains.values()),
-        "undefined": run.undefined().get(name),
-    }
-
-
-def _gains(section: Section, spec: ScoreSpec) -> dict[str, float]:
-    """Return the runs' scores by a score, negative if lower ones are better."""
-    sign = 1 if spec.higher_is_better else -1
-    return {
-        label: sign * scores[spec.name].value
-        for label, scores in section.scores.items()
-        if spec.name in scores
-    }
-
-
 def sizes(scores: Mapping[str, Score]) -> list[tuple[str, int]]:
     """Return the distinct pairs of n with its unit and the number of answers left out."""
     return list(dict.fromkeys((score.size, score.left_out) for score in scores.values()))
@@ -216,13 +179,9 @@ def problems_of(section: Section) -> list[tuple[str, list[str]]]:
     return [(problem, _some(labels, section)) for problem, labels in runs_by_problem.items()]
 
 
-def _some(labels: Sequence[str], section: Section) -> list[str]:
-    if len(section.runs) == 1:
-        return []
-    if len(labels) == len(section.runs):
-        return ["all runs"]
-    more = [f"{len(labels) - SHOWN_RUNS} more"] if len(labels) > SHOWN_RUNS else []
-    return [*labels[:SHOWN_RUNS], *more]
+def _some(labels: list[str], section: Section) -> list[str]:
+    """Return the runs with these labels, or [] for all runs."""
+    return [] if len(labels) == len(section.runs) else labels
 
 
 def _run_problems(run: Evaluation) -> list[str]:
@@ -272,34 +231,6 @@ def _group_scores(
     by_run = [breakdown.scores.get(label, {}) for label in labels]
     return [
         [_cell(scores.get(name, {}).get(spec)) for name in breakdown.groups] for scores in by_run
-    ]
-
-
-def overview(sections: Sequence[Section]) -> Json | None:
-    """Return headline scores by model and config, a list of the model's runs per cell, or None for one section."""
-    if len(sections) < 2:
-        return None
-    columns = [
-        {"key": section.key, "title": section.benchmark.title, "config": section.config}
-        | {"metric": section.headline.title if section.headline else ""}
-        for section in sections
-    ]
-    models = dict.fromkeys(run.model for section in sections for run in section.runs.values())
-    rows = [
-        {"model": model, "cells": [_overview_cell(section, model) for section in sections]}
-        for model in models
-    ]
-    return {"columns": columns, "rows": rows}
-
-
-def _overview_cell(section: Section, model: str) -> list[Json]:
-    if section.headline is None:
-        return []
-    gains = _gains(section, section.headline)
-    return [
-        _shown_score(section, label, section.headline.name, gains)
-        for label, run in section.runs.items()
-        if run.model == model
     ]
 
 

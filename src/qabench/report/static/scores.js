@@ -58,6 +58,12 @@ function startScores(section, root) {
   const plotHead = el("td", { class: "plot-cell", "aria-hidden": "true" });
   heads[0].before(plotHead);
   const rows = $$("tbody tr", table);
+  for (const { key, higher } of section.metrics) {
+    const gains = section.scores[key].map((score) => (score ? (higher ? score[0] : -score[0]) : -Infinity));
+    const best = Math.max(...gains);
+    if (gains.filter(Number.isFinite).length < 2) continue;
+    for (const row of rows) if (gains[row.dataset.run] === best) $(`[data-metric="${CSS.escape(key)}"] .value`, row).classList.add("best");
+  }
   const cells = rows.map((row) => {
     const cell = el("td", { class: "plot-cell", "aria-hidden": "true" });
     $("th", row).after(cell);
