@@ -568,6 +568,8 @@ def units(statistics: Values, clusters: Clusters) -> Array:
         raise InputError(
             f"clusters must name each item's question: {len(clusters)} names, {len(items)} items"
         )
+    if len(set(clusters)) == len(items):
+        return items
     index: dict[Hashable, int] = {}
     codes = [index.setdefault(cluster, len(index)) for cluster in clusters]
     return np.column_stack([np.bincount(codes, weights=column) for column in items.T])

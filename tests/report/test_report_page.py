@@ -132,7 +132,7 @@ def test_a_metric_is_chosen(page: Page, three: list[Evaluation]) -> None:
     section.locator("th[data-metric='acc.strict'] button").click()
     assert section.locator('th[aria-sort="descending"]').inner_text().startswith("Strict accuracy")
     page.reload()
-    assert "strict accuracy" in section.locator(".finding").inner_text()
+    assert "Strict accuracy" in section.locator(".finding").inner_text()
 
 
 def test_runs_are_filtered_in_the_address(page: Page, everything: Path) -> None:
