@@ -200,11 +200,11 @@ def extra_dict(extra: ExtraSection) -> Row:
 
 
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
-    answered = {label: run for label, run in section.runs.items() if run.answered}
+    by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
     ids = grouped(
         (name, record.id)
-        for run in answered.values()
-        for name, records in run.by_group(grouping).items()
+        for groups in by_run.values()
+        for name, records in groups.items()
         for record in records
     )
     if len(ids) < 2 or not section.score_specs:
@@ -217,14 +217,10 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     title = section.grouping_title(grouping)
     if len(ids) > MOST_GROUPS:
         title += f" (the {MOST_GROUPS} largest of {len(ids)} groups)"
-    scores = {
-        label: {
-            name: scores_of(run.score_specs, records)
-            for name, records in run.by_group(grouping).items()
-            if name in largest
-        }
-        for label, run in answered.items()
-    }
+    scores = {}
+    for label, groups in by_run.items():
+        specs = section.runs[label].score_specs
+        scores[label] = {name: scores_of(specs, groups.get(name, ())) for name in largest}
     return Breakdown(grouping, title, {name: sizes[name] for name in largest}, scores)
 
 
