@@ -94,7 +94,7 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     apart = {"a": scored("a", [1.0, 0.0]), "b": replace(few, records=few.records[1:])}
     assert " behind b; it is not significantly better." in finding(compare(apart, spec))
     equal = {name: scored(name, [0.0, 1.0]) for name in "ab"}
-    assert "questions), as b has on the questions that both answered; it is not" in finding(compare(equal, spec))
+    assert "questions). It equals b on the questions that both answered; it is not" in finding(compare(equal, spec))
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,7 +235,7 @@ def finding(comparison: Comparison) -> str:
     nearest = _test(pairs[0], comparison)
     if abs(pairs[0].difference.interval.mean) < 1e-9:
         (equal,) = {pairs[0].first, pairs[0].second} - {leader}
-        ahead = f"{best}, as {equal} has on the questions that both answered"
+        ahead = f"{best}. It equals {equal} on the questions that both answered"
     elif leader == pairs[0].first:
         ahead = f"{best}. It is {nearest} ahead of {pairs[0].second}"
     else:  # which is better on the questions that both answered
