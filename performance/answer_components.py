@@ -14,7 +14,7 @@ from cases import Case, Measured, timed
 
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
 from qabench.benchmarks.fastbook.retrieval import parse_method
-from qabench.benchmarks.fastbook.study import load_study
+from qabench.benchmarks.fastbook.study import load_study, run
 from qabench.text import repaired
 
 K = 10
@@ -62,7 +62,7 @@ def copies(rankings: list[list[str]]) -> list[list[str]]:
 
 def cases(size: int | None = None) -> Iterator[Case]:
     study = load_study()
-    hits = parse_method("fts").rank(study.corpus, study.queries, K, {})
+    hits = run(study, parse_method("fts"), K).hits
     rankings = [
         [study.corpus[row["chapter"]][position] for position in found.positions]
         for row, found in zip(study.questions, hits, strict=True)
