@@ -70,7 +70,7 @@ def evaluate(
         problems=[
             *joined.problems(),
             *_unusable(scored),
-            *absent_scores(benchmark, set(computed) - lacking, columns),
+            *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
         ],
         notes=scorer.notes,
@@ -90,16 +90,21 @@ def _check_computed(
         raise InputError(f"nothing to score in {path}: {next(iter(scorer.needs.values()))}")
 
 
-def absent_scores(benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str]) -> list[str]:
+def absent_scores(
+    benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
+) -> list[str]:
     """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
 
-    Partial scores may lack. If there are no numbers at all, the reason is another one.
+    Partial scores may lack. If there are no numbers at all, the reason is another one. If a whole
+    group lacks, the notes of the scorer can say why, such as a judge without a key.
     """
     returned = list(columns)
+    computed = {spec.group for spec in present(benchmark.scores, returned)}
+    expected = computed.intersection(groups) if notes else groups
     names = [
         spec.name
         for spec in benchmark.scores
-        if spec.group in groups and not spec.partial and not present([spec], returned)
+        if spec.group in expected and not spec.partial and not present([spec], returned)
     ]
     if not returned or not names:
         return []

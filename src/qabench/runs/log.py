@@ -468,7 +468,8 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
             differing.append(old.id)
             detail |= {name: value for name, value in (new or old).detail.items() if value}
         records.append(replace(old, scores=scores, detail=detail))
-    problems = [*run.problems, *absent_scores(scorer, run.signatures, column_names(records))]
+    returned = column_names(records)
+    problems = [*run.problems, *absent_scores(scorer, run.signatures, returned, today.notes)]
     if differing:
         problems.append(
             f"scores in the log that differ from those of its answers: {len(differing)} ({some(differing)}); "
