@@ -20,6 +20,14 @@ LANGUAGES = {"en": "English"}
 BEST = 5  # systems per table in the card of a metric
 DERIVED = (".precision", ".recall")  # columns of which a card shows the F-measure alone
 
+CREATIVE_COMMONS = "https://creativecommons.org/licenses"
+# The Hub's identifier of a license -> its name, and the URL of its terms.
+LICENSES = {
+    "cc-by-sa-4.0": ("CC BY-SA 4.0", f"{CREATIVE_COMMONS}/by-sa/4.0/"),
+    "cc-by-nc-sa-4.0": ("CC BY-NC-SA 4.0", f"{CREATIVE_COMMONS}/by-nc-sa/4.0/"),
+    "mit": ("MIT", "https://opensource.org/license/mit"),
+}
+
 
 def dataset_parts(name: str) -> dict[str, Callable[..., str]]:
     """Name of a part -> the function that writes it, for the card of a dataset."""
@@ -140,8 +148,8 @@ def _details(name: str) -> str:
 
 def _license(name: str, data: dict[str, Any]) -> str:
     if data["license"] not in NO_LICENSE:
-        license = license_of(name)
-        return f"[{license.name}]({license.url})"
+        title, url = LICENSES[license_of(name)]
+        return f"[{title}]({url})"
     return f"none stated; see [License](#license) and [its terms]({data['license_link']})"
 
 
