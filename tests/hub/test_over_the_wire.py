@@ -68,7 +68,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
             hub.used_here(patch)
             only_the_sample(tmp_path_factory.mktemp("home"), patch)
             patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: None)
-            patch.setattr("qabench.hub.staging.check_space", lambda name, folder: f"{name}|not run here")
+            patch.setattr("qabench.hub.staging.check_space", lambda folder: None)
             patch.setattr("qabench.hub.staging.check_requirements", lambda folder, wheel: None)
             patch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
             assert publish("all", "qabench", accept_licenses=True, skip_missing=True).ok
