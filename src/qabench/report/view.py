@@ -7,6 +7,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import Any
 
+from qabench.data.predictions import some
 from qabench.data.rows import Json, grouped
 from qabench.evaluation import ANSWERED, Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import Comparison
@@ -180,8 +181,8 @@ def problems_of(section: Section) -> list[tuple[str, list[str]]]:
 
 
 def _some(labels: list[str], section: Section) -> list[str]:
-    """Return the runs with these labels, or [] for all runs."""
-    return [] if len(labels) == len(section.runs) else labels
+    """Return the runs with these labels, of many only the first ones, or [] for all runs."""
+    return [] if len(labels) == len(section.runs) else [some(labels)]
 
 
 def _run_problems(run: Evaluation) -> list[str]:
