@@ -147,10 +147,10 @@ class RowsBuilder(BenchmarkBuilder):
         untyped = [name for name, kind in columns.items() if "null" in str(kind)]
         if untyped:
             splits = dataset_table(self.BENCHMARK).config(None).splits.values()
-            known = self._types(
+            types = self._types(
                 [open_path(self.BENCHMARK, file) for each in splits for file in each]
             )
-            columns |= {name: known[name] for name in untyped if name in known}
+            columns |= {name: types[name] for name in untyped if name in types}
         return columns
 
     def _types(self, paths: Sequence[Path]) -> dict[str, Any]:

@@ -441,12 +441,12 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
 
     def compute(terms: Array) -> None:
         frequencies = starts[terms + 1] - starts[terms]
-        rare, others = terms[frequencies < RARE], terms[frequencies >= RARE]
+        rare, frequent = terms[frequencies < RARE], terms[frequencies >= RARE]
         for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):  # many terms at once
             some = rare[first : first + POSTINGS_PER_STEP // RARE]
             runs = starts[some + 1] - starts[some]
             weigh_part(ranges(starts[some], runs), np.repeat(idf[some], runs))
-        for term in others.tolist():
+        for term in frequent.tolist():
             end = int(starts[term + 1])
             for first in range(int(starts[term]), end, POSTINGS_PER_STEP):
                 weigh_part(slice(first, min(first + POSTINGS_PER_STEP, end)), idf[term])

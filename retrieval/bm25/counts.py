@@ -70,11 +70,11 @@ class TermCounts:
 
         Terms without a document are removed.
         """
-        kept = keep[self.documents]
-        frequencies = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64)
+        remaining = keep[self.documents]
+        frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
         numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-        documents, counts = numbers[self.documents[kept]], self.counts[kept]
-        places = self.places[kept] if len(self.places) else self.places
+        documents, counts = numbers[self.documents[remaining]], self.counts[remaining]
+        places = self.places[remaining] if len(self.places) else self.places
         terms = np.flatnonzero(frequencies)
         frequencies = frequencies[terms]
         starts = np.append(0, np.cumsum(frequencies))

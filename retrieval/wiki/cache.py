@@ -33,14 +33,14 @@ class WikiCache:
     """
 
     def __init__(
-        self, folder: Path | None = None, others: Sequence[Path] | None = None, *, wiki: str = ""
+        self, folder: Path | None = None, shared: Sequence[Path] | None = None, *, wiki: str = ""
     ) -> None:
         variable = os.environ.get(VARIABLE)
         default = Path(variable).expanduser().absolute() if variable else cache_dir() / "wikicache"
         if wiki:
-            default, others = default / "other-wikis" / re.sub(r"[^\w.-]", "-", wiki), []
+            default, shared = default / "other-wikis" / re.sub(r"[^\w.-]", "-", wiki), []
         self.folder = folder or default
-        self.others = [official_folder()] if others is None else list(others)
+        self.shared = [official_folder()] if shared is None else list(shared)
 
     def path(self, pageid: int) -> Path:
         """Return the file of a page. Raises InputError for an id that is not a positive integer."""
@@ -50,7 +50,7 @@ class WikiCache:
 
     def read(self, pageid: int) -> str | None:
         """Return a page's Markdown, or None if no folder has it."""
-        for folder in (self.folder, *self.others):
+        for folder in (self.folder, *self.shared):
             path = folder / self.path(pageid).name
             try:
                 text = path.read_text(encoding="utf-8")

@@ -91,7 +91,7 @@ def import_cache(
         QabenchError: the tarball is truncated, damaged or above the limits, and nothing was
             written, or a page cannot be written.
     """
-    cache = WikiCache(None if cache is None else cache.folder, others=[])
+    cache = WikiCache(None if cache is None else cache.folder, shared=[])
     cache.sweep()
     done = Imported()
     try:

@@ -107,7 +107,7 @@ class Scripted:
 def test_malformed_responses_are_wiki_errors(which: int, path: list[int], junk: Any) -> None:
     answers = [SEARCHED, FOUND, PARSED]
     answers[which] = replaced(answers[which], path, junk)
-    wiki = MediaWiki("http://a", cache=WikiCache(Path("/nonexistent"), others=[]), client=Scripted(answers))  # type: ignore[arg-type]
+    wiki = MediaWiki("http://a", cache=WikiCache(Path("/nonexistent"), shared=[]), client=Scripted(answers))  # type: ignore[arg-type]
     for action in (lambda: wiki.search("A"), lambda: wiki.fetch(WikiPage("A"))):
         with contextlib.suppress(WikiError):
             action()

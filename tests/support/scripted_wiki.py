@@ -103,7 +103,7 @@ class ScriptedWiki(Loopback):
 
 def wiki_of(server: ScriptedWiki, folder: Path, retry: Retry = BRISK, **options: Any) -> MediaWiki:
     """A client for the server, with a separate cache and short waits."""
-    return MediaWiki(server.api, cache=WikiCache(folder, others=[]), client=HttpClient(retry=retry, **options))
+    return MediaWiki(server.api, cache=WikiCache(folder, shared=[]), client=HttpClient(retry=retry, **options))
 
 
 def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,8 +310,8 @@ def _say_where_shown(files: Files) -> None:
             say_on_stderr(
                 f"leaderboards of {dataset} that will show them: {', '.join(leaderboards)}", "dim"
             )
-        if others := len(ids) - len(leaderboards):
-            note = f"{others} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
+        if missing := len(ids) - len(leaderboards):
+            note = f"{missing} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
             say_on_stderr(note, "dim")
 
 

@@ -221,10 +221,10 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
 
 def benchmark_first(paths: Sequence[Path], benchmark: str | None) -> tuple[list[Path], str | None]:
     """Return the files and the benchmark of the arguments [BENCHMARK] FILE... and of --benchmark."""
-    first, *others = paths
-    if benchmark is None and others and str(first) in benchmark_names() and not first.exists():
-        return others, str(first)
-    return [first, *others], benchmark
+    first, *files = paths
+    if benchmark is None and files and str(first) in benchmark_names() and not first.exists():
+        return files, str(first)
+    return [first, *files], benchmark
 
 
 def parse_ks(text: str | None) -> list[int]:

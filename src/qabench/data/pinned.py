@@ -203,14 +203,14 @@ class HubDataset:
         names = {"id": self.id, "question": self.question, "answer": self.answer}
         if not self.id and "id" in loaded.column_names:
             names["id"] = "id"
-        others = loaded.column_names if self.columns is None else self.columns
-        for name in filter(None, [*names.values(), *others]):
+        columns = loaded.column_names if self.columns is None else self.columns
+        for name in filter(None, [*names.values(), *columns]):
             if name not in loaded.column_names:
                 raise unknown_name(f"{self.path} has no column", name, loaded.column_names)
-        kept = [name for name in others if name not in (*COLUMNS, *names.values())]
+        unchanged = [name for name in columns if name not in (*COLUMNS, *names.values())]
         ids: Counter[str] = Counter()
         for number, values in enumerate(loaded):
-            row = _renamed(values, names, kept, f"{self.path}, row {number}")
+            row = _renamed(values, names, unchanged, f"{self.path}, row {number}")
             ids[row["id"]] += 1
             if ids[row["id"]] > 1:
                 if names["id"]:
@@ -243,10 +243,10 @@ class HubFile(SourceFile):
 
 
 def _renamed(
-    values: Mapping[str, Any], names: Mapping[str, str], kept: Sequence[str], where: str
+    values: Mapping[str, Any], names: Mapping[str, str], unchanged: Sequence[str], where: str
 ) -> Json:
     row = {new: values[old] if old else None for new, old in names.items()}
-    row |= {name: values[name] for name in kept}
+    row |= {name: values[name] for name in unchanged}
     for name in ("question", "answer"):
         if row[name] is None:
             raise DataError(f"{where}: the column {names[name]!r} is null; choose another split")

@@ -237,6 +237,8 @@ def _network(source: ModelSource) -> Any:
             source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20")
         )
     names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
-    known = {name: value for name, value in settings.items() if name in names and value is not None}
-    config = RemBertConfig.from_dict(known | {"num_labels": 1, "model_type": "rembert"})
+    supported = {
+        name: value for name, value in settings.items() if name in names and value is not None
+    }
+    config = RemBertConfig.from_dict(supported | {"num_labels": 1, "model_type": "rembert"})
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

@@ -102,7 +102,7 @@ class Watch:
         stopped: why the run was stopped before its end, or None.
         number: the signal that ended the run.
         logs: the logs of the run.
-        kept: the number of answered questions in the log that is resumed.
+        reused: the number of answered questions in the log that is resumed.
         patience: the seconds after which a call is not repeated any more. None if it is repeated
             without end.
         silence: the timer that says that the server does not answer. None while it answers.
@@ -124,7 +124,7 @@ class Watch:
     stopped: str | None = None
     number: int = signal.SIGINT
     logs: list[Path] = field(default_factory=list)
-    kept: int = 0
+    reused: int = 0
     patience: float | None = None
     silence: threading.Timer | None = None
     silent: bool = False
@@ -203,7 +203,7 @@ class _Progress(Hooks):
 
     async def on_task_start(self, data: TaskStart) -> None:
         watch, spec = _WATCH[0], data.spec
-        watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
+        watch.total += len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.reused
         # A suite with several seeds has a subfolder for each.
         paths = watch.log_dir.rglob(f"[!.]*{spec.task_id}*")
         if log := max(paths, key=os.path.getmtime, default=None):
@@ -368,7 +368,7 @@ def resume(
     model_config = spec.model_generate_config.merge(_generation(options))
     watch = watch or Watch(folder)
     watch.patience = _patience(trusted.plan.config.merge(model_config))
-    watch.kept = sum(sample.error is None for sample in trusted.samples or ())
+    watch.reused = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
     with (
@@ -383,8 +383,8 @@ def resume(
         if solver:
             _check_solver(solver)
         probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
-        asked = len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.kept
-        watch.say(f"{watch.kept} kept, {asked} to ask")
+        asked = len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.reused
+        watch.say(f"{watch.reused} kept, {asked} to ask")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except (

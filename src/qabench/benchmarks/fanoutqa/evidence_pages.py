@@ -76,7 +76,7 @@ def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
     groups: dict[int, Keys] = {}
     for position, page in enumerate(pages):
         keys = page_keys(page)
-        same = [first for first, others in groups.items() if keys & others]
+        same = [first for first, members in groups.items() if keys & members]
         merged = keys.union(*(groups.pop(first) for first in same))
         groups[min(same, default=position)] = merged
     return dict(sorted(groups.items()))

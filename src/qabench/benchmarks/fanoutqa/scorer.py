@@ -147,12 +147,12 @@ class FanOutQAScorer(Scorer):
         # authors send.
         if "claude" in model.lower() and "max_tokens" in generation:
             generation["claude_max_tokens"] = generation.pop("max_tokens")
-        known = fields | generation
+        shared = fields | generation
         signed = dict(self.fields)
         if self._with_evidence(items):
             signed["evidence"] = {"k": self.evidence_k}
         return {
-            group: signature(f"fanout_{group}", **known, **own) for group, own in signed.items()
+            group: signature(f"fanout_{group}", **shared, **own) for group, own in signed.items()
         }
 
     def _with_evidence(self, items: Sequence[Item]) -> bool:
