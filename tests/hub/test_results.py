@@ -282,6 +282,11 @@ def test_files_that_are_not_reports(tmp_path: Path, content: str, said: str) -> 
     assert said in failed(path)
 
 
+def test_answers_of_an_agent_have_its_setting(report: Path) -> None:
+    done = command(report, "--setting=agent", "--scores=acc.loose", "--allow-unofficial")
+    assert "dev_agent_acc_loose" in done.stdout
+
+
 def test_the_same_score_twice_is_refused(report: Path) -> None:
     assert "dev_open_book_acc_loose" in failed(report, report, "--setting=open-book")
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PREDICTIONS = "predictions"
 """The task and the setting of an evaluation of a file."""
+AGENT = "agent"
+"""The setting of answers by a custom solver or function."""
 STATUSES = ("answered", "cut off", "empty", "refused", "failed", "missing")
 ANSWERED, CUT_OFF, EMPTY, REFUSED, FAILED, MISSING = STATUSES
 

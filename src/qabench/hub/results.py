@@ -29,7 +29,7 @@ from qabench.benchmarks import benchmark
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
-from qabench.evaluation.records import PREDICTIONS
+from qabench.evaluation.records import AGENT, PREDICTIONS
 from qabench.evaluation.score_spec import Names, select_scores
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
@@ -187,7 +187,7 @@ def setting_of(report: Report, about: About) -> str:
         raise InputError(
             f"{report.get('path')} does not have the setting of the run: add --setting, such as {names}"
         )
-    if not recorded and scorer.settings:
+    if setting not in (recorded, AGENT) and scorer.settings:
         # A setting can be followed by the value of an option, such as "rag bm25".
         scorer.setting(setting.partition(" ")[0])
     return str(setting)

@@ -10,6 +10,7 @@ from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
+from qabench.evaluation.records import AGENT
 from qabench.evaluation.signature import (
     IRRELEVANT,
     Field,
@@ -158,4 +159,4 @@ def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
     """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
     model = solver if evaluation.model == NO_MODEL else evaluation.model
     signed = evaluation.signed({"solver": SOLVER}, solver=solver)
-    return replace(signed, model=model, setting="agent")
+    return replace(signed, model=model, setting=AGENT)
