@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from qabench.data.rows import Json, Row, read_json
+from qabench.data.rows import Json, Row, SourceRow, read_json
 from qabench.io.tables import flattened
 from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path, source_table
 from qabench.loading_scripts.fanoutqa.parse import EARLIER_JUDGE, JUDGE
@@ -27,21 +27,42 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 
 
 def read_results(path: Path) -> Iterator[Json]:
-    """Yield one row per setting of the system in the file. All files are pinned, so their form is known."""
-    file = read_json(path)
-    about = file["metadata"]
+    """Yield one row per setting of the system in the file.
+
+    Raises DataError that names file and field.
+    """
+    file = SourceRow.of(read_json(path), str(path)).only(
+        "_submission_hash", "_results_hash", "metadata", *SETTINGS
+    )
+    about = file.object(
+        "metadata",
+        "name",
+        "authors",
+        "url",
+        "citation",
+        "type",
+        "context",
+        "is_trained_for_function_calling",
+        "details",
+    )
     common = {
-        **about,
-        "system": about["name"],
-        "details": about.get("details"),
+        "system": about.get("name", str),
+        **{key: about.get(key, str) for key in ("authors", "citation", "type")},
+        "url": about.get("url", str, None),
+        "context": about.get("context", int),
+        "is_trained_for_function_calling": about.get("is_trained_for_function_calling", bool),
+        "details": about.get("details", str, None) if "details" in about.fields else None,
         "file": path.name,
         "judge": JUDGE if path.name in AFTER_THE_CHANGE else EARLIER_JUDGE,
         "judge_source": "inferred from the date of the file",
     }
-    del common["name"]
     for key, setting in SETTINGS.items():
-        if file.get(key):  # a submission may lack a setting
-            yield {**common, "setting": setting, **file[key]}
+        if file.fields.get(key) is not None:  # a submission may lack a setting
+            yield {
+                **common,
+                "setting": setting,
+                **_scores(file.object(key, "acc", "rouge", "bleurt", "gpt")),
+            }
 
 
 def published_scores() -> list[PublishedScore]:
@@ -69,4 +90,19 @@ def published_scores() -> list[PublishedScore]:
 def _flat(row: Row) -> dict[str, float]:
     """Return the scores of a row by the names of the benchmark's metrics."""
     scores = {"acc": row["acc"], **row["rouge"], "bleurt": row["bleurt"], "gpt": row["gpt"]}
-    return dict(flattened(scores))
+    return {name: value for name, value in flattened(scores) if value is not None}
+
+
+def _scores(row: SourceRow) -> Json:
+    rouge = row.object("rouge", *ROUGES)
+    return {
+        "acc": _numbers(row, "acc", ("loose", "strict")),
+        "rouge": {kind: _numbers(rouge, kind, MEASURES) for kind in ROUGES},
+        "bleurt": row.number("bleurt", None),
+        "gpt": row.number("gpt", None),
+    }
+
+
+def _numbers(row: SourceRow, key: str, names: tuple[str, ...]) -> dict[str, float]:
+    part = row.object(key, *names)
+    return {name: part.number(name) for name in names}

@@ -2,17 +2,43 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import qabench
 from qabench import loading_scripts
-from qabench.loading_scripts.fanoutqa.leaderboard import published_scores
+from qabench.errors import DataError
+from qabench.loading_scripts.fanoutqa.leaderboard import published_scores, read_results
 from qabench.loading_scripts.published import PublishedScore, shipped_scores
 
 RESULTS = "zhudotexe/fanoutqa/leaderboard-submissions/results"
 SHIPPED = [path.parent.name for path in loading_scripts.FOLDER.glob("*/leaderboard.json")]
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda results: results.update(extra=1), "s.json: unknown field 'extra'"),
+        (lambda results: results["metadata"].update(context="4k"), "'metadata', field 'context': expected integer"),
+        (lambda results: results["openbook"]["acc"].pop("strict"), "field 'acc': the field 'strict' is missing"),
+        (lambda results: results["openbook"].update(gpt="high"), "field 'gpt': expected number"),
+        (
+            lambda results: results["openbook"]["acc"].update(loose=10**400),
+            "field .loose.: integer 10+... is too large",
+        ),
+        (lambda results: results.update(openbook=[]), "field 'openbook': expected object"),
+    ],
+)
+def test_damaged_results_are_named(mirror: Path, tmp_path: Path, damage: Callable[[Any], Any], message: str) -> None:
+    results = json.loads(sorted((mirror / RESULTS).glob("*.json"))[0].read_text(encoding="utf-8"))
+    damage(results)
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(results), encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        list(read_results(path))
 
 
 def test_leaderboard_equals_the_files(mirror: Path, tmp_path: Path) -> None:
