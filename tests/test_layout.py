@@ -166,7 +166,7 @@ def test_folders_have_no_hyphens_and_unique_names() -> None:
 def test_help_imports_no_framework() -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from qabench.cli import app; "
-        "asked = [], ['score'], ['run'], ['wiki', 'prefetch'], ['fanoutqa', 'submit']; "
+        "asked = [], ['score'], ['run'], ['report'], ['quickstart'], ['wiki', 'prefetch'], ['fanoutqa', 'submit']; "
         "assert not any(CliRunner().invoke(app, [*one, '--help']).exit_code for one in asked); "
         "assert 'pydantic' not in sys.modules; "
         "assert not CliRunner().invoke(app, ['list', 'felm', '--json']).exit_code; "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from qabench.cli.output import hint, plain_warnings, print_tables
 from qabench.cli.score import print_evaluations, print_notes
-from qabench.evaluation.comparison import compare
 from qabench.loading_scripts import FOLDER
 from qabench.runs.sources import evaluate_predictions
 
@@ -18,6 +17,8 @@ NEXT = {
 
 def quickstart() -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
+    from qabench.evaluation.comparison import compare
+
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}

@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks.published import RankedSystem, own_entries, published_entries, ranked
 from qabench.cli.options import (
     BenchmarkName,
     ConfigName,
@@ -34,10 +33,10 @@ from qabench.evaluation.score_spec import select_scores
 from qabench.io.environment import offline_variable
 from qabench.io.files import check_writable, write_json, write_text
 from qabench.io.tables import Table, bounds_text, write_document
-from qabench.runs import export as runs_export
 from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
+    from qabench.benchmarks.published import RankedSystem
     from qabench.evaluation import Evaluation
 
 SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
@@ -78,6 +77,8 @@ def leaderboard(
     score that deviates from the official one has no rank. The Hub's entries have the Hub's rank.
     They need the network. Without --scores, systems are ranked by the main score.
     """
+    from qabench.benchmarks.published import own_entries, published_entries, ranked
+
     scorer = benchmark_of(benchmark)
     if setting and scorer.settings:
         scorer.setting(setting)
@@ -146,6 +147,7 @@ def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
         return [], f"The Hub's entries are left out: {variable} is set."
     from huggingface_hub import HfApi
 
+    from qabench.benchmarks.published import RankedSystem
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
@@ -226,6 +228,8 @@ def export(
     ] = None,
 ) -> None:
     """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
+    from qabench.runs import export as runs_export
+
     if format not in SUFFIXES:
         raise unknown_name("unknown format", format, SUFFIXES)
     logs, benchmark = benchmark_first(logs, benchmark)
