@@ -100,8 +100,7 @@ def layer_of(module: str) -> int:
 
 
 def test_imports_go_down() -> None:
-    wrong = [found for module in modules() if module != "qabench" for found in _wrong_imports(module)]
-    assert wrong == []
+    assert [found for module in modules() if module != "qabench" for found in _wrong_imports(module)] == []
 
 
 def _wrong_imports(module: str) -> Iterator[str]:

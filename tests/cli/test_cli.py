@@ -50,8 +50,7 @@ def test_score_the_sample_with_every_output(tmp_path: Path) -> None:
     assert report["intervals"]["acc.loose"]["mean"] == pytest.approx(report["scores"]["acc.loose"])
     assert sum(group["records"] for group in report["by"]["type"].values()) == 12
     assert [row["status"] for row in rows].count("missing") == 1
-    again = as_json(*given)
-    assert {**again, "created": ""} == {**report, "created": ""}
+    assert {**as_json(*given), "created": ""} == {**report, "created": ""}
 
 
 def test_several_files_are_rows_in_every_format() -> None:
@@ -141,8 +140,6 @@ def test_the_help_of_run_has_sections() -> None:
     assert "--prompt NAME" in text and "--protocol NAME" in text
 
 
-# Full disks and closed streams
-
 FULL = Path("/dev/full")
 
 
@@ -157,8 +154,7 @@ def run(*arguments: str, stdout: int, **environment: str) -> subprocess.Complete
 def test_a_full_standard_output(arguments: list[str]) -> None:
     with FULL.open("w") as full:
         done = run(*arguments, stdout=full.fileno())
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("command", ["register", "stats", "build"])
@@ -166,8 +162,7 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     home = str(tmp_path / "file")
     done = run(command, "fanoutqa", stdout=subprocess.DEVNULL, HF_HOME=home, QABENCH_CACHE=home)
-    assert done.returncode in (1, 2)
-    assert "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
 
 
 @pytest.mark.parametrize(("closed", "name"), [(">&-", "output"), ("2>&-", "error")])

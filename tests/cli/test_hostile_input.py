@@ -47,11 +47,9 @@ def test_escape_sequences_and_markup_in_ids(tmp_path: Path) -> None:
     rows += [{"id": "\x1b[31m[/b]\u202ex", "answer": "a"}, {"id": "[red]", "answer": "[/b] \x07"}]
     file = tmp_path / "an[swers.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    command = ["score", "fanoutqa", str(file), "--config", "sample", "--lemmatizer", "simplemma"]
-    done = CliRunner().invoke(app, command)
+    done = CliRunner().invoke(app, ["score", "fanoutqa", str(file), "--config", "sample", "--lemmatizer", "simplemma"])
     assert done.exit_code == 0, done.exception
-    assert "[/b]" in done.output and "\\x1b[31m" in done.output
-    assert not set(done.output) & set("\x1b\x07\u202e")
+    assert "[/b]" in done.output and "\\x1b[31m" in done.output and not set(done.output) & set("\x1b\x07\u202e")
 
 
 def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,5 +90,4 @@ def test_words_are_completed(words: str, completions: list[str]) -> None:
     line = f"qabench {words}"
     count = len(line.split()) - (not line.endswith(" "))
     asked = {"_QABENCH_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(count)}
-    result = CliRunner().invoke(app, [], prog_name="qabench", env=asked)
-    assert result.stdout.splitlines() == (completions or [""])
+    assert CliRunner().invoke(app, [], prog_name="qabench", env=asked).stdout.splitlines() == (completions or [""])

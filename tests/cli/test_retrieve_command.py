@@ -171,8 +171,7 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
         expected = retrieve(*arguments[1:])
         tokenized.clear()
         done = CliRunner().invoke(app, [*arguments, "--index", str(folder)], catch_exceptions=False)
-        assert done.stdout == expected
-        assert tokenized == [row["body"] for row in new]
+        assert done.stdout == expected and tokenized == [row["body"] for row in new]
         assert ("added" in done.stderr) == bool(note) and note in done.stderr
     with pytest.raises(InputError, match=r"the index in .*kept has method=bm25\+, k1=1.5.*: use these options, or"):
         retrieve(*arguments[1:], "--index", folder, "--method", "okapi")

@@ -19,8 +19,7 @@ SAMPLE = FOLDER / "fanoutqa/sample/questions.json"
 def test_public_names_complete() -> None:
     assert {"load_dataset", "load_metric", "evaluate_predictions", "BM25Index"} <= set(dir(qabench))
     assert dir(qabench) == sorted(qabench.__all__)
-    completer = rlcompleter.Completer({"qabench": qabench})
-    assert completer.complete("qabench.load_d", 0) == "qabench.load_dataset("
+    assert rlcompleter.Completer({"qabench": qabench}).complete("qabench.load_d", 0) == "qabench.load_dataset("
     assert all(getattr(qabench, name) for name in qabench.__all__)
 
 

@@ -23,8 +23,7 @@ from qabench.loading_scripts.felm import stats
     [(0.858333, 0.8583333, True), (0.858333, 0.85834, False), (2.6, 2.6, True), (191, 192, False), (None, 1, True)],
 )
 def test_numbers_agree_at_the_published_digits(published: float | None, ours: float, agrees: bool) -> None:
-    assert Check("x", published, ours).agrees is agrees
-    assert Check("x", published, ours).unexplained is not agrees
+    assert Check("x", published, ours).agrees is agrees and Check("x", published, ours).unexplained is not agrees
     assert not Check("x", published, ours, "known").unexplained
 
 
@@ -43,8 +42,7 @@ def test_published_methods_without_their_model_are_listed(mirror: Path) -> None:
     assert len(checks) == 8
     for model in ("BAAI/bge-small-en-v1.5", "colbert-ir/colbertv2.0", "answerdotai/answerai-colbert-small-v1"):
         (check,) = [check for name, check in checks.items() if f"({model}): recall@10" in name]
-        assert check["here"] is None
-        assert check["explanation"].startswith(f"not computed: needs the model {model}")
+        assert check["here"] is None and check["explanation"].startswith(f"not computed: needs the model {model}")
 
 
 def test_a_new_difference_is_not_explained(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +97,7 @@ def test_a_score_is_ranked(value: float, place: str) -> None:
     ],
 )
 def test_deviating_scores_have_no_rank(field: str, official: object, other: object) -> None:
-    assert rank(evaluation(0.6, **{field: official}))
-    assert rank(evaluation(0.6, **{field: other})) is None
+    assert rank(evaluation(0.6, **{field: official})) and rank(evaluation(0.6, **{field: other})) is None
 
 
 def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
@@ -141,8 +138,7 @@ def test_scores_of_one_judge_are_ranked(
         evaluation(0.6), **FANOUTQA, config="test", setting="open-book", records=[record],
         signatures={"judge": signature("fanout_judge", judge=judge)},
     )  # fmt: skip
-    sentence = rank(of, "gpt")
-    assert sentence == (f"LLM judge 0.3600 has rank {place}." if place else None)
+    assert rank(of, "gpt") == (f"LLM judge 0.3600 has rank {place}." if place else None)
 
 
 def test_scores_are_ranked_among_the_same_setting_and_questions(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +146,5 @@ def test_scores_are_ranked_among_the_same_setting_and_questions(mirror: Path, mo
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"acc.loose": 0.5})
     of = replace(evaluation(0.6), config="test", setting="closed-book", records=[record], **FANOUTQA)
     said = "2 of 17 (closed-book, best published: Llama3.3 70b distilled DS - 32k ss 0.5146)"
-    assert said in (rank(of, "acc.loose") or "")
-    assert rank(replace(of, config="dev"), "acc.loose") is None
+    assert said in (rank(of, "acc.loose") or "") and rank(replace(of, config="dev"), "acc.loose") is None
     assert rank(replace(of, setting="predictions"), "acc.loose") is None  # a file: the setting is not known

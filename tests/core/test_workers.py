@@ -88,8 +88,7 @@ def test_rows_are_scored_in_parts(answers: Path, tmp_path: Path) -> None:
     assert [path.name for path in paths] == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
     rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
     assert len(rows) == len(TEXTS) and rows[0]["loose"] == 0.5 and rows[0]["strict"] is False
-    whole = score(answers, tmp_path / "whole", lemmatizer="simplemma")
-    assert rows == parquet.read_table(whole[0]).to_pylist()
+    assert rows == parquet.read_table(score(answers, tmp_path / "whole", lemmatizer="simplemma")[0]).to_pylist()
 
 
 def test_a_job_continues_with_the_missing_parts(answers: Path, tmp_path: Path) -> None:
@@ -147,8 +146,7 @@ def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, an
     monkeypatch.setattr("qabench.scale.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'qabench\[ray\]'"):
         Cluster()
-    done = CliRunner().invoke(app, ["score", "fanoutqa", str(answers), "--ray"])
-    assert isinstance(done.exception, MissingExtra)
+    assert isinstance(CliRunner().invoke(app, ["score", "fanoutqa", str(answers), "--ray"]).exception, MissingExtra)
 
 
 def test_an_address_where_nothing_answers() -> None:

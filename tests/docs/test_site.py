@@ -145,8 +145,7 @@ def test_the_pictures_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr("sys.argv", ["screenshots.py", str(tmp_path)])
     screenshots.main()
-    taken = {path.name for path in tmp_path.iterdir()}
-    assert taken == {path.name for path in IMAGES.iterdir()}
+    assert {path.name for path in tmp_path.iterdir()} == {path.name for path in IMAGES.iterdir()}
     assert all(path.stat().st_size > 20_000 for path in tmp_path.iterdir())
 
 
@@ -189,8 +188,7 @@ def test_readme(tmp_path: Path) -> None:
 
 def test_readme_begins_with_the_set_up_commands_and_is_short() -> None:
     blocks = [code for _, code in BLOCK.findall(README.read_text(encoding="utf-8"))]
-    assert blocks[0] == "pip install . && qabench quickstart\n"
-    assert blocks[1] == 'pip install ".[test]" && pytest\n'
+    assert blocks[0] == "pip install . && qabench quickstart\n" and blocks[1] == 'pip install ".[test]" && pytest\n'
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
 
 

@@ -33,5 +33,4 @@ def test_random_inputs() -> None:
         warnings.simplefilter("ignore")
         counts, problems = fuzz(INPUTS, minutes=5 + INPUTS / 1e6, seed=SEED + 1)
     print(f"{counts.total():,} inputs")
-    assert problems == []
-    assert len(counts) == len(TARGETS)
+    assert problems == [] and len(counts) == len(TARGETS)

@@ -72,9 +72,6 @@ def real(mirror: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-# --- rows
-
-
 @pytest.mark.parametrize("name", benchmark_names())
 def test_real_rows_equal_the_builders(name: str, real: Path, tmp_path: Path, compared: Callable[[str], None]) -> None:
     built = datasets.get_dataset_config_names(str(real / name))
@@ -96,9 +93,6 @@ def test_shards_contain_all_rows_in_order(tmp_path: Path, monkeypatch: pytest.Mo
     assert assert_equal_rows(tmp_path, "fanoutqa", "sample", tmp_path / "cache") == 12
 
 
-# --- bytes
-
-
 def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
     """In another process and directory, with other caches, and from Arrow files of two processes."""
     code = (
@@ -114,9 +108,6 @@ def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
     assert files == tree(samples / "fastbook")
     for data in files.values():
         assert not any(str(path).encode() in data for path in (tmp_path, samples, Path.home()))
-
-
-# --- card, tasks, permission
 
 
 @pytest.mark.parametrize("name", benchmark_names())
@@ -146,9 +137,6 @@ def test_the_book_is_not_for_upload(mirror: Path, tmp_path: Path) -> None:
     assert "**Do not upload this copy.** The benchmark" in (tmp_path / "fastbook/README.md").read_text("utf-8")
     command("build", tmp_path, "fastbook", "--config", "sample_corpus")  # only this project's data
     assert build_module.read_manifest(tmp_path / "fastbook")["redistributable"] is True
-
-
-# --- what may be replaced
 
 
 def test_an_older_build_is_replaced(tmp_path: Path) -> None:
@@ -210,9 +198,6 @@ def test_a_build_killed_anywhere_leaves_no_half_repository(tmp_path: Path, monke
     assert finished and at > 4
 
 
-# --- missing data
-
-
 def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
     """No mirror, no cache, and no Arrow files of an earlier run."""
     nothing = {name: str(tmp_path / name) for name in ("QABENCH_MIRROR", "QABENCH_CACHE", "HF_HOME")}
@@ -223,8 +208,7 @@ def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
         assert list(built["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
         assert all("qabench fetch" in reason for reason in built["missing"].values())
     done = command("build", tmp_path / "out", "felm", "--skip-missing", **nothing)
-    assert "felm: no data for all, wk, science" in done.stderr
-    assert "or use --skip-missing" in done.stdout
+    assert "felm: no data for all, wk, science" in done.stderr and "or use --skip-missing" in done.stdout
 
 
 def test_wrong_usage(tmp_path: Path) -> None:

@@ -76,8 +76,7 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     (script,) = hub.folder("tester/jobs-artifacts").rglob("*.py")
     path = Path(report["path"])
     path.write_text("a local log of the same name")
-    attached = qabench("run", "--attach", f"tester/{job.id}")
-    assert "exists and is not the log of the job" in str(attached.exception)
+    assert "exists and is not the log of the job" in str(qabench("run", "--attach", f"tester/{job.id}").exception)
     assert path.read_text() == "a local log of the same name" and len(list(path.parent.iterdir())) == 1
     header = re.search(r"# /// script\n(.*)# ///", script.read_text(), re.DOTALL)
     assert header
@@ -117,8 +116,7 @@ def test_the_job_starts_vllm_once(hub: Hub, tmp_path: Path, monkeypatch: pytest.
     report = json.loads(result.stdout)
     assert report["model"] == f"vllm/{MODEL}" and report["counts"]["answered"] == 2
     assert started.read_text() == f"{MODEL} "
-    failed = qabench("run", *RUN, *ON, "-M", "max_model_len=1").exception
-    assert "does not fit into the GPU's memory" in str(failed)
+    assert "does not fit into the GPU's memory" in str(qabench("run", *RUN, *ON, "-M", "max_model_len=1").exception)
     assert started.read_text() == f"{MODEL} " * 2, "it is not started again for each question"
 
 
@@ -207,8 +205,7 @@ def test_names_of_the_hub_are_quoted_in_hints(hub: Hub) -> None:
 )
 def test_wrong_usage_starts_no_job(hub: Hub, arguments: list[str], message: str) -> None:
     result = qabench("run", *arguments, "--on", "a10g-small")
-    assert isinstance(result.exception, InputError) and message in str(result.exception)
-    assert not hub.jobs
+    assert isinstance(result.exception, InputError) and message in str(result.exception) and not hub.jobs
 
 
 def test_unknown_names_start_no_job(hub: Hub, server: OpenAIServer) -> None:

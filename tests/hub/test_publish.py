@@ -94,9 +94,6 @@ def next_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return lambda: monkeypatch.setattr("qabench.evaluation.signature.package_version", lambda name: "9.9")
 
 
-# --- what is sent
-
-
 def test_everything_once(hub: Hub) -> None:
     first = send()
     assert first.ok and states(first) == dict.fromkeys((id_.split("/")[1] for id_ in SENT), "published")
@@ -132,17 +129,12 @@ def test_a_new_version_is_one_commit(hub: Hub, api: HfApi, next_version: Any, ch
     hub.requests.clear()
     next_version()
     change(lambda folder: (folder / "example.json").unlink())
-    second = send()
-    assert set(states(second).values()) == {"published"}
+    assert set(states(send()).values()) == {"published"}
     repo = hub.repo("space", "qabench/fanout_acc")
-    assert len(repo.history()) == 4
-    assert repo.refs["refs/tags/v9.9"] == repo.tip.id != repo.refs[f"refs/tags/{TAG}"]
+    assert len(repo.history()) == 4 and repo.refs["refs/tags/v9.9"] == repo.tip.id != repo.refs[f"refs/tags/{TAG}"]
     assert "example.json" not in repo.tip.tree
     assert "NOTES.md" in repo.tip.tree, "what others put there stays"
     assert not [line for line in writes(hub) if line.startswith("PUT /upload")], "the Hub has the large files"
-
-
-# --- what is not changed
 
 
 def test_a_published_version_does_not_change(hub: Hub, change: Any) -> None:
@@ -153,8 +145,7 @@ def test_a_published_version_does_not_change(hub: Hub, change: Any) -> None:
     second = send()
     assert not second.ok
     reason = the(second, "fanout_acc").reason or ""
-    assert f"{TAG} is published with other content: app.py" in reason
-    assert "increase the version" in reason
+    assert f"{TAG} is published with other content: app.py" in reason and "increase the version" in reason
     assert states(second)["felm_factuality"] == "unchanged"
     assert writes(hub) == [] and hub.repo("space", "qabench/fanout_acc").tip is before
 
@@ -170,8 +161,7 @@ def test_repositories_of_others_are_not_changed(hub: Hub, api: HfApi) -> None:
 
 
 def test_private(hub: Hub, next_version: Any) -> None:
-    assert send("metrics", private=True).ok
-    assert all(repo.private for repo in hub.repos.values())
+    assert send("metrics", private=True).ok and all(repo.private for repo in hub.repos.values())
     assert [collection["private"] for collection in hub.collections.values()] == [True]
     for repo in hub.repos.values():
         repo.private = False
@@ -213,9 +203,6 @@ def test_missing_data_is_reported(hub: Hub) -> None:
     assert "dev" in the(send("datasets"), "fanoutqa").missing
 
 
-# --- licenses
-
-
 def test_licenses_must_be_accepted(hub: Hub) -> None:
     with pytest.raises(InputError, match="--accept-licenses") as error:
         send(accept_licenses=False)
@@ -223,9 +210,6 @@ def test_licenses_must_be_accepted(hub: Hub) -> None:
         assert part in str(error.value)
     assert "fastbook" not in str(error.value) and hub.requests == []
     assert send("metrics", accept_licenses=False).ok
-
-
-# --- faults
 
 
 def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
@@ -238,8 +222,7 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
     hub.faults.clear()
     hub.requests.clear()
     second = send()
-    assert second.ok
-    assert [name for name, state in states(second).items() if state == "published"] == ["felm"]
+    assert second.ok and [name for name, state in states(second).items() if state == "published"] == ["felm"]
     assert len([line for line in hub.lines("PUT") if "/upload/" in line]) == 2  # of felm: sample and leaderboard
     (collection,) = hub.collections.values()
     assert {"id": "qabench/felm", "type": "dataset"}.items() <= collection["items"][-1].items()
@@ -281,9 +264,6 @@ def test_a_missing_tag_is_added(hub: Hub, fault: dict[str, Any]) -> None:
     ]
 
 
-# --- the command
-
-
 @pytest.fixture
 def run(hub: Hub) -> Callable[..., Any]:
     app = typer.Typer()
@@ -297,13 +277,11 @@ def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
     assert "To be published" in result.stdout and "qabench/fanout_acc" in result.stdout
     result = run("metrics", "--json")
     document = json.loads(result.stdout)
-    assert (result.exit_code, document["ok"]) == (0, True)
-    assert document["collection"].startswith("qabench/qabench-")
+    assert (result.exit_code, document["ok"]) == (0, True) and document["collection"].startswith("qabench/qabench-")
     assert [one["state"] for one in document["repositories"]] == ["published"] * 2
     hub.fail("GET /api/spaces/qabench/fanout_acc", status=403, times=100)
     result = run("metrics")
-    assert result.exit_code == 1 and "qabench/fanout_acc (space): " in result.stderr
-    assert "unchanged" in result.stdout
+    assert result.exit_code == 1 and "qabench/fanout_acc (space): " in result.stderr and "unchanged" in result.stdout
 
 
 def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,17 +301,13 @@ def test_wrong_use(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
         send("metrics")
 
 
-# --- a Hub that misbehaves
-
-
 @pytest.mark.parametrize("fault", [{"body": b"[1]"}, {"status": 302, "headers": {"Location": "http://127.0.0.2:9/x"}}])
 def test_a_hostile_hub_fails_each_repository(run: Callable[..., Any], hub: Hub, fault: dict[str, Any]) -> None:
     hub.fail("(GET|POST) /api/(spaces|datasets|repos)/", **{"status": 200, "times": 1000} | fault)
     result = run("all", "--accept-licenses", "--skip-missing")
     assert result.exit_code == 1 and isinstance(result.exception, SystemExit)
     output = result.stdout + result.stderr
-    assert TOKEN not in output and "Traceback" not in output
-    assert all(f"{name} (" in result.stderr for name in SENT)
+    assert TOKEN not in output and "Traceback" not in output and all(f"{name} (" in result.stderr for name in SENT)
 
 
 @pytest.mark.parametrize("answer", ["silence", "slow", "slow headers", "large"])

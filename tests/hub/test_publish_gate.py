@@ -36,9 +36,6 @@ from qabench.models.entailment import prompt_of
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
 
 
-# --- what is published passes
-
-
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Networks with random weights for the metrics whose examples need gigabytes of weights."""
@@ -69,8 +66,7 @@ def test_every_metric_passes(
     monkeypatch.setattr("qabench.hub.staging.check_requirements", lambda folder, wheel: None)  # needs an index
     staged = stage_space(name, "qabench", tmp_path)
     assert (staged.state, staged.reason) == ("staged", None)
-    manifest = json.loads((staged.folder / "qabench.json").read_text(encoding="utf-8"))
-    assert manifest["files"] == digests(staged.folder)
+    assert json.loads((staged.folder / "qabench.json").read_text(encoding="utf-8"))["files"] == digests(staged.folder)
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -79,9 +75,6 @@ def test_every_sample_passes(name: str, tmp_path: Path, monkeypatch: pytest.Monk
     staged = stage_dataset(name, "qabench", tmp_path, skip_missing=True)
     assert (staged.state, staged.reason) == ("staged", None)
     assert staged.missing == tuple(config.name for config in dataset_table(name).configs.values() if config.files)
-
-
-# --- what is wrong is found
 
 
 @pytest.fixture(scope="module")
@@ -162,9 +155,6 @@ def test_invalid_spaces(file: str, old: str, new: str, problem: str, tmp_path: P
         check_space(folder)
 
 
-# --- the code of cards
-
-
 def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
     (tmp_path / "qabench").mkdir()  # not a package, despite its name
@@ -172,9 +162,6 @@ def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.M
     run_card(text, tmp_path)
     with pytest.raises(QabenchError, match=r"OfflineMode"):
         run_card("```python\nimport huggingface_hub\nhuggingface_hub.HfApi().whoami(token='x')\n```\n", tmp_path)
-
-
-# --- requirements, names, licenses
 
 
 def test_a_benchmark_without_a_license_is_rejected() -> None:

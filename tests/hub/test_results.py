@@ -165,8 +165,7 @@ def test_deviating_scores_are_rejected_or_noted(change: dict[str, Any], sentence
     with pytest.raises(InputError, match="--allow-unofficial") as refused:
         entries(report, CLOSED, ["acc.loose", "rouge1.fscore"])
     assert f"1 of 2 scores of answers.jsonl are not official. acc.loose: {sentences}. " in str(refused.value)
-    allowed = About("closed-book", allow_unofficial=True)
-    loose, rouge = entries(report, allowed, ["acc.loose", "rouge1.fscore"])
+    loose, rouge = entries(report, About("closed-book", allow_unofficial=True), ["acc.loose", "rouge1.fscore"])
     assert (loose.notes or "").startswith(f"UNOFFICIAL: {sentences}; acc.loose")
     assert "UNOFFICIAL" not in (rouge.notes or "")
 
@@ -195,8 +194,7 @@ def test_files_are_read_back_unchanged(values: dict[int, float], remark: str) ->
     }  # fmt: skip
     made = entries(ranked, About("rag bm25", allow_unofficial=True))
     text = to_yaml(made)
-    assert parse_eval_result_entries(yaml.safe_load(text)) == made
-    assert to_yaml(made, text.encode()) == text
+    assert parse_eval_result_entries(yaml.safe_load(text)) == made and to_yaml(made, text.encode()) == text
 
 
 def test_other_entries_of_a_file_are_kept() -> None:
@@ -241,8 +239,7 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
         display="none",
     )  # fmt: skip
     ((name, rows),) = as_json(log.location, "--allow-unofficial")["files"].items()
-    assert name == ".eval_results/fanoutqa_sample_closed_book.yaml"
-    assert rows[0]["notes"].startswith("UNOFFICIAL: ")
+    assert name == ".eval_results/fanoutqa_sample_closed_book.yaml" and rows[0]["notes"].startswith("UNOFFICIAL: ")
     assert "acc.loose, closed-book; n 12 questions; answers: 6 failed; 95% interval 0." in rows[0]["notes"]
     assert as_json(tmp_path / "logs", "--allow-unofficial")["files"][name] == rows
     printed = write(tmp_path / "printed.json", read_run(log.location).as_dict())
@@ -255,10 +252,7 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
     [
         ((), "does not have the setting of the run: add --setting, such as closed-book, open-book"),
         (("--setting=nosuch",), "FanOutQA has no setting 'nosuch'; allowed: closed-book, open-book, evidence-provided"),
-        (
-            ("--setting=open-book", "--scores=f1"),
-            "has no score 'f1'; allowed: scores acc.loose, acc.strict, ",
-        ),
+        (("--setting=open-book", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, "),
         (("--setting=open-book", "--dataset=a"), "the dataset is 'a'"),
         (("--setting=open-book", "--dataset=a/.."), "the dataset is 'a/..'"),
         (("--setting=open-book", "--push=a b"), "the model is 'a b', which is not a name"),

@@ -37,9 +37,6 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# Reading
-
-
 @given(st.text())
 def test_any_text_is_read_or_explained(text: str) -> None:
     try:
@@ -65,9 +62,6 @@ def test_unusable_input_is_named(text: str, message: str) -> None:
         read_values(text, "predictions")
 
 
-# Results
-
-
 def example(metric: str) -> dict[str, str]:
     """Return the initial texts of a page."""
     columns = json.loads((FOLDER / metric / "example.json").read_text(encoding="utf-8"))
@@ -76,8 +70,7 @@ def example(metric: str) -> dict[str, str]:
 
 def by_library(metric: str) -> Any:
     """Return the example's result, computed without the page."""
-    columns = {name: json.loads(text) for name, text in example(metric).items()}
-    return qabench.load_metric(metric).compute(**columns)
+    return qabench.load_metric(metric).compute(**{name: json.loads(text) for name, text in example(metric).items()})
 
 
 def test_the_example_scores_as_by_the_library(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,11 +97,7 @@ def test_the_host_sets_key_server_and_most_calls_of_the_judge(monkeypatch: pytes
         monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", server.base_url)
         monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "secret-key")
         result = answer("fanout_judge", texts)
-        assert "secret-key" not in json.dumps(result)
-        assert len(server.calls) == result["counts"]["scored"] == 100
-
-
-# A real page
+        assert "secret-key" not in json.dumps(result) and len(server.calls) == result["counts"]["scored"] == 100
 
 
 @pytest.fixture

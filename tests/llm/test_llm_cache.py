@@ -41,8 +41,7 @@ def test_every_part_of_a_request_is_in_its_key() -> None:
         replace(REQUEST, namespace="system-1"),
     ]
     keys = {KEY, REQUEST.key("http://b/v1"), *(other.key(URL) for other in others)}
-    assert len(keys) == len(others) + 2
-    assert replace(REQUEST, parameters={"seed": 1, "temperature": 0}).key(URL) == KEY
+    assert len(keys) == len(others) + 2 and replace(REQUEST, parameters={"seed": 1, "temperature": 0}).key(URL) == KEY
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.text()), min_size=2, max_size=2, unique=True))
@@ -109,8 +108,7 @@ def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="full"):
             outcomes = client.complete(requests)
         assert all(outcome.reply for outcome in outcomes)
-        assert all(outcome.cached for outcome in client.complete(requests[4:]))
-        assert set(server.paid.values()) == {1}
+        assert all(outcome.cached for outcome in client.complete(requests[4:])) and set(server.paid.values()) == {1}
     kept = ReplyCache(path)
     assert len(kept.find(request.key(server.base_url) for request in requests)) == 4
     kept.close()
@@ -220,5 +218,4 @@ def test_stored_replies_are_listed_and_cleared(cache: Path) -> None:
     assert all(row.bytes > 8 for row in stored_replies())
     assert clear("m") == 2  # with and without provider; not "M"
     assert clear("a_m") == 1  # "_" is not a wildcard
-    assert {row.model for row in stored_replies()} == {"M", "axm"}
-    assert clear() == 2 and stored_replies() == []
+    assert {row.model for row in stored_replies()} == {"M", "axm"} and clear() == 2 and stored_replies() == []

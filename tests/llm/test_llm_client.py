@@ -48,11 +48,9 @@ def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_p
     seen: list[tuple[int, int]] = []
     client = client_for(server, tmp_path)
     outcomes = client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total)))
-    replies = [outcome.reply and outcome.reply.text for outcome in outcomes]
-    assert replies == [f"re: q{i}\ufffd" for i in range(60)] * 2
+    assert [outcome.reply and outcome.reply.text for outcome in outcomes] == [f"re: q{i}\ufffd" for i in range(60)] * 2
     assert seen[0] == (0, 60) and seen[-1] == (60, 60)
-    assert len(server.calls) == client.calls == 60
-    assert (client.prompt_tokens, client.completion_tokens) == (6000, 600)
+    assert len(server.calls) == client.calls == 60 and (client.prompt_tokens, client.completion_tokens) == (6000, 600)
     again = client_for(server, tmp_path)
     assert all(outcome.cached for outcome in complete(again, requests_for(*texts)))
     assert (len(server.calls), again.calls) == (60, 0)
@@ -112,8 +110,7 @@ def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: flo
 def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
     good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
-    assert good.reply
-    assert bad.reply is None and bad.reason and len(server.calls) == 5
+    assert good.reply and bad.reply is None and bad.reason and len(server.calls) == 5
     # Failures are not cached: the next run tries again.
     server.fault = lambda number, body: None
     assert all(outcome.reply for outcome in complete(client_for(server, tmp_path), requests_for("good", "bad")))
@@ -133,8 +130,7 @@ def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: 
 def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path, body: Any, reason: str) -> None:
     server.fault = lambda number, _: Fault(400, body=body)
     (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
-    assert (outcome.reply, outcome.reason) == (None, reason)
-    assert len(server.calls) == 1
+    assert (outcome.reply, outcome.reason) == (None, reason) and len(server.calls) == 1
 
 
 HUGE = completion("C") | {"usage": {"prompt_tokens": 10**400, "completion_tokens": 10**400}}
@@ -159,8 +155,7 @@ def test_every_damaged_answer_is_one_line(server: OpenAIServer, tmp_path: Path, 
     fault, reason = DAMAGED[name]
     server.fault = lambda number, body: fault
     (outcome,) = complete(client_for(server, tmp_path, retries=0), requests_for("q"))
-    assert outcome.reply is None and str(outcome.reason).startswith(reason)
-    assert "\n" not in str(outcome.reason)
+    assert outcome.reply is None and str(outcome.reason).startswith(reason) and "\n" not in str(outcome.reason)
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "idna"])
@@ -203,8 +198,7 @@ def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) ->
     server.fault = lambda number, body: Fault(body=HUGE)
     client = client_for(server, tmp_path, prices=Prices(1.0, 1.0))
     (outcome,) = outcomes = complete(client, requests_for("q"))
-    assert outcome.reply and outcome.reply.completion_tokens is None
-    assert 0 < (client.usage(outcomes).cost or 0) < 1
+    assert outcome.reply and outcome.reply.completion_tokens is None and 0 < (client.usage(outcomes).cost or 0) < 1
 
 
 @pytest.mark.parametrize(
@@ -218,8 +212,7 @@ def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) ->
 def test_permanent_failures_stop_the_run(server: OpenAIServer, tmp_path: Path, fault: Fault) -> None:
     server.fault = lambda number, body: fault
     outcomes = complete(client_for(server, tmp_path, concurrency=2), requests_for(*map(str, range(40))))
-    assert len(server.calls) <= 4
-    assert all(outcome.reply is None for outcome in outcomes)
+    assert len(server.calls) <= 4 and all(outcome.reply is None for outcome in outcomes)
     assert sum("not sent: the endpoint refuses all calls" in str(outcome.reason) for outcome in outcomes) >= 36
 
 
@@ -239,21 +232,18 @@ def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
 def test_too_long_waits_are_failures(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(429, {"Retry-After": "86400"}, {"error": {"message": "tomorrow"}})
     (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
-    assert outcome.reason and "tomorrow" in outcome.reason
-    assert len(server.calls) == 1
+    assert outcome.reason and "tomorrow" in outcome.reason and len(server.calls) == 1
 
 
 def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: FAULTS["500"] if number == 0 else None
     outcomes = complete(client_for(server, tmp_path, max_calls=5), requests_for(*map(str, range(20))))
-    assert len(server.calls) == 5
-    assert sum(outcome.reply is not None for outcome in outcomes) == 4
+    assert len(server.calls) == 5 and sum(outcome.reply is not None for outcome in outcomes) == 4
     reasons = [outcome.reason for outcome in outcomes if outcome.reply is None]
     assert all("the limit of 5 calls (max_calls) was reached" in str(reason) for reason in reasons)
     # Cached replies do not need calls or a budget.
     outcomes = complete(client_for(server, tmp_path, max_calls=0), requests_for(*map(str, range(20))))
-    assert sum(outcome.reply is not None for outcome in outcomes) == 4
-    assert len(server.calls) == 5
+    assert sum(outcome.reply is not None for outcome in outcomes) == 4 and len(server.calls) == 5
 
 
 @pytest.mark.parametrize("inside_a_loop", [False, True])
@@ -302,8 +292,7 @@ def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, mon
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     complete(client_for(server, tmp_path), requests_for("q", temperature=0, seed=31415))
     (call,) = server.calls
-    assert "do-not-send-this" not in str(call.headers)
-    assert call.headers["authorization"] == "Bearer secret"
+    assert "do-not-send-this" not in str(call.headers) and call.headers["authorization"] == "Bearer secret"
     assert call.body == {"model": "m", "messages": [{"role": "user", "content": "q"}], "temperature": 0, "seed": 31415}
 
 
@@ -312,15 +301,13 @@ def test_endpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FANOUTQA_OPENAI_API_KEY", "FANOUTQA_OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("huggingface_hub.get_token", lambda: None)
-    assert resolve_endpoint().base_url == OPENAI
-    assert "FANOUTQA_OPENAI_API_KEY" in str(resolve_endpoint().why_unusable)
+    assert resolve_endpoint().base_url == OPENAI and "FANOUTQA_OPENAI_API_KEY" in str(resolve_endpoint().why_unusable)
     assert "HF_TOKEN" in str(resolve_endpoint("huggingface").why_unusable)
     local = resolve_endpoint("http://localhost:8000/v1/chat/completions/")
     assert local == Endpoint("http://localhost:8000/v1", NO_KEY, None)
     monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", " sk-1\n")
     monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", "https://example.org/v1/")
-    assert resolve_endpoint() == Endpoint("https://example.org/v1", "sk-1")
-    assert "sk-1" not in repr(resolve_endpoint())
+    assert resolve_endpoint() == Endpoint("https://example.org/v1", "sk-1") and "sk-1" not in repr(resolve_endpoint())
     # OpenAI's key must not be sent to Hugging Face.
     assert resolve_endpoint("huggingface").why_unusable
     monkeypatch.setattr("huggingface_hub.get_token", lambda: "hf_2")
@@ -334,8 +321,7 @@ def test_keys_are_bound_to_hosts(server: OpenAIServer, tmp_path: Path, monkeypat
     monkeypatch.delenv("FANOUTQA_OPENAI_API_BASE", raising=False)
     monkeypatch.setenv("FANOUTQA_OPENAI_API_KEY", "sk-1")
     assert resolve_endpoint(OPENAI).api_key == resolve_endpoint().api_key == "sk-1"
-    assert key_for_typed(server.base_url) == "sk-1"
-    assert key_for_typed("huggingface") is key_for_typed(None) is None
+    assert key_for_typed(server.base_url) == "sk-1" and key_for_typed("huggingface") is key_for_typed(None) is None
     server.fault = lambda number, body: Fault(401, body={"error": "no key"})
     judge = judge_from({"base_url": server.base_url, "model": "m"})  # a task's argument, which a log can contain
     client = judge.caller.client(ReplyCache(tmp_path / "replies.sqlite"))

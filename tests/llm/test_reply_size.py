@@ -33,8 +33,7 @@ def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     def ask(fault: Fault) -> ChatOutcome:
         server.fault = lambda number, body: fault
-        cache = ReplyCache(tmp_path / "replies.sqlite")
-        client = Caller(Endpoint(server.base_url, "k"), "m", retries=0).client(cache)
+        client = Caller(Endpoint(server.base_url, "k"), "m", retries=0).client(ReplyCache(tmp_path / "replies.sqlite"))
         return client.complete([ChatRequest("m", (("user", "q"),))])[0]
 
     return ask
@@ -43,8 +42,7 @@ def outcome_of(server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize("fault", [huge(), Fault(headers=GZIPPED, body=BOMB)], ids=["300 MB", "gzip bomb"])
 def test_too_large_replies_are_not_read(outcome_of: Any, server: OpenAIServer, fault: Fault, status: int) -> None:
-    outcome = outcome_of(replace(fault, status=status))
-    assert outcome.reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
+    assert outcome_of(replace(fault, status=status)).reason == "the reply is larger than 1 MiB (QABENCH_MAX_REPLY_MB)"
     assert server.bytes_sent < 40 * MEBIBYTE  # what the buffers of both sides hold
 
 
@@ -77,8 +75,7 @@ def test_a_run_reads_little(server: OpenAIServer, status: int, stream: bool, mon
     before = httpx2.AsyncClient.send
     with pytest.raises(Exception, match=r"larger than 1 MiB \(QABENCH_MAX_REPLY_MB\)"):
         of_inspect(server, huge(status), stream)
-    assert server.bytes_sent < 40 * MEBIBYTE
-    assert httpx2.AsyncClient.send is before
+    assert server.bytes_sent < 40 * MEBIBYTE and httpx2.AsyncClient.send is before
 
 
 @pytest.mark.slow  # imports Inspect

@@ -121,8 +121,7 @@ def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_
 def test_nothing_answered_has_no_scores(three: list[Evaluation], tmp_path: Path) -> None:
     records = [replace(record, status="failed", answer=None) for record in three[0].records]
     page = build_report([replace(three[0], records=records)], tmp_path).read_text(encoding="utf-8")
-    assert "There are no scores: none of the 12 questions was answered." in page
-    assert 'class="scores"' not in page
+    assert "There are no scores: none of the 12 questions was answered." in page and 'class="scores"' not in page
     secret = [replace(three[0], records=records, unscored="the answers are secret")]
     assert "Nothing is scored: the answers are secret." in build_report(secret, tmp_path).read_text(encoding="utf-8")
 

@@ -283,8 +283,7 @@ def test_charts_are_saved(page: Page) -> None:
     (name, svg), (_, png), (_, table) = files
     assert name == "fanoutqa-sample-category-acc-loose.svg" and "Loose accuracy by category" in svg.decode()
     assert png.startswith(b"\x89PNG")
-    rows = list(csv.DictReader(io.StringIO(table.decode())))
-    assert {row["run"] for row in rows} == {"large", "medium", "small"}
+    assert {row["run"] for row in csv.DictReader(io.StringIO(table.decode()))} == {"large", "medium", "small"}
 
 
 def test_numbers_and_questions_are_saved(page: Page, everything: Path, three: list[Evaluation]) -> None:
@@ -338,8 +337,7 @@ def test_harmful_texts_are_only_shown(browser: Browser, tmp_path: Path) -> None:
     assert policy and re.match("default-src 'none'; script-src 'sha256-[^' ]+'; ", html.unescape(policy[1]))
     with watched_page(browser) as page:
         page.goto(built.as_uri())
-        rows = page.locator(".questions a")
-        assert rows.count() == len(HARMFUL)
+        assert page.locator(".questions a").count() == len(HARMFUL)
         page.keyboard.press("j")
         for text in HARMFUL:
             page.keyboard.press("Enter")
@@ -359,8 +357,7 @@ def test_many_questions_open_at_once(browser: Browser, three: list[Evaluation], 
     built = build_report([replace(three[0], records=records, expected=724)], tmp_path)
     with watched_page(browser) as page:
         page.goto(built.as_uri())
-        assert page.locator(".told").text_content() == "724 questions"
-        assert page.locator(".questions li").count() < 200
+        assert page.locator(".told").text_content() == "724 questions" and page.locator(".questions li").count() < 200
         page.locator(".questions li").first.locator("a").focus()
         for _ in range(70):
             page.keyboard.press("j")

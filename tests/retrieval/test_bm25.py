@@ -128,8 +128,7 @@ def generate() -> Iterator[dict[str, Any]]:
 )
 def test_datasets_streams_and_rows_give_the_same_index(dataset: Dataset, make: Any) -> None:
     index = BM25Index.from_dataset(make(dataset), filters="chapter")
-    expected = BM25Index([row["text"] for row in ROWS])
-    assert index.search("big cats", 4) == expected.search("big cats", 4)
+    assert index.search("big cats", 4) == BM25Index([row["text"] for row in ROWS]).search("big cats", 4)
     assert index.search("cats", 4, where={"chapter": 2}).positions == [2, 3]
     index.check_belongs(dataset)
 
@@ -148,8 +147,7 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
 
     ahead = []
     index = BM25Index.from_dataset(rows(), progress=lambda done: ahead.append(read - done))
-    assert len(index) == 500
-    assert set(ahead) == {0}
+    assert len(index) == 500 and set(ahead) == {0}
 
 
 @pytest.mark.parametrize(
@@ -187,15 +185,13 @@ def test_filters(dataset: Dataset) -> None:
 
 def test_the_stock_methods_search_an_attached_index(dataset: Dataset) -> None:
     assert add_bm25_index(dataset, "text", filters=["chapter"]) is dataset
-    index = BM25Index.from_dataset(dataset)
-    hits = index.search("cats roar", 2)
+    hits = BM25Index.from_dataset(dataset).search("cats roar", 2)
     assert dataset.list_indexes() == ["text"]
     assert tuple(dataset.search("text", "cats roar", k=2)) == (hits.scores, hits.positions)
     scores, examples = dataset.get_nearest_examples("text", "cats roar", k=2)
     assert (scores, examples["title"]) == (hits.scores, ["Lions", "Cats"])
     assert dataset.get_nearest_examples("text", "cats", k=9, where={"chapter": 2})[1]["title"] == ["Lions", "Birds"]
-    batch = dataset.search_batch("text", ["cats roar", "dogs"], k=2)
-    assert batch.total_indices[0] == hits.positions
+    assert dataset.search_batch("text", ["cats roar", "dogs"], k=2).total_indices[0] == hits.positions
     assert copy.deepcopy(dataset).with_format("numpy").search("text", "dogs", k=1).indices == [1]
     dataset.drop_index("text")
     assert len(dataset.select([0])) == 1

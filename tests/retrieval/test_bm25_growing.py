@@ -59,8 +59,7 @@ def test_any_changes(method: str, tokenizer: Any, rows: list[dict[str, Any]], ch
     first = {"text": "b the a", "kind": 1}
     for change, values in [*changes, ("add", [first])]:
         if change == "add":
-            new = index.add(values)
-            expected |= dict(zip(new, values, strict=True))
+            expected |= dict(zip(index.add(values), values, strict=True))
         elif change == "remove":
             removed = {list(expected)[number % len(expected)] for number in values}
             if all(expected[position]["text"].strip("the ") == "" for position in expected.keys() - removed):
@@ -94,8 +93,7 @@ def test_large_collections(method: str) -> None:
     built = BM25Index.from_dataset([rows[i] for i in index.positions], filters="kind", method=method)
     queries = [row["text"] for row in rows[:300]]
     for hits, expected in zip(index.search_batch(queries), built.search_batch(queries), strict=True):
-        assert hits.positions == index.positions[expected.positions].tolist()
-        assert hits.scores == expected.scores
+        assert hits.positions == index.positions[expected.positions].tolist() and hits.scores == expected.scores
     assert not set(removed) & set(index.positions.tolist())
 
 
@@ -109,8 +107,7 @@ def test_only_new_documents_are_tokenized() -> None:
     index = BM25Index(["a b", "c"], tokenizer=tokenizer)
     assert index.add(["d a"]) == range(2, 3)
     index.remove([0])
-    assert index.add(iter(["e"])) == range(3, 4)
-    assert read == ["a b", "c", "d a", "e"]
+    assert index.add(iter(["e"])) == range(3, 4) and read == ["a b", "c", "d a", "e"]
 
 
 def test_what_cannot_be_done_changes_nothing() -> None:
@@ -155,8 +152,7 @@ def test_an_extended_dataset_reuses_the_index_of_its_part(monkeypatch: pytest.Mo
         building.TermCounter, "add", lambda counter, texts: (counted.extend(texts), encode(counter, texts))[1]
     )
     add_bm25_index(whole, index=index)
-    assert counted == [row["text"] for row in ROWS[6:]]
-    assert whole.search("text", "word8", k=1).indices == [8]
+    assert counted == [row["text"] for row in ROWS[6:]] and whole.search("text", "word8", k=1).indices == [8]
     assert len(index) == 6  # that of the part is not changed
     with pytest.raises(InputError, match="does not belong to this dataset, which has 3 and differs from position 0 on"):
         add_bm25_index(rest, index=index)
@@ -177,5 +173,4 @@ def test_update_compares_rows(numbers: list[int], added: int, removed: int) -> N
         return
     assert index.update(Dataset.from_list(rows)) == (added, removed)
     check(index, dict(enumerate(rows)), {})
-    assert index.update(rows) == (0, 0)
-    assert before.search("word", 9) == BM25Index.from_dataset(ROWS).search("word", 9)
+    assert index.update(rows) == (0, 0) and before.search("word", 9) == BM25Index.from_dataset(ROWS).search("word", 9)

@@ -45,8 +45,7 @@ def test_scores_are_rank_bm25s(method: str, documents: list[list[str]], query: l
     options = {name: data.draw(values, name) if data else 0.5 for name, values in PARAMETERS.items()}
     theirs = oracle(documents, method, **options).get_scores(query)
     index = indexed(documents, method, **options)
-    ours = index.scores(" ".join(query))
-    assert ours.tolist() == theirs.tolist()
+    assert index.scores(" ".join(query)).tolist() == theirs.tolist()
     hits = index.search(" ".join(query), k)
     assert hits.positions == ranked(theirs)[:k] and hits.scores == theirs[hits.positions].tolist()
 

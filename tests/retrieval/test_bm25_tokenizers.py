@@ -48,8 +48,7 @@ def test_compiled_code_finds_the_same_terms(tokenizer: Words, texts: list[str]) 
     terms = list(dict.fromkeys(term for text in [*texts[1:], "a cat x"] for term in tokenizer(text)))
     numbers, ends = WordTable(terms).encode(*joined(tokenizer, texts))
     expected, expected_ends = encode(tokenizer, texts, {term: number for number, term in enumerate(terms)}.get)
-    assert numbers.tolist() == expected.tolist()
-    assert ends.tolist() == expected_ends.tolist()
+    assert numbers.tolist() == expected.tolist() and ends.tolist() == expected_ends.tolist()
 
 
 @given(st.lists(st.text("the cat running İa ,", max_size=30), max_size=6))
@@ -74,16 +73,14 @@ def test_unknown_stop_words_and_stemmers_are_refused() -> None:
 
 
 def test_names_distinguish_tokenizers() -> None:
-    names = {name_of(t) for t in (words, Words("english"), Words(["cat"]), str.split, str.lower)}
-    assert len(names) == 5
+    assert len({name_of(t) for t in (words, Words("english"), Words(["cat"]), str.split, str.lower)}) == 5
     assert name_of(Words(["b", "a"])) == name_of(Words(["a", "b"]))
     assert name_of(Words(**Words(ENGLISH_STOP_WORDS).spec)) == name_of(Words("english"))
 
 
 def test_fanoutqa_words_are_the_normal_form_split_at_spaces() -> None:
     tokenizer = FanOutQAWords(SimplemmaLemmatizer())
-    assert tokenizer("The cats, 1,000 of them") == ["the", "cat", "1000", "of", "they"]
-    assert tokenizer("") == [""]
+    assert tokenizer("The cats, 1,000 of them") == ["the", "cat", "1000", "of", "they"] and tokenizer("") == [""]
     texts = ["Two cats.", "", "two  dogs", "Two cats."]
     assert tokenizer.batch(texts) == [tokenizer(text) for text in texts]
     assert BM25Index(texts, tokenizer=tokenizer).search("dog", 1).positions == [2]

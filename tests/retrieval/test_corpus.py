@@ -83,8 +83,7 @@ def test_any_pages(pages: list[str], query: str) -> None:
     documents = [WikiPage(str(i)) for i in range(len(pages))]
     corpus = Corpus(documents, 20, normalizer=normalizer, content=lambda page: pages[int(page.title)])
     ranked = list(corpus.best(query))
-    assert len(ranked) == len(corpus)
-    assert [f.score for f in ranked] == sorted((f.score for f in ranked), reverse=True)
+    assert len(ranked) == len(corpus) and [f.score for f in ranked] == sorted((f.score for f in ranked), reverse=True)
     for _, group in itertools.groupby(ranked, key=lambda fragment: fragment.score):
         titles = [int(fragment.title) for fragment in group]
         assert titles == sorted(titles)
@@ -114,8 +113,7 @@ SOME_SEPARATORS = st.one_of(
 @pytest.fixture(scope="module")
 def official_chunk_text() -> Chunker:
     pytest.importorskip("fanoutqa", reason="needs the extra parity")
-    retrieval = pytest.importorskip("fanoutqa.retrieval", reason="needs the extra retrieval")
-    chunker: Chunker = retrieval.chunk_text
+    chunker: Chunker = pytest.importorskip("fanoutqa.retrieval", reason="needs the extra retrieval").chunk_text
     return chunker
 
 

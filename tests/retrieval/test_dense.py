@@ -59,8 +59,7 @@ def test_vectors_from_an_api(monkeypatch: pytest.MonkeyPatch) -> None:
     def reply(body: str) -> Reply:
         texts = json.loads(body)["input"]
         vectors = [{"index": i, "embedding": [float(len(text)), 3.0]} for i, text in enumerate(texts)]
-        document = {"object": "list", "model": "m", "data": vectors[::-1], "usage": {}}
-        return Reply(json.dumps(document).encode())
+        return Reply(json.dumps({"object": "list", "model": "m", "data": vectors[::-1], "usage": {}}).encode())
 
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY", raising=False)
     with pytest.raises(QabenchError, match="set FANOUTQA_OPENAI_API_KEY"):

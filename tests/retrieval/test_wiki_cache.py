@@ -64,8 +64,7 @@ def test_another_wiki_is_named_and_has_its_own_pages(monkeypatch: pytest.MonkeyP
 def test_the_variable_and_the_argument_name_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_WIKICACHE", "~/pages")
     WikiCache().write(1, TEXT)
-    assert (tmp_path / "home/pages/1-dated.md").is_file()
-    assert WikiCache(tmp_path / "else").folder == tmp_path / "else"
+    assert (tmp_path / "home/pages/1-dated.md").is_file() and WikiCache(tmp_path / "else").folder == tmp_path / "else"
 
 
 @pytest.mark.parametrize("damaged", [b"", b" \n", "Zürich".encode()[:2], b"half a page\0\0\0", b"\xff\xfe"])
@@ -119,8 +118,7 @@ def test_evidence_of_the_real_questions(mirror: Path, split: str, without_page: 
     rows = [page for row in read_rows(path, split) for page in row["necessary_evidence"]]
     pages = [WikiPage.of(row) for row in rows]
     assert sum(page.pageid is None for page in pages) == without_page
-    assert sum(page.revid is None for page in pages) == without_revision
-    assert all(page.title for page in pages)
+    assert sum(page.revid is None for page in pages) == without_revision and all(page.title for page in pages)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -161,8 +159,7 @@ def test_links_and_devices_are_rejected(tmp_path: Path, kind: bytes) -> None:
     secret = tmp_path / "secret"
     secret.write_text("secret")
     done = import_cache(tarball(tmp_path / "pages.tar", [("1-dated.md", str(secret)), ("link", "/etc")], kind=kind))
-    assert (done.written, len(done.refused)) == (0, 2)
-    assert not (tmp_path / "cache").exists()
+    assert (done.written, len(done.refused)) == (0, 2) and not (tmp_path / "cache").exists()
 
 
 def test_large_pages_and_other_content_than_text_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

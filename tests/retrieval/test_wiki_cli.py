@@ -43,8 +43,7 @@ def test_prefetch_twice(server: ScriptedWiki, tmp_path: Path) -> None:
     asked = len(server.requests)
     result = run("prefetch", "qabench/fanoutqa", "--config", "sample")
     assert (result.exit_code, len(server.requests)) == (0, asked)
-    assert f"{match[1]} of {match[1]} pages are in" in result.stdout
-    assert "0 fetched now" in result.stdout
+    assert f"{match[1]} of {match[1]} pages are in" in result.stdout and "0 fetched now" in result.stdout
 
 
 def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) -> None:
@@ -66,20 +65,17 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 )
 def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
     result = run(*arguments)
-    assert isinstance(result.exception, InputError) and message in str(result.exception)
-    assert result.output == ""
+    assert isinstance(result.exception, InputError) and message in str(result.exception) and result.output == ""
 
 
 def test_import_cache(tmp_path: Path) -> None:
     members = [("w/1-dated.md", "one"), ("w/2-dated.md", ""), ("w/readme", "x")]
-    path = tarball(tmp_path / "pages.tar.gz", members)
-    result = run("import-cache", str(path))
+    result = run("import-cache", str(tarball(tmp_path / "pages.tar.gz", members)))
     assert result.exit_code == 0
     assert f"1 pages written to {tmp_path / 'cache/wikicache'}, 0 already existed" in result.stdout
     assert "skipped: 1 pages without text, 1 other files" in result.stdout
     assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
-    bad = tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])
-    result = run("import-cache", str(bad))
+    result = run("import-cache", str(tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])))
     assert result.exit_code == 1 and "0 pages written" in result.stdout and "1 already existed" in result.stdout
     assert "1 refused:\n  ../3-dated.md: a path that leads out of its folder\n" in result.stdout
 

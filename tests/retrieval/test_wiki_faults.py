@@ -123,11 +123,9 @@ def test_a_page_by_title_is_cached(server: ScriptedWiki, wiki: MediaWiki) -> Non
     assert wiki.content(row).strip() == "Text of page 3."
     (agent,) = server.agents
     assert agent is not None and agent.startswith("qabench/") and "https://" in agent
-    assert server.requests[0]["maxlag"] == "5"
-    assert wiki.cache.path(3).is_file()
+    assert server.requests[0]["maxlag"] == "5" and wiki.cache.path(3).is_file()
     asked = len(server.requests)
-    assert wiki.content(row).strip() == "Text of page 3."
-    assert len(server.requests) == asked == 2
+    assert wiki.content(row).strip() == "Text of page 3." and len(server.requests) == asked == 2
 
 
 @pytest.mark.parametrize(
@@ -151,8 +149,7 @@ def test_a_missing_page_is_reported(server: ScriptedWiki, wiki: MediaWiki, row: 
     server.pages["Bad"] = (52, 1052, redirect("Nowhere"))
     with pytest.raises(PageMissing, match=reason) as caught:
         wiki.content(row)
-    assert caught.value.page.title == row["title"]
-    assert not list(wiki.cache.folder.glob("*.md"))
+    assert caught.value.page.title == row["title"] and not list(wiki.cache.folder.glob("*.md"))
 
 
 def test_a_title_of_another_wiki(server: ScriptedWiki, wiki: MediaWiki) -> None:
@@ -164,8 +161,7 @@ def test_a_title_of_another_wiki(server: ScriptedWiki, wiki: MediaWiki) -> None:
 def test_offline_uses_only_the_cache(server: ScriptedWiki, wiki: MediaWiki, monkeypatch: pytest.MonkeyPatch) -> None:
     wiki.content(WikiPage("Page 1"))
     monkeypatch.setenv("QABENCH_OFFLINE", "1")
-    assert wiki.content(server.row(1)).strip() == TEXT
-    assert wiki.lookup("Page 1") == WikiPage("Page 1", 1)
+    assert wiki.content(server.row(1)).strip() == TEXT and wiki.lookup("Page 1") == WikiPage("Page 1", 1)
     for call in (lambda: wiki.content(server.row(2)), lambda: wiki.lookup("Page 2")):
         with pytest.raises(WikiError, match=r"QABENCH_OFFLINE is set.*wiki prefetch"):
             call()

@@ -19,10 +19,8 @@ def test_each_page_once(server: ScriptedWiki, tmp_path: Path) -> None:
     rows += [{"title": "Page 7", "pageid": None, "revid": None}] * 2
     rows.append(server.row(1) | {"revid": 1002})  # the first revision named is the page's, as in the official cache
     told: list[tuple[int, int]] = []
-    wiki = wiki_of(server, tmp_path, in_flight=3)
-    done = prefetch(rows, wiki, lambda *counts: told.append(counts))
-    assert (done.in_all, done.fetched, done.cached, done.not_tried) == (PAGES + 1, PAGES + 1, 0, 0)
-    assert done.complete
+    done = prefetch(rows, wiki_of(server, tmp_path, in_flight=3), lambda *counts: told.append(counts))
+    assert (done.in_all, done.fetched, done.cached, done.not_tried) == (PAGES + 1, PAGES + 1, 0, 0) and done.complete
     assert Counter(server.parsed) == Counter([*range(1001, 1001 + PAGES), 1007])
     assert told[0] == (0, PAGES + 1) and told[-1] == (PAGES + 1, PAGES + 1) and told == sorted(told)
     assert server.busiest <= 3

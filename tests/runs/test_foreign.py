@@ -184,8 +184,7 @@ def test_scores_groups_and_report_of_any_log(logs: list[Path], tmp_path: Path) -
     text = run("score", logs[0], "--by", "kind")
     assert "mod" in text and "By kind" in text and "0.7500" in text and "official" not in text
     run("report", *logs, "-o", tmp_path)
-    numbers = json.loads((tmp_path / "report.json").read_text())
-    assert numbers["sections"][0]["config"] == "mod"
+    assert json.loads((tmp_path / "report.json").read_text())["sections"][0]["config"] == "mod"
     page = (tmp_path / "index.html").read_text()
     assert "Differences from the official" not in page and "authors" not in page.partition("<script")[0]
 

@@ -148,8 +148,7 @@ FUNCTIONS: list[Any] = [
 @pytest.mark.quick
 def test_functions_with_the_same_source_have_different_digests() -> None:
     names = [name_with_digest(function) for function in FUNCTIONS]
-    assert len(set(names)) == len(names)
-    assert [name_with_digest(function) for function in FUNCTIONS] == names
+    assert len(set(names)) == len(names) and [name_with_digest(function) for function in FUNCTIONS] == names
     assert name_with_digest(of_closure({"one": 1})) == names[7]
     changed, defaults = names[0], with_default.__defaults__
     with_default.__defaults__ = ("four",)

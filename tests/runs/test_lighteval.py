@@ -94,8 +94,7 @@ def test_scores_of_a_run_are_those_of_its_details(tmp_path: Path) -> None:
         server.reply = lambda body: "Thought: the second, of 1998, is wrong.\nAnswer: 2"
         model = f"model_name=openai/m,base_url={server.base_url},generation_parameters={{temperature:0.0}}"
         options = ["--custom-tasks", run(qabench, "path", "lighteval"), "--output-dir", tmp_path / "out"]
-        tasks = ",".join(TASKS.values())
-        run(program, "endpoint", "litellm", model, tasks, *options, "--save-details")
+        run(program, "endpoint", "litellm", model, ",".join(TASKS.values()), *options, "--save-details")
     (results,) = (json.loads(path.read_text()) for path in tmp_path.rglob("results_*.json"))
     for name, task in TASKS.items():
         (path,) = tmp_path.rglob(f"details_{task}*.parquet")

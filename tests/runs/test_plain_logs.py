@@ -91,8 +91,7 @@ def test_the_fields_are_those_of_the_installed_inspect() -> None:
 
 
 def test_scoring_a_log_does_not_import_inspect(tmp_path: Path) -> None:
-    task = fanoutqa_closed_book("sample", lemmatizer="simplemma")
-    run(task, lambda _: "Mars", tmp_path)
+    run(fanoutqa_closed_book("sample", lemmatizer="simplemma"), lambda _: "Mars", tmp_path)
     (path,) = [info.name for info in list_eval_logs(str(tmp_path))]
     code = (
         "import sys; from qabench.cli import app\n"

@@ -165,8 +165,7 @@ def test_the_same_call_is_paid_once(server: OpenAIServer, tmp_path: Path, monkey
     assert (first.replies(), second.replies()) == ({"all": 3, "cached": 0}, {"all": 3, "cached": 3})
     assert first.scores() == second.scores() == third.scores()
     assert [(row.model, row.replies) for row in stored_replies()] == [("openai-api/qabench/m", 3)]
-    assert not (tmp_path / "inspect").exists()
-    assert (tmp_path / "cache/run-replies").stat().st_mode & 0o077 == 0
+    assert not (tmp_path / "inspect").exists() and (tmp_path / "cache/run-replies").stat().st_mode & 0o077 == 0
     assert CliRunner().invoke(app, ["cache", "clear", "--model", "m"]).stdout == "deleted 3 replies\n"
     assert stored_replies() == []
 
@@ -324,8 +323,7 @@ def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
 def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], first: int, hint: str) -> None:
     server.fault = lambda number, body: Fault(401, body={"error": {"message": "revoked"}}) if number >= first else None
     ran = here("run", "fanoutqa", *options, "--max-connections", "1")
-    assert ran.returncode == 1 and ran.stdout == ""
-    assert "HTTP 401: revoked" in ran.stderr and hint in ran.stderr
+    assert ran.returncode == 1 and ran.stdout == "" and "HTTP 401: revoked" in ran.stderr and hint in ran.stderr
     assert len(server.calls) == 1 if not first else len(server.calls) < QUESTIONS
 
 
@@ -342,8 +340,7 @@ def test_limits_stop(server: OpenAIServer, options: list[str], tmp_path: Path, o
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as a shell's "&" in a script does
     )
     assert ran.returncode == 1 and message in ran.stderr
-    assert f"qabench run --resume {next(tmp_path.glob('*.eval'))}" in ran.stderr
-    assert len(server.calls) < QUESTIONS
+    assert f"qabench run --resume {next(tmp_path.glob('*.eval'))}" in ran.stderr and len(server.calls) < QUESTIONS
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -446,8 +443,7 @@ def test_a_broken_benchmark_does_not_break_the_others() -> None:
 
 
 def test_the_second_resume_of_a_log_says_which_process_has_it(tmp_path: Path) -> None:
-    task = felm("sample", prompt="qabench")
-    log = Path(run(task, lambda messages: "ALL_CORRECT", tmp_path).location)
+    log = Path(run(felm("sample", prompt="qabench"), lambda messages: "ALL_CORRECT", tmp_path).location)
     log.with_name(f".{log.name}.owner").write_text("process 4711 on here")
     lock = FileLock(log.with_name(f".{log.name}.lock"))
     with lock, pytest.raises(InputError, match=r"resumed by another process \(process 4711 on here\)"):

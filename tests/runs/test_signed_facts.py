@@ -67,8 +67,7 @@ def test_every_field_of_inspect_is_decided(name: str) -> None:
 
 def test_a_field_that_nobody_decided_is_a_deviation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qabench.runs.facts.EVAL_CONFIG", {"epochs": facts.EVAL_CONFIG["epochs"]})
-    sentences = said(read_run(log_of(tmp_path, retry_on_error=1)))
-    assert "retry on error: 1, which the setting does not have" in sentences
+    assert "retry on error: 1, which the setting does not have" in said(read_run(log_of(tmp_path, retry_on_error=1)))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -102,8 +101,7 @@ def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
     after = read_run(log_of(tmp_path, **OPTIONS, model_args=ARGUMENTS | SYSTEM | HARMLESS))
     names = {*OPTIONS, *(f"model_arg_{name}" for name in ARGUMENTS | SYSTEM)}
     for group, line in after.signatures.items():
-        assert set(parse(line)[1]) - set(parse(before.signatures[group])[1]) == names
-        assert "secret" not in line
+        assert set(parse(line)[1]) - set(parse(before.signatures[group])[1]) == names and "secret" not in line
     added = said(after) - said(before)
     assert len(added) == len(OPTIONS) - 1 + len(ARGUMENTS)  # the seed has no effect at temperature 0
     assert not any("seed" in sentence or "revision" in sentence for sentence in added)

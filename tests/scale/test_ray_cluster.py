@@ -64,8 +64,7 @@ def test_scores_equal_those_of_one_process(address: str, spacy_model: str, monke
     monkeypatch.setenv("QABENCH_TEXT_CACHE", "0")
     monkeypatch.setattr("qabench.benchmarks.fanoutqa.normalizer.CHARACTERS_PER_BLOCK_ON_A_CLUSTER", 500)
     command = ["score", "fanoutqa", ANSWERS, "--config", "sample", "--lemmatizer", "spacy", "--json"]
-    assert run_command(*command, "--ray-address", address) == run_command(*command)
-    assert cluster() is None
+    assert run_command(*command, "--ray-address", address) == run_command(*command) and cluster() is None
 
 
 def test_bleurt_equals_one_process(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,8 +78,7 @@ def test_bleurt_equals_one_process(address: str, tmp_path: Path, monkeypatch: py
     texts = [" ".join(WORDS[: n % 11 + 1]) for n in range(40)]
     expected = load_bleurt(str(tmp_path), batch_size=4)(texts, texts[::-1])
     with Cluster(workers=1):
-        scorer = load_bleurt(str(tmp_path), batch_size=4)
-        assert scorer(texts, texts[::-1]) == expected
+        assert load_bleurt(str(tmp_path), batch_size=4)(texts, texts[::-1]) == expected
     assert len(set(expected)) == 11
 
 
@@ -97,8 +95,7 @@ def test_labels_equal_one_process(address: str, tmp_path: Path) -> None:
     expected = label(source, tmp_path / "one", model=str(model), rows_per_part=7)
     with Cluster(workers=1):
         paths = label(source, tmp_path / "many", model=str(model), rows_per_part=7)
-    assert [path.read_bytes() for path in expected] == [path.read_bytes() for path in paths]
-    assert len(expected) == 5
+    assert [path.read_bytes() for path in expected] == [path.read_bytes() for path in paths] and len(expected) == 5
 
 
 def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path) -> None:
@@ -112,8 +109,7 @@ def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path)
             open_source(source, ["number"]), tmp_path / "doubles", partial(ray_jobs.doubling_killed_once, tmp_path),
             {"double": "int64"}, {}, rows_per_part=4, progress=lambda *rows: progress.append(rows),
         )  # fmt: skip
-    assert (tmp_path / "killed").exists()
-    assert [rows for rows, _ in progress] == [4, 8, 12, 16, 20, 23]
+    assert (tmp_path / "killed").exists() and [rows for rows, _ in progress] == [4, 8, 12, 16, 20, 23]
     assert [n for path in paths for n in parquet.read_table(path)["double"].to_pylist()] == [2 * n for n in range(23)]
 
 
@@ -132,8 +128,7 @@ def test_a_lost_node_loses_and_repeats_nothing(address: str, tmp_path: Path) -> 
     with Cluster() as machines:
         assert machines.workers == 2
         results = list(machines.map(partial(ray_jobs.on_a_node_that_is_lost, mark, head), range(12)))
-    assert mark.exists()
-    assert results == [(number, head) for number in range(12)]
+    assert mark.exists() and results == [(number, head) for number in range(12)]
 
 
 LOST_HEAD = """

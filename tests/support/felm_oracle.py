@@ -77,8 +77,7 @@ class _Tokenizer:
     """The text is its own list of tokens."""
 
     def __call__(self, text: str, return_tensors: str) -> Any:
-        ids = SimpleNamespace(text=text, to=lambda device: SimpleNamespace(text=text))
-        return SimpleNamespace(input_ids=ids)
+        return SimpleNamespace(input_ids=SimpleNamespace(text=text, to=lambda device: SimpleNamespace(text=text)))
 
     def decode(self, text: str) -> str:
         return text

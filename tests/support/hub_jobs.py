@@ -122,8 +122,7 @@ def cancel(hub: Hub, request: Request, owner: str, id: str) -> Response:
 
 @route("GET", "/api/jobs/(?P<owner>[^/]+)/(?P<id>[^/]+)/logs")
 def logs(hub: Hub, request: Request, owner: str, id: str) -> Response:
-    job = _job(hub, id)
-    return Response(stream=job.events())
+    return Response(stream=_job(hub, id).events())
 
 
 @route("POST", f"/api/buckets{BUCKET}")
@@ -136,8 +135,7 @@ def create_bucket(hub: Hub, request: Request, bucket: str) -> Response:
 @route("GET", f"/api/buckets{BUCKET}/xet-(?:read|write)-token")
 def xet_token(hub: Hub, request: Request, bucket: str) -> Response:
     hub.check_owner(bucket, request.user)
-    expires = int(time.time()) + 3600
-    return Response.of({"accessToken": "x", "exp": expires, "casUrl": f"local://{hub.store}"})
+    return Response.of({"accessToken": "x", "exp": int(time.time()) + 3600, "casUrl": f"local://{hub.store}"})
 
 
 @route("POST", f"/api/buckets{BUCKET}/batch")

@@ -112,8 +112,7 @@ def _answer(handler: BaseHTTPRequestHandler, seen: Seen, fault: Fault, outer: Op
     if fault.hold:
         fault.hold.wait()
     if fault.drop:
-        linger = struct.pack("ii", 1, 0)
-        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         handler.connection.close()
         raise ConnectionResetError
     good = fault.body is None and fault.status == 200
