@@ -117,7 +117,8 @@ def publish(
     ] = None,
     private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Build, check and compare; send nothing.")
+        bool,
+        Option("--dry-run", help="Build, check and compare; send nothing. --json lists the files."),
     ] = False,
     accept_licenses: Annotated[
         bool,

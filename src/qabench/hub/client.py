@@ -130,7 +130,7 @@ def _explained(error: Exception, endpoint: str) -> HubError:
         if isinstance(cause, HTTPError | ConnectionError | TimeoutError):
             return HubError(
                 f"{endpoint} cannot be reached ({type(cause).__name__}: {cause}): check the network "
-                "and HF_ENDPOINT, and run the command again; it continues where this one stopped"
+                "and HF_ENDPOINT, and run the command again"
             )
         if isinstance(
             cause, ArithmeticError | AttributeError | LookupError | TypeError | ValueError
