@@ -12,7 +12,7 @@ import pytest
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.felm import f1, f1_of_counts
+from qabench.benchmarks.felm.formulas import f1, f1_of_counts
 from qabench.benchmarks.felm.scores import Reading, felm_scores, read_reply, summary
 from qabench.errors import InputError
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench import stats
-from qabench.benchmarks.felm import balanced_accuracy, f1_of_counts
+from qabench.benchmarks.felm.formulas import balanced_accuracy, f1_of_counts
 from qabench.errors import InputError
 from qabench.evaluation.score_spec import Pass
 from qabench.stats import adjust, bootstrap, bootstrap_all, bootstrap_mean, paired_bootstrap, paired_randomization

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from qabench.answers import UNANSWERED, check_pairs, is_list_of
-from qabench.benchmarks.felm import COUNTS, FUNCTIONS, READABLE, RESPONSES
+from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES
 from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError, unknown_name
 
