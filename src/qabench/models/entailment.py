@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -269,5 +270,7 @@ def load_entailment(
     return Entailment(source, batch_size or (4 if source.device == "cpu" else 16))
 
 
-shared_entailment = cache(load_entailment)
-"""Return ``load_entailment``'s model, loaded once per process."""
+@cache
+def shared_entailment(*args: Any, **options: Any) -> Entailment:
+    """Return ``load_entailment``'s model, loaded once per process."""
+    return load_entailment(*args, **options)

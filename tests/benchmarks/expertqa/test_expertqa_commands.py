@@ -9,6 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from expertqa_scripts import punctuation_splitter
 from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
@@ -128,6 +129,24 @@ def test_facts_with_web_evidence(server: OpenAIServer, tmp_path: Path, capsys: p
         assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
         assert {path.partition("?")[0] for path, _ in web.requests[asked:]} == {"/search"}
         assert len(server.calls) == calls + 1 and lines(out)[0]["claims"][1]["fact_score"] == 1.0
+
+
+def test_absent_post_processing_is_named(
+    mirror: Path,
+    server: OpenAIServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file, warning = tmp_path / "claims.jsonl", "atomic claims are not post-processed as by the authors"
+    file.write_text(json.dumps({"id": "a", "claims": [{"claim": "Light is fast.", "evidence": []}]}) + "\n")
+    server.reply = lambda body: "- Light is fast."
+    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(mirror))  # no model
+    monkeypatch.setattr("qabench.benchmarks.expertqa.facts.punkt", punctuation_splitter)
+    for prompt, warned in (("official", True), ("qabench", False)):
+        arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "-o", tmp_path / "facts.jsonl")
+        assert command(*arguments, "--prompt", prompt) == 0
+        assert (warning in capsys.readouterr().err) is warned
 
 
 CITED = {"answer": "Water boils at 100 C [1]. Ice floats [2]. It is wet.", "evidence": ["Water boils.", "Ice floats."]}

@@ -264,15 +264,19 @@ def facts(
             Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note])
         )
     source, find = evidence_from(corpus, search, ranker, encoder)
+    with_atomic_claims = all(
+        claim.get("atomic_claims") is not None for item in items for claim in item["claims"]
+    )
+    if scorer.official and not scorer.entities and not with_atomic_claims:
+        warn(
+            "atomic claims are not post-processed as by the authors: that needs spaCy and en_core_web_sm"
+        )
     try:
         with progress_bar("Atomic claims, evidence, verdicts") as progress:
             scored, unscored = score_facts(items, fields, scorer, progress, find)
     except KeyboardInterrupt:
         say_on_stderr("stopped; the replies so far are cached: repeat the command to continue")
         raise Exit(INTERRUPTED) from None
-    with_atomic_claims = all(
-        claim.get("atomic_claims") is not None for item in items for claim in item["claims"]
-    )
     scores_by = scorer.label(with_atomic_claims) + (f"/{source}" if source else "")
     scored = [{**item, "fact_scores_by": scores_by} for item in scored]
     n_scored = sum(claim["fact_score"] is not None for item in scored for claim in item["claims"])

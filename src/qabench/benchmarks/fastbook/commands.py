@@ -54,7 +54,7 @@ def retrieve(
 ) -> None:
     """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
 
-    Scores are printed for all questions and by chapter, with 95% intervals.
+    Scores are printed as by `qabench score --by chapter`.
     """
     from qabench.benchmarks.fastbook.retrieval import COLBERT_MODEL, DENSE_MODEL, parse_method
     from qabench.benchmarks.fastbook.study import load_study, run_text
