@@ -41,6 +41,8 @@ PURE = (
     *(f"qabench.benchmarks.{name}.{module}" for name, modules in FORMULAS.items() for module in modules),
 )
 FRAMEWORKS = {"datasets", "evaluate", "openai", "huggingface_hub", "httpx2"}
+# What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
+PRINTERS = {"qabench.io.tables", "qabench.cli.output"}
 
 
 @functools.cache
@@ -207,10 +209,6 @@ def _code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """The lines of a function's body, without its docstring and without its parameters, which commands document."""
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-
-
-# What prints: everything else calls these, so that no text from outside reaches a terminal unescaped.
-PRINTERS = {"qabench.io.tables", "qabench.cli.output"}
 
 
 def test_only_two_modules_print() -> None:

@@ -19,6 +19,7 @@ from qabench.cli import app
 
 SAMPLE = ("--config", "sample")
 GENERATIONS = loading_scripts.FOLDER / "fanoutqa/sample/generations"
+FULL = Path("/dev/full")
 
 
 def as_json(*arguments: str, **options: Any) -> Any:
@@ -140,9 +141,6 @@ def test_the_help_of_run_has_sections() -> None:
     assert "--prompt NAME" in text and "--protocol NAME" in text
 
 
-FULL = Path("/dev/full")
-
-
 def run(*arguments: str, stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "qabench", *arguments]
     environment = {**os.environ, **environment}
@@ -170,7 +168,5 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
 def test_a_closed_stream_is_one_line(closed: str, name: str, arguments: str) -> None:
     command = f'"{sys.executable}" -P -m qabench {arguments} {closed}'
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert (
-        done.stdout + done.stderr == f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null\n"
-    )
+    message = f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null\n"
+    assert done.returncode == 1 and done.stdout + done.stderr == message

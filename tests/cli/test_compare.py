@@ -17,6 +17,14 @@ from qabench.loading_scripts.published import PublishedScore
 
 ANSWERS = [str(FOLDER / f"fanoutqa/sample/generations/{name}.jsonl") for name in ("careful", "hasty", "rambling")]
 SAMPLE = ("--config", "sample", "--lemmatizer", "simplemma")
+SELECTING = {
+    "score": ["fanoutqa", ANSWERS[0], *SAMPLE, "--json"],
+    "compare": ["fanoutqa", *ANSWERS[:2], *SAMPLE, "--resamples", "10", "--json"],
+    "leaderboard": ["fanoutqa", "--json"],
+    "report": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "-o", "@/page"],
+    "export": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "--format", "eee", "-o", "@/eee"],
+    "results": ["@/scores.json", "--setting", "closed-book", "--allow-unofficial", "--json"],
+}
 
 
 def run(*arguments: object) -> str:
@@ -111,16 +119,6 @@ def test_nothing_to_rank() -> None:
         run("leaderboard", "fanoutqa", "--setting", "none")
 
 
-SELECTING = {
-    "score": ["fanoutqa", ANSWERS[0], *SAMPLE, "--json"],
-    "compare": ["fanoutqa", *ANSWERS[:2], *SAMPLE, "--resamples", "10", "--json"],
-    "leaderboard": ["fanoutqa", "--json"],
-    "report": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "-o", "@/page"],
-    "export": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "--format", "eee", "-o", "@/eee"],
-    "results": ["@/scores.json", "--setting", "closed-book", "--allow-unofficial", "--json"],
-}
-
-
 @pytest.mark.parametrize("command", SELECTING)
 def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
     if command == "results":
@@ -135,9 +133,8 @@ def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
         assert ("acc.loose" in shown, "acc.strict" in shown) == (loose, strict), (names, shown)
         for path in [path for path in tmp_path.rglob("*.json") if path.name != "scores.json"]:
             path.unlink()
-    with pytest.raises(
-        InputError, match=r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc"
-    ):
+    message = r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc"
+    with pytest.raises(InputError, match=message):
         run(command, *words, "--scores", "acc.lose")
 
 

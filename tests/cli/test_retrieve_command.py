@@ -23,6 +23,16 @@ ROWS = [
     {"name": "paris", "body": "Paris is a city,\nin France"},
 ]
 RUN = ["1 Q0 saturn 1", "1 Q0 mars 2", "2 Q0 paris 1"]
+GAPS = {
+    "csv": 'id,body\n007,"red, small\nplanet"\n\n008,\n009,NA\n010, \n',
+    "tsv": "id\tbody\n007\tred planet\n\n\n008\n009\tNA\n010\t \n",
+    "jsonl": '{"id": "007", "body": "red"}\n\n{"id": "x"}\n\n{"id": "008", "body": null}\n'
+    '{"id": "009", "body": "NA"}\n',
+    "json": '[{"id": "007", "body": "red"}, {"id": "008", "body": ""}, {"id": "009", "body": "NA"}]',
+}
+FIRST = {
+    "csv": "2 rows * line 5", "tsv": "2 rows * line 5", "jsonl": "2 rows * line 3", "json": "1 row * row 1 (from 0)",
+}  # fmt: skip
 
 
 def retrieve(*arguments: object) -> str:
@@ -116,18 +126,6 @@ def test_repeated_ids(tmp_path: Path) -> None:
     Dataset.from_list([*ROWS, ROWS[0]]).to_json(path)
     with pytest.raises(InputError, match="the id 'saturn' is repeated in the column 'name'"):
         retrieve(path, "--column", "body", "--id-column", "name", "--queries", "red")
-
-
-GAPS = {
-    "csv": 'id,body\n007,"red, small\nplanet"\n\n008,\n009,NA\n010, \n',
-    "tsv": "id\tbody\n007\tred planet\n\n\n008\n009\tNA\n010\t \n",
-    "jsonl": '{"id": "007", "body": "red"}\n\n{"id": "x"}\n\n{"id": "008", "body": null}\n'
-    '{"id": "009", "body": "NA"}\n',
-    "json": '[{"id": "007", "body": "red"}, {"id": "008", "body": ""}, {"id": "009", "body": "NA"}]',
-}
-FIRST = {
-    "csv": "2 rows * line 5", "tsv": "2 rows * line 5", "jsonl": "2 rows * line 3", "json": "1 row * row 1 (from 0)",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("suffix", GAPS)

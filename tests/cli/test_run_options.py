@@ -107,9 +107,8 @@ def test_wrong_types_in_a_suite_are_one_error(line: str, message: str, tmp_path:
 
 def test_a_suite_has_all_settings_of_all_benchmarks(tmp_path: Path) -> None:
     file = tmp_path / "suite.yaml"
-    file.write_text(
-        "models: [mockllm/model]\nbenchmarks: [{benchmark: felm, settings: [raw, cot]}, {benchmark: fastbook}]\n"
-    )
+    benchmarks = "benchmarks: [{benchmark: felm, settings: [raw, cot]}, {benchmark: fastbook}]"
+    file.write_text(f"models: [mockllm/model]\n{benchmarks}\n")
     entries = running.read_suite(file).entries
     assert [(entry.benchmark, entry.setting) for entry in entries[:2]] == [("felm", "raw"), ("felm", "cot")]
     assert [entry.benchmark for entry in entries[2:]] == ["fastbook"]

@@ -17,6 +17,8 @@ from qabench.io.sqlite import open_database
 from qabench.io.tables import csv_text
 from qabench.retrieval.corpus_file import read_rows
 
+SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
+
 
 @pytest.mark.parametrize("text", ["=1+1", "\uff1d1+1", "\xa0=1+1", "\ufeff \uff0b1+1", "\u3000@a", "\t-1+a", " =1"])
 def test_a_cell_is_not_a_formula_and_others_stay(text: str) -> None:
@@ -49,9 +51,6 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     write_text(pipe, "content")
     reader.join()
     assert read == ["content"] and stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
 
 
 def test_a_new_file_is_opened_concurrently(tmp_path: Path) -> None:

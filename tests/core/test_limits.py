@@ -26,6 +26,15 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
 )
 TOO_DEEP = "nested deeper than 100 levels"
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists)
+UNEQUAL = [
+    ({1: "a", "1": "b"}, "answer has keys that are equal in JSON, such as 1 and '1'"),
+    ([{True: 1, "yes": 2}], r"answer\[0\] has keys that are equal in JSON, .*True, 'yes'"),
+    (10**5000, "the answer cannot be written as JSON: Exceeds the limit"),
+    ("\ud83d\ude00", "encoded as two surrogates"),
+]
+TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
+PRIMITIVES = TEXT | st.integers() | st.floats() | st.booleans() | st.sampled_from(["1998", "true", "null", '"', "[1]"])
+ANSWERS = st.recursive(PRIMITIVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20)
 
 
 @pytest.mark.parametrize("text", DEEP)
@@ -108,14 +117,6 @@ def test_cycles_and_deep_answers_are_refused(make: Callable[[], Any]) -> None:
         value = value.pop()
 
 
-UNEQUAL = [
-    ({1: "a", "1": "b"}, "answer has keys that are equal in JSON, such as 1 and '1'"),
-    ([{True: 1, "yes": 2}], r"answer\[0\] has keys that are equal in JSON, .*True, 'yes'"),
-    (10**5000, "the answer cannot be written as JSON: Exceeds the limit"),
-    ("\ud83d\ude00", "encoded as two surrogates"),
-]
-
-
 @pytest.mark.parametrize(("answer", "message"), UNEQUAL, ids=["number", "boolean", "digits", "pair"])
 def test_values_that_json_would_change_are_rejected(answer: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -123,22 +124,15 @@ def test_values_that_json_would_change_are_rejected(answer: Any, message: str) -
 
 
 def test_yaml_merge_keys_and_long_toml_keys_are_refused() -> None:
-    bomb = "a0: &a0 {k: 1}\n" + "".join(
-        f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 40)}]}}\n" for n in range(1, 9)
-    )
+    lines = ["a0: &a0 {k: 1}\n", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 40)}]}}\n" for n in range(1, 9))]
     with pytest.raises(ValueError, match=r"merge keys \(<<\) are not allowed.*line 2"):
-        yaml_of(bomb)
+        yaml_of("".join(lines))
     assert yaml_of("a: &x [1]\nb: *x") == {"a": [1], "b": [1]}
     for key in ("a." * 50_000 + "b", '"a" . ' * 50_000 + "b", "[" + "a." * 50_000 + "b]\nx"):
         with pytest.raises(TooLarge, match="nested deeper"):
             toml_of(key + " = 1")
     text = "a." * 80
     assert toml_of(f'x = "{text}"\ny.z = 1.5')["x"] == text
-
-
-TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
-PRIMITIVES = TEXT | st.integers() | st.floats() | st.booleans() | st.sampled_from(["1998", "true", "null", '"', "[1]"])
-ANSWERS = st.recursive(PRIMITIVES, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=20)
 
 
 @given(ANSWERS)

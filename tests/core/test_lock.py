@@ -79,11 +79,8 @@ def test_locks_name_no_server_or_folder() -> None:
         assert [line for line in lines(name) if not re.match(r"[\w.-]+==[\w.+]+( ; .*)?$", line)] == []
 
 
-CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
-
-
 def test_changes_of_scores_have_a_version_of_their_own() -> None:
-    sections = re.split(r"^## ", CHANGELOG.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    sections = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     names = [section.split()[0] for section in sections]
     assert version() in names
     newer = sections[: names.index(version())]

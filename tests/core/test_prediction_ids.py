@@ -49,9 +49,8 @@ def test_tables_have_predictions(suffix: str, delimiter: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(("name", "field"), [("felm", "index"), ("expertqa", "example_id")])
 def test_files_may_use_the_datasets_name_of_the_id(name: str, field: str) -> None:
-    predictions = benchmark(name).read(
-        [{field: 7, "answer": "a"}, {"id": "8", field: 9, "answer": "b"}, {"answer": "c"}]
-    )
+    rows = [{field: 7, "answer": "a"}, {"id": "8", field: 9, "answer": "b"}, {"answer": "c"}]
+    predictions = benchmark(name).read(rows)
     assert [row.id for row in predictions.rows] == ["7", "8"]
     assert predictions.bad_lines[0].reason == f"without 'id' or '{field}' (keys: 'answer')"
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -16,6 +17,8 @@ from qabench.evaluation import ANSWERED, Evaluation, Record
 from qabench.evaluation.signature import signature
 from qabench.loading_scripts import dataset_table, file_digest
 from qabench.loading_scripts.felm import stats
+
+FASTBOOK, FANOUTQA = benchmark("fastbook").scoring(), benchmark("fanoutqa").scoring()
 
 
 @pytest.mark.parametrize(
@@ -56,9 +59,6 @@ def test_unavailable_files_are_named(tmp_path: Path, cache: Path, monkeypatch: p
     result = CliRunner().invoke(app, ["reproduce", "expertqa"])
     assert result.exit_code == 0 and "qabench fetch expertqa" in result.stdout
     assert "0 published scores" in result.stdout
-
-
-FASTBOOK, FANOUTQA = benchmark("fastbook").scoring(), benchmark("fanoutqa").scoring()
 
 
 def evaluation(value: float, **fields: object) -> Evaluation:
@@ -129,9 +129,7 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
         ("another", None),
     ],
 )
-def test_scores_of_one_judge_are_ranked(
-    mirror: Path, monkeypatch: pytest.MonkeyPatch, judge: str, place: str | None
-) -> None:
+def test_scores_of_one_judge_are_ranked(mirror: Path, monkeypatch: Any, judge: str, place: str | None) -> None:
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})
     of = replace(

@@ -45,6 +45,5 @@ def test_all_benchmarks_and_qabench_are_cited_once() -> None:
     cited = keys(bibtex())
     assert len(cited) == len(set(cited)) == len(benchmark_names()) + 1 and cited[-1] == "qabench"
     assert f"version = {{{__version__}}}" in bibtex()
-
     text = bibtex(["fanout_bleurt", "fanoutqa"])
     assert "BLEURT" in text and text.count("FanOutQA}: A Multi-Hop") == 1

@@ -23,10 +23,33 @@ from qabench.io.workers import Load, cluster, using
 from qabench.scale import Cluster, delete_abandoned
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
-TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3 + [
-    "Houses",
-    "\udc80 broken",
-]
+TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3
+TEXTS += ["Houses", "\udc80 broken"]
+JAVA_KILLED = """
+import os, signal, threading
+from pathlib import Path
+from qabench.retrieval import lucene_build
+lucene_build.anserini_jar = lambda: Path("no.jar")
+lucene_build.java_command = lambda: ["sh", "-c", "echo $$ > java; exec sleep 600"]
+def kill():
+    while not Path("java").exists() or not Path("java").read_text().endswith("\\n"):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+threading.Thread(target=kill).start()
+lucene_build.build_lucene([{"id": "a", "contents": "b"}], Path("index"))
+"""
+KILLED = """
+import os, signal, time
+from qabench.io.workers import iterate_parallel
+
+def work(number):
+    os.write(1, f"{os.getpid()}\\n".encode())  # at once, because two workers write
+    time.sleep(600 * (number > 1))
+
+for done, _ in enumerate(iterate_parallel(work, range(6), 2)):
+    if done == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 class Pickling:
@@ -65,10 +88,8 @@ class Other(SimplemmaLemmatizer):
 
 
 def test_another_lemmatizer_on_a_machine_is_an_error() -> None:
-    with (
-        using(Pickling()),
-        pytest.raises(QabenchError, match=r"has the lemmatizer object:simplemma-.* instead of object:here"),
-    ):
+    message = "has the lemmatizer object:simplemma-.* instead of object:here"
+    with using(Pickling()), pytest.raises(QabenchError, match=message):
         Normalizer(Other()).batch(["a"])
 
 
@@ -157,39 +178,10 @@ def test_an_address_where_nothing_answers() -> None:
         Cluster(f"127.0.0.1:{port}").__enter__()
 
 
-JAVA_KILLED = """
-import os, signal, threading
-from pathlib import Path
-from qabench.retrieval import lucene_build
-lucene_build.anserini_jar = lambda: Path("no.jar")
-lucene_build.java_command = lambda: ["sh", "-c", "echo $$ > java; exec sleep 600"]
-def kill():
-    while not Path("java").exists() or not Path("java").read_text().endswith("\\n"):
-        pass
-    os.kill(os.getpid(), signal.SIGKILL)
-threading.Thread(target=kill).start()
-lucene_build.build_lucene([{"id": "a", "contents": "b"}], Path("index"))
-"""
-
-
 def test_java_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", JAVA_KILLED], cwd=tmp_path, check=False, timeout=300)
     assert killed.returncode == -signal.SIGKILL
     wait_for_end(int((tmp_path / "java").read_text()))
-
-
-KILLED = """
-import os, signal, time
-from qabench.io.workers import iterate_parallel
-
-def work(number):
-    os.write(1, f"{os.getpid()}\\n".encode())  # at once, because two workers write
-    time.sleep(600 * (number > 1))
-
-for done, _ in enumerate(iterate_parallel(work, range(6), 2)):
-    if done == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-"""
 
 
 def test_workers_end_when_their_parent_is_killed() -> None:

@@ -45,6 +45,11 @@ QUESTIONS = {
     "What does exit code 2 mean?": ("reference/exit-codes.md", "Wrong usage"),
     "Why do my numbers differ from the paper?": ("faq.md", "differs from the paper"),
 }
+FENCED = re.compile(r"^```(?:text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(qabench [a-z][^`]*)`")
+IMAGES = DOCS / "images"
+FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "retrieval": "qabench.retrieval"}
+README = ROOT / "README.md"
 
 
 @pytest.mark.slow
@@ -97,10 +102,6 @@ def test_an_undocumented_name_is_found() -> None:
     assert "qabench.BM25Index" not in hooks.undocumented({"qabench.retrieval.BM25Index", "qabench.no.such.module"})
 
 
-FENCED = re.compile(r"^```(?:text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`(qabench [a-z][^`]*)`")
-
-
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_and_options_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -136,9 +137,6 @@ def test_the_site_builds_strictly(tmp_path: Path) -> None:
     assert "qabench score" in (tmp_path / "reference/commands/index.html").read_text(encoding="utf-8")
 
 
-IMAGES = DOCS / "images"
-
-
 @pytest.mark.slow
 def test_the_pictures_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import screenshots
@@ -155,9 +153,6 @@ def test_every_picture_is_shown() -> None:
     assert shown == {path.name for path in IMAGES.iterdir()}
 
 
-FOLDERS = {"src/qabench": "qabench", "loading_scripts": "qabench.loading_scripts", "retrieval": "qabench.retrieval"}
-
-
 def modules() -> list[str]:
     """The modules with doctests; those of metrics are in ``tests/metrics``."""
     return [
@@ -172,9 +167,6 @@ def modules() -> list[str]:
 def test_doctests(name: str) -> None:
     done = doctest.testmod(importlib.import_module(name))
     assert done.attempted and not done.failed
-
-
-README = ROOT / "README.md"
 
 
 @pytest.mark.slow

@@ -31,6 +31,11 @@ LIMIT = 1 << 20  # bytes of a reply or page
 MOST_TAKEN = 16 * LIMIT  # in two tries, each with up to 7 MiB in the buffers of the system
 TIMEOUT = 1.5  # seconds of a call to a hostile server
 MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
+CHAT = json.dumps(completion("the reply")).encode()
+llm_client.FIRST_WAIT = 0.01
+PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
+ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
+QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 
 
 def head(status: str = "200 OK", length: int | None = None, **headers: str) -> bytes:
@@ -130,10 +135,6 @@ def check_message(name: str, message: str) -> None:
         raise AssertionError(f"{name}: {shown[:200]!r}")
 
 
-CHAT = json.dumps(completion("the reply")).encode()
-llm_client.FIRST_WAIT = 0.01
-
-
 def hostile_chat(chance: random.Random, folder: Path) -> str:
     with hostile(chance, CHAT) as (name, server):
         cache = ReplyCache(folder / "replies.sqlite")
@@ -145,11 +146,6 @@ def hostile_chat(chance: random.Random, folder: Path) -> str:
         if name != "good" or outcome.reply.text != "the reply":
             raise AssertionError(f"{name}: {outcome.reply!r:.100}")
         return "right reply"
-
-
-PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
-ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
-QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
 
 
 def hostile_wiki(chance: random.Random, folder: Path) -> str:

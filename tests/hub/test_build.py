@@ -114,9 +114,8 @@ def test_two_builds_are_identical(samples: Path, tmp_path: Path) -> None:
 def test_the_card_says_what_was_built(name: str, samples: Path) -> None:
     text = (samples / name / "README.md").read_text(encoding="utf-8")
     infos = datasets.info.DatasetInfosDict.from_directory(str(samples / name))
-    assert {config: info.features for config, info in infos.items()} == {
-        config: builder(name, config).info.features for config in shipped(name)
-    }
+    features = {config: builder(name, config).info.features for config in shipped(name)}
+    assert {config: info.features for config, info in infos.items()} == features
     assert f"This copy contains `{shipped(name)[0]}`" in text
     assert datasets.get_dataset_default_config_name(str(samples / name)) == shipped(name)[0]
     source = (FOLDER / name / "README.md").read_text(encoding="utf-8")

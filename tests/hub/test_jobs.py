@@ -27,6 +27,20 @@ from qabench.hub.client import HubError
 MODEL = "qabench/model"
 RUN = ["fanoutqa", "--config", "sample", "-T", "lemmatizer=simplemma", "--no-cache", "--max-connections", "1"]
 ON = ["--model", MODEL, "--on", "a10g-small"]
+VLLM = """#!{python} -P
+import sys
+sys.path.append({support!r})
+from http.server import ThreadingHTTPServer
+from openai_server import Fault, OpenAIServer
+options = dict(zip(sys.argv, sys.argv[1:]))
+open({started!r}, "a").write(options["serve"] + " ")
+if options.get("--max-model-len") == "1":
+    sys.exit("ValueError: it does not fit into the GPU's memory")
+server = OpenAIServer()
+server.models = Fault(body={{"data": [{{"id": options["serve"], "max_model_len": 4096}}]}})
+handler = server._server.RequestHandlerClass
+ThreadingHTTPServer((options["--host"], int(options["--port"])), handler).serve_forever()
+"""
 
 
 @pytest.fixture
@@ -82,22 +96,6 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     assert header
     dependencies = tomllib.loads(header[1].replace("# ", ""))["dependencies"]
     assert dependencies[0].startswith("qabench[run,spacy]==") and dependencies[-1] == "vllm"
-
-
-VLLM = """#!{python} -P
-import sys
-sys.path.append({support!r})
-from http.server import ThreadingHTTPServer
-from openai_server import Fault, OpenAIServer
-options = dict(zip(sys.argv, sys.argv[1:]))
-open({started!r}, "a").write(options["serve"] + " ")
-if options.get("--max-model-len") == "1":
-    sys.exit("ValueError: it does not fit into the GPU's memory")
-server = OpenAIServer()
-server.models = Fault(body={{"data": [{{"id": options["serve"], "max_model_len": 4096}}]}})
-handler = server._server.RequestHandlerClass
-ThreadingHTTPServer((options["--host"], int(options["--port"])), handler).serve_forever()
-"""
 
 
 def test_the_job_starts_vllm_once(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

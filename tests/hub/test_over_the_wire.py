@@ -47,6 +47,54 @@ PREAMBLE = """
 import json, sys
 arguments = json.loads(sys.argv[1])
 """
+DATASETS = """
+from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset, load_dataset_builder
+configs, splits, rows, columns = {}, {}, {}, {}
+for name in dict(arguments["samples"]):
+    configs[name] = get_dataset_config_names(f"qabench/{name}")
+for name, config in arguments["samples"]:
+    hub_name, key = f"qabench/{name}", f"{name} {config}"
+    splits[key] = get_dataset_split_names(hub_name, config)
+    every = load_dataset(hub_name, config)
+    rows[key] = {split: list(part) for split, part in every.items()}
+    columns[key] = {column: repr(feature) for column, feature in next(iter(every.values())).features.items()}
+    info = load_dataset_builder(hub_name, config).info
+    assert {split: info.splits[split].num_examples for split in info.splits} == {s: len(every[s]) for s in every}
+    tagged = load_dataset(hub_name, config, revision=arguments["tag"])
+    for split, part in every.items():
+        first = load_dataset(hub_name, config, split=f"{split}[:2]")
+        stream = load_dataset(hub_name, config, split=split, streaming=True)
+        assert list(stream) == list(part) == list(tagged[split])
+        assert list(first) == list(part)[:2]
+print(json.dumps({"configs": configs, "splits": splits, "rows": rows, "columns": columns}))
+"""
+EVALUATE = """
+import evaluate, qabench
+results = []
+for load in (lambda name: evaluate.load(f"qabench/{name}"), qabench.load_metric):
+    items = arguments.items()
+    results.append({name: load(name).compute(**example, **options) for name, (example, options) in items})
+both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
+assert both.compute(predictions=["Paris"], references=["Paris"])["loose"] == 1
+print(json.dumps(results))
+"""
+# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers as a grader.
+INSPECT = """
+from inspect_ai import eval
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+def reply(messages, tools, tool_choice, config):
+    text = messages[-1].text
+    output = ModelOutput.from_content("mockllm/model", "GRADE: C" if "GRADE:" in text else "In 1998")
+    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
+    return output
+
+model = get_model("mockllm/model", custom_outputs=reply)
+(log,) = eval("hf/qabench/fanoutqa", model=model, log_dir="logs", display="none")
+scores = [{name: score.value for name, score in sample.scores.items()} for sample in log.samples]
+samples = [[sample.input, sample.target, sample.metadata] for sample in log.samples]
+print(json.dumps({"status": log.status, "scores": scores, "samples": samples}))
+"""
 
 
 def python(code: str, hub: Hub, home: Path, arguments: Any = None, **environment: str) -> Any:
@@ -80,29 +128,6 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-DATASETS = """
-from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset, load_dataset_builder
-configs, splits, rows, columns = {}, {}, {}, {}
-for name in dict(arguments["samples"]):
-    configs[name] = get_dataset_config_names(f"qabench/{name}")
-for name, config in arguments["samples"]:
-    hub_name, key = f"qabench/{name}", f"{name} {config}"
-    splits[key] = get_dataset_split_names(hub_name, config)
-    every = load_dataset(hub_name, config)
-    rows[key] = {split: list(part) for split, part in every.items()}
-    columns[key] = {column: repr(feature) for column, feature in next(iter(every.values())).features.items()}
-    info = load_dataset_builder(hub_name, config).info
-    assert {split: info.splits[split].num_examples for split in info.splits} == {s: len(every[s]) for s in every}
-    tagged = load_dataset(hub_name, config, revision=arguments["tag"])
-    for split, part in every.items():
-        first = load_dataset(hub_name, config, split=f"{split}[:2]")
-        stream = load_dataset(hub_name, config, split=split, streaming=True)
-        assert list(stream) == list(part) == list(tagged[split])
-        assert list(first) == list(part)[:2]
-print(json.dumps({"configs": configs, "splits": splits, "rows": rows, "columns": columns}))
-"""
-
-
 def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
     """All calls of the stock library on all published configs return the rows of qabench.load_dataset."""
     ours = {f"{name} {config}": qabench.load_dataset(name, config) for name, config in SAMPLES}
@@ -116,18 +141,6 @@ def test_datasets(hub: Hub, home: Path, compared: Callable[[str], None]) -> None
         assert stock["columns"][key] == {column: repr(feature) for column, feature in features.items()}
     counts = [len(part) for every in rows.values() for part in every.values()]
     compared(f"{sum(counts)} rows of {len(rows)} published configs: stock datasets and qabench.load_dataset")
-
-
-EVALUATE = """
-import evaluate, qabench
-results = []
-for load in (lambda name: evaluate.load(f"qabench/{name}"), qabench.load_metric):
-    items = arguments.items()
-    results.append({name: load(name).compute(**example, **options) for name, (example, options) in items})
-both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
-assert both.compute(predictions=["Paris"], references=["Paris"])["loose"] == 1
-print(json.dumps(results))
-"""
 
 
 def _example(name: str) -> dict[str, list[Any]]:
@@ -149,25 +162,6 @@ def test_metrics(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
     compared(f"{len(ours)} metrics by published name: stock evaluate and qabench.load_metric")
 
 
-# As `inspect eval hf/...`, with a model that always gives the same answer and accepts all answers as a grader.
-INSPECT = """
-from inspect_ai import eval
-from inspect_ai.model import ModelOutput, ModelUsage, get_model
-
-def reply(messages, tools, tool_choice, config):
-    text = messages[-1].text
-    output = ModelOutput.from_content("mockllm/model", "GRADE: C" if "GRADE:" in text else "In 1998")
-    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-    return output
-
-model = get_model("mockllm/model", custom_outputs=reply)
-(log,) = eval("hf/qabench/fanoutqa", model=model, log_dir="logs", display="none")
-scores = [{name: score.value for name, score in sample.scores.items()} for sample in log.samples]
-samples = [[sample.input, sample.target, sample.metadata] for sample in log.samples]
-print(json.dumps({"status": log.status, "scores": scores, "samples": samples}))
-"""
-
-
 def test_inspect_runs_a_repository(mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks in a dataset's ``eval.yaml`` for the Hub, read and run by Inspect AI."""
     build(tmp_path, ["fanoutqa"], ["dev", "sample"])
@@ -179,6 +173,5 @@ def test_inspect_runs_a_repository(mirror: Path, home: Path, tmp_path: Path, mon
         log = python(INSPECT, hub, home, XDG_CACHE_HOME=str(home / "cache"), XDG_DATA_HOME=str(home / "data"))
     rows = qabench.load_dataset("fanoutqa", "dev", split="validation")
     assert (log["status"], log["scores"]) == ("success", [{"model_graded_qa": "C"}] * len(rows))
-    assert log["samples"] == [
-        [row["question"], row["answer"], {"id": row["id"], "categories": row["categories"]}] for row in rows
-    ]
+    samples = [[row["question"], row["answer"], {"id": row["id"], "categories": row["categories"]}] for row in rows]
+    assert log["samples"] == samples

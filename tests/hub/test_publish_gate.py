@@ -34,6 +34,11 @@ from qabench.metrics import metric_names
 from qabench.models.entailment import prompt_of
 
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
+APP = """
+import runpy, gradio
+gradio.Blocks.launch = lambda blocks, **_: print(blocks.title)
+runpy.run_path("app.py")
+"""
 
 
 @pytest.fixture
@@ -58,9 +63,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
 
 
 @pytest.mark.parametrize("name", metric_names())
-def test_every_metric_passes(
-    name: str, tmp_path: Path, models: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_metric_passes(name: str, tmp_path: Path, models: Callable[[str], None], monkeypatch: Any) -> None:
     """The card's code runs in a new process by Hub name, and prints the stated output."""
     models(name)
     monkeypatch.setattr("qabench.hub.staging.check_requirements", lambda folder, wheel: None)  # needs an index
@@ -184,22 +187,14 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_PATH", "mine")
 
 
-APP = """
-import runpy, gradio
-gradio.Blocks.launch = lambda blocks, **_: print(blocks.title)
-runpy.run_path("app.py")
-"""
-
-
 @pytest.mark.usefixtures("template")
 def test_the_space_of_a_benchmark_outside_has_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gradio", reason="needs the extra space")
     monkeypatch.setattr(staging, "check_resolvable", lambda requirements: None)
     staged = stage_space("rivers_match", "me", tmp_path)
     assert staged.state == "staged", staged.reason
-    assert {"app.py", "pyproject.toml", "rivers/questions.jsonl", "rivers/metrics/rivers_match/rivers_match.py"} < set(
-        staged.files
-    )
+    files = {"app.py", "pyproject.toml", "rivers/questions.jsonl", "rivers/metrics/rivers_match/rivers_match.py"}
+    assert files < set(staged.files)
     environment = {name: value for name, value in os.environ.items() if name != "QABENCH_PATH"}
     command = [sys.executable, "-c", APP]
     done = subprocess.run(command, cwd=staged.folder, env=environment, capture_output=True, text=True, check=False)

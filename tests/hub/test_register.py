@@ -18,6 +18,34 @@ from qabench.hub.register import Registration
 from qabench.metrics import metric_names
 
 SAMPLES = [(name, loading_scripts.dataset_table(name)) for name in loading_scripts.benchmark_names()]
+DEFAULT = """
+import json, sys
+from datasets import load_dataset
+print(json.dumps(load_dataset(sys.argv[1])[sys.argv[2]].info.config_name))
+"""
+STOCK = """
+import json, sys
+from datasets import load_dataset
+import qabench
+rows = {}
+for name, config in json.loads(sys.argv[1]):
+    every = load_dataset(f"qabench/{name}", config)
+    for split, stock in every.items():
+        part = load_dataset(f"qabench/{name}", config, split=f"{split}[:1]")
+        streamed = load_dataset(f"qabench/{name}", config, split=split, streaming=True)
+        ours = qabench.load_dataset(name, config, split=split)
+        assert list(streamed) == list(stock) == list(ours) and part[0] == ours[0] and len(part) == 1
+        assert stock.features == ours.features and len(stock.to_pandas()) == len(ours)
+    rows[f"{name} {config}"] = sum(map(len, every.values()))
+print(json.dumps(rows))
+"""
+METRIC = """
+import json, sys, evaluate
+names = json.loads(sys.argv[1])
+loaded = {name: type(evaluate.load(f"qabench/{name}")).__name__ for name in names}
+both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
+print(json.dumps({"loaded": loaded, "both": both.compute(predictions=["Paris"], references=["Paris"])}))
+"""
 
 
 @pytest.fixture
@@ -42,29 +70,6 @@ def register(hf_home: Path, *arguments: str, **environment: str) -> Any:
     return python(code, hf_home, "register", *arguments, "--json", **environment)
 
 
-DEFAULT = """
-import json, sys
-from datasets import load_dataset
-print(json.dumps(load_dataset(sys.argv[1])[sys.argv[2]].info.config_name))
-"""
-STOCK = """
-import json, sys
-from datasets import load_dataset
-import qabench
-rows = {}
-for name, config in json.loads(sys.argv[1]):
-    every = load_dataset(f"qabench/{name}", config)
-    for split, stock in every.items():
-        part = load_dataset(f"qabench/{name}", config, split=f"{split}[:1]")
-        streamed = load_dataset(f"qabench/{name}", config, split=split, streaming=True)
-        ours = qabench.load_dataset(name, config, split=split)
-        assert list(streamed) == list(stock) == list(ours) and part[0] == ours[0] and len(part) == 1
-        assert stock.features == ours.features and len(stock.to_pandas()) == len(ours)
-    rows[f"{name} {config}"] = sum(map(len, every.values()))
-print(json.dumps(rows))
-"""
-
-
 def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> None:
     """The configs that ship with the package; the others have no data here, and say so."""
     nothing = {"QABENCH_MIRROR": str(tmp_path), "QABENCH_CACHE": str(tmp_path)}
@@ -75,15 +80,6 @@ def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> No
     assert all("is in no mirror" in row["detail"] for row in rows if row["state"] == "no data")
     assert all(python(STOCK, hf_home, json.dumps(samples)).values())
     assert python(DEFAULT, hf_home, "qabench/felm", "test") == "sample"
-
-
-METRIC = """
-import json, sys, evaluate
-names = json.loads(sys.argv[1])
-loaded = {name: type(evaluate.load(f"qabench/{name}")).__name__ for name in names}
-both = evaluate.combine(["qabench/fanout_acc", "qabench/fanout_rouge"])
-print(json.dumps({"loaded": loaded, "both": both.compute(predictions=["Paris"], references=["Paris"])}))
-"""
 
 
 def test_the_stock_evaluate_load_by_hub_name(hf_home: Path) -> None:

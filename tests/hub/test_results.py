@@ -47,6 +47,7 @@ REPORT: dict[str, Any] = {
     "signatures": {"acc": ACC, "rouge": ROUGE},
 }  # fmt: skip
 CLOSED = About(setting="closed-book")
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1)
 
 
 def changed(**changes: Any) -> dict[str, Any]:
@@ -180,9 +181,6 @@ def test_deviating_scores_are_rejected_or_noted(change: dict[str, Any], sentence
 def test_unusable_scores(report: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         entries(report, CLOSED)
-
-
-NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1)
 
 
 @given(st.dictionaries(st.integers(1, 99), st.floats(allow_nan=False, allow_infinity=False), min_size=1), NAMES)

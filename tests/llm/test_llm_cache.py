@@ -27,6 +27,20 @@ REQUEST = ChatRequest("m", (("system", "s"), ("user", "u")), {"temperature": 0, 
 URL = "http://a/v1"
 KEY = REQUEST.key(URL)
 REPLY = Reply("C \ud800", "stop", None, "m-1", "fp", 3, 4)
+WORKER = """
+import sys
+from pathlib import Path
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import Caller
+from qabench.llm.endpoint import Endpoint
+from qabench.llm.exchange import ChatRequest
+
+url, path, count = sys.argv[1:]
+requests = [ChatRequest("m", (("user", str(i)),)) for i in range(int(count))]
+client = Caller(Endpoint(url, "k"), "m", concurrency=8).client(ReplyCache(Path(path)))
+outcomes = client.complete(requests)
+print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
+"""
 
 
 def test_every_part_of_a_request_is_in_its_key() -> None:
@@ -97,9 +111,8 @@ def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
         def reply(body: dict[str, Any]) -> str:
             if len(server.calls) == 5:
                 with sqlite3.connect(path) as other:
-                    other.execute(
-                        "CREATE TRIGGER full BEFORE INSERT ON checked_replies BEGIN SELECT RAISE(FAIL, 'full'); END"
-                    )
+                    fail = "SELECT RAISE(FAIL, 'full');"
+                    other.execute(f"CREATE TRIGGER full BEFORE INSERT ON checked_replies BEGIN {fail} END")
                 other.close()
             return "C"
 
@@ -114,22 +127,6 @@ def test_a_full_disk_loses_no_replies_of_the_run(tmp_path: Path) -> None:
     kept.close()
     client.cache.usable = True
     client.cache.close()
-
-
-WORKER = """
-import sys
-from pathlib import Path
-from qabench.llm.cache import ReplyCache
-from qabench.llm.client import Caller
-from qabench.llm.endpoint import Endpoint
-from qabench.llm.exchange import ChatRequest
-
-url, path, count = sys.argv[1:]
-requests = [ChatRequest("m", (("user", str(i)),)) for i in range(int(count))]
-client = Caller(Endpoint(url, "k"), "m", concurrency=8).client(ReplyCache(Path(path)))
-outcomes = client.complete(requests)
-print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
-"""
 
 
 @pytest.fixture
@@ -212,9 +209,8 @@ def store(*models: str) -> None:
 def test_stored_replies_are_listed_and_cleared(cache: Path) -> None:
     assert stored_replies() == [] and clear() == 0
     store("m", "openai/m", "a_m", "axm", "M")
-    assert [(row.model, row.replies) for row in stored_replies()] == [
-        (model, 1) for model in ("M", "a_m", "axm", "m", "openai/m")
-    ]
+    one_of_each = [(model, 1) for model in ("M", "a_m", "axm", "m", "openai/m")]
+    assert [(row.model, row.replies) for row in stored_replies()] == one_of_each
     assert all(row.bytes > 8 for row in stored_replies())
     assert clear("m") == 2  # with and without provider; not "M"
     assert clear("a_m") == 1  # "_" is not a wildcard

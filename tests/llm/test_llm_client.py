@@ -23,45 +23,6 @@ from qabench.llm.client import Caller, ChatClient, Prices
 from qabench.llm.endpoint import HUGGINGFACE, NO_KEY, OPENAI, Endpoint, key_for_typed, resolve_endpoint
 from qabench.llm.exchange import ChatOutcome, ChatRequest, read_reply
 
-
-@pytest.fixture(autouse=True)
-def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qabench.llm.client.FIRST_WAIT", 0.01)
-
-
-def requests_for(*texts: str, **parameters: Any) -> list[ChatRequest]:
-    return [ChatRequest("m", (("user", text),), parameters) for text in texts]
-
-
-def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClient:
-    options.setdefault("retries", 3)
-    return Caller(Endpoint(server.base_url, "secret"), "m", **options).client(ReplyCache(tmp_path / "replies.sqlite"))
-
-
-def complete(client: ChatClient, requests: list[ChatRequest]) -> list[ChatOutcome]:
-    return client.complete(requests)
-
-
-def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_path: Path) -> None:
-    server.reply = lambda body: "re: " + body["messages"][0]["content"]
-    texts = [f"q{i}\ud800" for i in range(60)]  # a lone surrogate cannot be sent
-    seen: list[tuple[int, int]] = []
-    client = client_for(server, tmp_path)
-    outcomes = client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total)))
-    assert [outcome.reply and outcome.reply.text for outcome in outcomes] == [f"re: q{i}\ufffd" for i in range(60)] * 2
-    assert seen[0] == (0, 60) and seen[-1] == (60, 60)
-    assert len(server.calls) == client.calls == 60 and (client.prompt_tokens, client.completion_tokens) == (6000, 600)
-    again = client_for(server, tmp_path)
-    assert all(outcome.cached for outcome in complete(again, requests_for(*texts)))
-    assert (len(server.calls), again.calls) == (60, 0)
-
-
-def test_no_more_calls_than_allowed_are_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
-    server.delay = 0.03
-    complete(client_for(server, tmp_path, concurrency=7), requests_for(*map(str, range(50))))
-    assert 1 < server.max_in_flight <= 7
-
-
 FAULTS = {
     "429": Fault(429, body={"error": {"message": "slow down"}}),
     "429 with Retry-After": Fault(429, {"Retry-After": "0.05"}, {"error": {"message": "slow down"}}),
@@ -76,63 +37,6 @@ FAULTS = {
     "wrong content": Fault(body=completion(None) | {"choices": [{"message": {"content": 7}}]}),
     "an error as 200": Fault(body={"error": {"message": "provider down", "code": 502}}),
 }
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
-    server.fault = lambda number, body: FAULTS[name] if number == 0 else None
-    client = client_for(server, tmp_path)
-    (outcome,) = complete(client, requests_for("q"))
-    assert outcome.reply and outcome.reply.text.endswith("C")
-    assert client.calls == len(server.calls) == client.usage([]).retried + 1 == 2
-
-
-@pytest.mark.parametrize("drip", [0.0, 0.05])
-def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: float) -> None:
-    """No byte, or single bytes, within the timeout of the first call that the server receives."""
-    client, finished = client_for(server, tmp_path, timeout=1.0, retries=50), threading.Event()
-
-    def fault(number: int, body: object) -> Fault | None:
-        transport: Any = client.http.session._transport
-        transport.limits = replace(transport.limits, seconds=3600, silent_seconds=3600)  # of later calls
-        if number:
-            return None
-        return Fault(body=completion("C" * 10_000), drip=drip) if drip else Fault(hold=finished)
-
-    server.fault = fault
-    (outcome,) = complete(client, requests_for("q"))
-    finished.set()
-    assert outcome.reply and outcome.reply.text.endswith("C")
-    assert len(server.calls) == 2 and client.calls == client.usage([]).retried + 1 >= 2
-
-
-@pytest.mark.parametrize("name", ["429", "dropped", "malformed"])
-def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
-    server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
-    good, bad = complete(client_for(server, tmp_path), requests_for("good", "bad"))
-    assert good.reply and bad.reply is None and bad.reason and len(server.calls) == 5
-    # Failures are not cached: the next run tries again.
-    server.fault = lambda number, body: None
-    assert all(outcome.reply for outcome in complete(client_for(server, tmp_path), requests_for("good", "bad")))
-    assert server.paid == {"good": 1, "bad": 1}
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ({"error": {"message": "context too long"}}, "HTTP 400: context too long"),
-        ({"detail": "Server is pinned to m"}, "HTTP 400: Server is pinned to m"),
-        ({"detail": [{"loc": ["body"], "msg": "Field required"}]}, "HTTP 400: Field required"),
-        ({"error": "no such model"}, "HTTP 400: no such model"),
-        ("Bad request\nmore", "HTTP 400: Bad request"),
-    ],
-)
-def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path, body: Any, reason: str) -> None:
-    server.fault = lambda number, _: Fault(400, body=body)
-    (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
-    assert (outcome.reply, outcome.reason) == (None, reason) and len(server.calls) == 1
-
-
 HUGE = completion("C") | {"usage": {"prompt_tokens": 10**400, "completion_tokens": 10**400}}
 DAMAGED = {
     "204": (Fault(204, body=""), "the reply is not a JSON object: ''"),
@@ -150,11 +54,100 @@ DAMAGED = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _brisk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.llm.client.FIRST_WAIT", 0.01)
+
+
+def requests_for(*texts: str, **parameters: Any) -> list[ChatRequest]:
+    return [ChatRequest("m", (("user", text),), parameters) for text in texts]
+
+
+def client_for(server: OpenAIServer, tmp_path: Path, **options: Any) -> ChatClient:
+    options.setdefault("retries", 3)
+    return Caller(Endpoint(server.base_url, "secret"), "m", **options).client(ReplyCache(tmp_path / "replies.sqlite"))
+
+
+def test_replies_come_in_order_and_are_paid_for_once(server: OpenAIServer, tmp_path: Path) -> None:
+    server.reply = lambda body: "re: " + body["messages"][0]["content"]
+    texts = [f"q{i}\ud800" for i in range(60)]  # a lone surrogate cannot be sent
+    seen: list[tuple[int, int]] = []
+    client = client_for(server, tmp_path)
+    outcomes = client.complete(requests_for(*texts, *texts), lambda done, total: seen.append((done, total)))
+    assert [outcome.reply and outcome.reply.text for outcome in outcomes] == [f"re: q{i}\ufffd" for i in range(60)] * 2
+    assert seen[0] == (0, 60) and seen[-1] == (60, 60)
+    assert len(server.calls) == client.calls == 60 and (client.prompt_tokens, client.completion_tokens) == (6000, 600)
+    again = client_for(server, tmp_path)
+    assert all(outcome.cached for outcome in again.complete(requests_for(*texts)))
+    assert (len(server.calls), again.calls) == (60, 0)
+
+
+def test_no_more_calls_than_allowed_are_in_flight(server: OpenAIServer, tmp_path: Path) -> None:
+    server.delay = 0.03
+    client_for(server, tmp_path, concurrency=7).complete(requests_for(*map(str, range(50))))
+    assert 1 < server.max_in_flight <= 7
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_retried(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+    server.fault = lambda number, body: FAULTS[name] if number == 0 else None
+    client = client_for(server, tmp_path)
+    (outcome,) = client.complete(requests_for("q"))
+    assert outcome.reply and outcome.reply.text.endswith("C")
+    assert client.calls == len(server.calls) == client.usage([]).retried + 1 == 2
+
+
+@pytest.mark.parametrize("drip", [0.0, 0.05])
+def test_a_late_reply_is_retried(server: OpenAIServer, tmp_path: Path, drip: float) -> None:
+    """No byte, or single bytes, within the timeout of the first call that the server receives."""
+    client, finished = client_for(server, tmp_path, timeout=1.0, retries=50), threading.Event()
+
+    def fault(number: int, body: object) -> Fault | None:
+        transport: Any = client.http.session._transport
+        transport.limits = replace(transport.limits, seconds=3600, silent_seconds=3600)  # of later calls
+        if number:
+            return None
+        return Fault(body=completion("C" * 10_000), drip=drip) if drip else Fault(hold=finished)
+
+    server.fault = fault
+    (outcome,) = client.complete(requests_for("q"))
+    finished.set()
+    assert outcome.reply and outcome.reply.text.endswith("C")
+    assert len(server.calls) == 2 and client.calls == client.usage([]).retried + 1 >= 2
+
+
+@pytest.mark.parametrize("name", ["429", "dropped", "malformed"])
+def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: Path, name: str) -> None:
+    server.fault = lambda number, body: FAULTS[name] if body["messages"][0]["content"] == "bad" else None
+    good, bad = client_for(server, tmp_path).complete(requests_for("good", "bad"))
+    assert good.reply and bad.reply is None and bad.reason and len(server.calls) == 5
+    # Failures are not cached: the next run tries again.
+    server.fault = lambda number, body: None
+    assert all(outcome.reply for outcome in client_for(server, tmp_path).complete(requests_for("good", "bad")))
+    assert server.paid == {"good": 1, "bad": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"error": {"message": "context too long"}}, "HTTP 400: context too long"),
+        ({"detail": "Server is pinned to m"}, "HTTP 400: Server is pinned to m"),
+        ({"detail": [{"loc": ["body"], "msg": "Field required"}]}, "HTTP 400: Field required"),
+        ({"error": "no such model"}, "HTTP 400: no such model"),
+        ("Bad request\nmore", "HTTP 400: Bad request"),
+    ],
+)
+def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path, body: Any, reason: str) -> None:
+    server.fault = lambda number, _: Fault(400, body=body)
+    (outcome,) = client_for(server, tmp_path).complete(requests_for("q"))
+    assert (outcome.reply, outcome.reason) == (None, reason) and len(server.calls) == 1
+
+
 @pytest.mark.parametrize("name", DAMAGED)
 def test_every_damaged_answer_is_one_line(server: OpenAIServer, tmp_path: Path, name: str) -> None:
     fault, reason = DAMAGED[name]
     server.fault = lambda number, body: fault
-    (outcome,) = complete(client_for(server, tmp_path, retries=0), requests_for("q"))
+    (outcome,) = client_for(server, tmp_path, retries=0).complete(requests_for("q"))
     assert outcome.reply is None and str(outcome.reason).startswith(reason) and "\n" not in str(outcome.reason)
 
 
@@ -172,7 +165,7 @@ def test_an_unknown_host_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.
     calls: list[int] = []
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     client = Caller(Endpoint("http://no-such-host.invalid/v1", "k"), "m").client(ReplyCache(tmp_path / "r.sqlite"))
-    (outcome,) = complete(client, requests_for("q"))
+    (outcome,) = client.complete(requests_for("q"))
     assert str(outcome.reason).startswith("unknown host") and len(calls) == 1
 
 
@@ -197,7 +190,7 @@ def test_every_damaged_answer_of_a_run_is_one_line(server: OpenAIServer, name: s
 def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(body=HUGE)
     client = client_for(server, tmp_path, prices=Prices(1.0, 1.0))
-    (outcome,) = outcomes = complete(client, requests_for("q"))
+    (outcome,) = outcomes = client.complete(requests_for("q"))
     assert outcome.reply and outcome.reply.completion_tokens is None and 0 < (client.usage(outcomes).cost or 0) < 1
 
 
@@ -211,7 +204,7 @@ def test_numbers_of_tokens_have_a_range(server: OpenAIServer, tmp_path: Path) ->
 )
 def test_permanent_failures_stop_the_run(server: OpenAIServer, tmp_path: Path, fault: Fault) -> None:
     server.fault = lambda number, body: fault
-    outcomes = complete(client_for(server, tmp_path, concurrency=2), requests_for(*map(str, range(40))))
+    outcomes = client_for(server, tmp_path, concurrency=2).complete(requests_for(*map(str, range(40))))
     assert len(server.calls) <= 4 and all(outcome.reply is None for outcome in outcomes)
     assert sum("not sent: the endpoint refuses all calls" in str(outcome.reason) for outcome in outcomes) >= 36
 
@@ -220,29 +213,29 @@ def test_a_server_that_never_answered_is_not_waited_for(tmp_path: Path) -> None:
     with OpenAIServer() as server:
         server.fault = lambda number, body: Fault(200, {"Connection": "close"}, completion("C"))
         client = client_for(server, tmp_path, concurrency=2)
-        assert all(outcome.reply for outcome in complete(client, requests_for("first")))
-    (answered_before,) = complete(client, requests_for("it may come back"))
+        assert all(outcome.reply for outcome in client.complete(requests_for("first")))
+    (answered_before,) = client.complete(requests_for("it may come back"))
     assert client.calls == 5 and "connection refused: http://127.0.0.1" in str(answered_before.reason)
     client = client_for(server, tmp_path, concurrency=2)
-    outcomes = complete(client, requests_for(*map(str, range(9))))
+    outcomes = client.complete(requests_for(*map(str, range(9))))
     assert client.calls <= 2
     assert str(outcomes[-1].reason).startswith("not sent: the endpoint refuses all calls (connection refused: http")
 
 
 def test_too_long_waits_are_failures(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: Fault(429, {"Retry-After": "86400"}, {"error": {"message": "tomorrow"}})
-    (outcome,) = complete(client_for(server, tmp_path), requests_for("q"))
+    (outcome,) = client_for(server, tmp_path).complete(requests_for("q"))
     assert outcome.reason and "tomorrow" in outcome.reason and len(server.calls) == 1
 
 
 def test_max_calls_counts_retries_and_stops(server: OpenAIServer, tmp_path: Path) -> None:
     server.fault = lambda number, body: FAULTS["500"] if number == 0 else None
-    outcomes = complete(client_for(server, tmp_path, max_calls=5), requests_for(*map(str, range(20))))
+    outcomes = client_for(server, tmp_path, max_calls=5).complete(requests_for(*map(str, range(20))))
     assert len(server.calls) == 5 and sum(outcome.reply is not None for outcome in outcomes) == 4
     reasons = [outcome.reason for outcome in outcomes if outcome.reply is None]
     assert all("the limit of 5 calls (max_calls) was reached" in str(reason) for reason in reasons)
     # Cached replies do not need calls or a budget.
-    outcomes = complete(client_for(server, tmp_path, max_calls=0), requests_for(*map(str, range(20))))
+    outcomes = client_for(server, tmp_path, max_calls=0).complete(requests_for(*map(str, range(20))))
     assert sum(outcome.reply is not None for outcome in outcomes) == 4 and len(server.calls) == 5
 
 
@@ -257,7 +250,7 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
         os.kill(os.getpid(), signal.SIGINT)
 
     async def notebook() -> None:
-        complete(client, requests_for(*map(str, range(9))))
+        client.complete(requests_for(*map(str, range(9))))
 
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
     threading.Thread(target=press).start()
@@ -270,17 +263,17 @@ def test_ctrl_c_is_clean(server: OpenAIServer, tmp_path: Path, inside_a_loop: bo
             finally:
                 loop.close()
         else:
-            complete(client, requests_for(*map(str, range(9))))
+            client.complete(requests_for(*map(str, range(9))))
     server.fault = lambda number, body: None
     again = client_for(server, tmp_path)
-    assert all(outcome.reply for outcome in complete(again, requests_for(*map(str, range(9)))))
+    assert all(outcome.reply for outcome in again.complete(requests_for(*map(str, range(9)))))
     finished.set()
     assert again.calls == 6 and set(server.paid.values()) == {1}
 
 
 def test_the_synchronous_form_works_in_a_running_loop(server: OpenAIServer, tmp_path: Path) -> None:
     async def notebook() -> list[ChatOutcome]:
-        return complete(client_for(server, tmp_path), requests_for("q"))
+        return client_for(server, tmp_path).complete(requests_for("q"))
 
     assert asyncio.run(notebook())[0].reply
 
@@ -290,7 +283,7 @@ def test_openai_variables_are_not_used(server: OpenAIServer, tmp_path: Path, mon
         monkeypatch.setenv(name, "do-not-send-this")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer do-not-send-this")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    complete(client_for(server, tmp_path), requests_for("q", temperature=0, seed=31415))
+    client_for(server, tmp_path).complete(requests_for("q", temperature=0, seed=31415))
     (call,) = server.calls
     assert "do-not-send-this" not in str(call.headers) and call.headers["authorization"] == "Bearer secret"
     assert call.body == {"model": "m", "messages": [{"role": "user", "content": "q"}], "temperature": 0, "seed": 31415}
@@ -325,7 +318,7 @@ def test_keys_are_bound_to_hosts(server: OpenAIServer, tmp_path: Path, monkeypat
     server.fault = lambda number, body: Fault(401, body={"error": "no key"})
     judge = judge_from({"base_url": server.base_url, "model": "m"})  # a task's argument, which a log can contain
     client = judge.caller.client(ReplyCache(tmp_path / "replies.sqlite"))
-    (outcome,) = complete(client, requests_for("q"))
+    (outcome,) = client.complete(requests_for("q"))
     assert f"set it to {server.base_url}" in str(outcome.reason)
     assert all("sk-1" not in str(call.headers) for call in server.calls) and server.calls
     monkeypatch.setenv("FANOUTQA_OPENAI_API_BASE", "http://localhost:8000/v1")

@@ -83,9 +83,8 @@ def test_the_finding_names_leader_difference_and_test() -> None:
     (interval,) = [pair.difference.interval for pair in compared.pairs if {pair.first, pair.second} == {"a", second}]
     test = f"0.300 (95% CI {interval.bounds('.3f')}, paired test, corrected p < 0.001, n = 200)"
     score = compared.systems["a"]
-    best = (
-        f"Loose accuracy: a is the best system, {score:.3f} (95% CI {score.interval.bounds('.3f')}, n = 200 questions)"
-    )
+    bounds = score.interval.bounds(".3f")
+    best = f"Loose accuracy: a is the best system, {score:.3f} (95% CI {bounds}, n = 200 questions)"
     significant = "it is significantly better than 2 of 2 other systems."
     assert finding(compared) == f"{best}. It is {test} ahead of {second}; {significant}"
     two = {name: scored(name, list(runs[name])) for name in "bc"}
@@ -134,9 +133,7 @@ def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
     assert [label.partition(" · ")[0] for label in labels] == [first.model, first.model, "other/large", first.model]
 
 
-def test_nothing_to_report_and_no_jinja2(
-    three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_to_report_and_no_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: Any) -> None:
     with pytest.raises(InputError, match="at least one log of a run"):
         build_report([], tmp_path)
     with pytest.raises(InputError, match=r"large\.eval has no records yet \(status: started\)"):

@@ -12,6 +12,12 @@ from qabench.errors import InputError
 from qabench.retrieval import BM25Index, add_bm25_index
 
 TEXTS = ["The cat sat on the mat.", "A dog ran.", "Cats and a dog", "", "the the the"]
+ROWS = [
+    {"title": "Cats", "text": "cats purr", "chapter": 1, "hard": True},
+    {"title": "Dogs", "text": "dogs bark", "chapter": 1, "hard": False},
+    {"title": "Lions", "text": "big cats roar", "chapter": 2, "hard": None},
+    {"title": "Birds", "text": "birds sing", "chapter": 2, "hard": True},
+]
 
 
 def test_ties_come_by_position() -> None:
@@ -90,14 +96,6 @@ def test_extreme_parameters_stay_finite() -> None:
         for k1, b in ((0, 0), (0, 1), (1.5, 1)):
             scores = BM25Index(TEXTS, method, k1=k1, b=b, delta=0).scores("the cat dog")
             assert all(map(math.isfinite, scores)), (method, k1, b)
-
-
-ROWS = [
-    {"title": "Cats", "text": "cats purr", "chapter": 1, "hard": True},
-    {"title": "Dogs", "text": "dogs bark", "chapter": 1, "hard": False},
-    {"title": "Lions", "text": "big cats roar", "chapter": 2, "hard": None},
-    {"title": "Birds", "text": "birds sing", "chapter": 2, "hard": True},
-]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from qabench.errors import InputError
 from qabench.retrieval import BM25Index, Words, add_bm25_index
-from qabench.retrieval.bm25 import building
+from qabench.retrieval.bm25.building import TermCounter
 from qabench.retrieval.bm25.formulas import METHODS
 
 TEXT = st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f", "g", "the"]), max_size=12).map(" ".join)
@@ -27,6 +27,7 @@ CHANGES = st.lists(
     max_size=6,
 )
 QUERIES = ["a the b", "c c d e", "f g unknown", "the"]
+ROWS = [{"text": f"word{number} word", "kind": number % 2} for number in range(9)]
 
 
 def check(index: BM25Index, rows: dict[int, Any], options: dict[str, Any]) -> None:
@@ -139,18 +140,13 @@ def test_an_index_of_rank_bm25_cannot_change() -> None:
         index.add(["c"])
 
 
-ROWS = [{"text": f"word{number} word", "kind": number % 2} for number in range(9)]
-
-
 def test_an_extended_dataset_reuses_the_index_of_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
     part, rest = Dataset.from_list(ROWS[:6]), Dataset.from_list(ROWS[6:])
     index = BM25Index.from_dataset(part, filters="kind")
     whole = concatenate_datasets([part, rest])
     counted: list[str] = []
-    encode = building.TermCounter.add
-    monkeypatch.setattr(
-        building.TermCounter, "add", lambda counter, texts: (counted.extend(texts), encode(counter, texts))[1]
-    )
+    encode = TermCounter.add
+    monkeypatch.setattr(TermCounter, "add", lambda counter, texts: (counted.extend(texts), encode(counter, texts))[1])
     add_bm25_index(whole, index=index)
     assert counted == [row["text"] for row in ROWS[6:]] and whole.search("text", "word8", k=1).indices == [8]
     assert len(index) == 6  # that of the part is not changed

@@ -23,6 +23,7 @@ QUERY = st.lists(st.one_of(TERMS, st.just("unknown")), max_size=8)
 # b below 1: with 1, rank_bm25 divides 0 by 0 for an empty document.
 PARAMETERS = {"k1": st.floats(0.1, 3), "b": st.floats(0, 0.99), "delta": st.floats(0, 2), "epsilon": st.floats(0, 1)}
 CLASSES = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
+K = 10
 
 
 def indexed(documents: list[list[str]], method: str, **options: Any) -> BM25Index:
@@ -76,9 +77,6 @@ def test_more_terms_than_16_bits() -> None:
     index = indexed(documents, "okapi")
     for document in documents[::70]:
         assert index.scores(" ".join(document)).tolist() == theirs.get_scores(document).tolist()
-
-
-K = 10
 
 
 def compare(texts: Sequence[str], queries: Sequence[str]) -> int:

@@ -20,6 +20,7 @@ from qabench.retrieval.bm25.storage import START
 
 TEXTS = [f"text number {number} of {number % 7} kinds, a{number % 13} Zürich \U0001f642" for number in range(200)]
 ROWS = {"text": TEXTS, "kind": [number % 3 for number in range(200)]}
+HEADERS = [b"{}", b"null", b'{"arrays": {}}', b'{"arrays": {"starts": ["<i8", 9]}}', b"[" * 9999]
 
 
 @pytest.fixture
@@ -111,9 +112,6 @@ def test_crafted_arrays_are_rejected(path: Path, name: str, place: int, value: i
     index.save(path)
     with pytest.raises(InputError, match="its content does not fit together"):
         BM25Index.load(path)
-
-
-HEADERS = [b"{}", b"null", b'{"arrays": {}}', b'{"arrays": {"starts": ["<i8", 9]}}', b"[" * 9999]
 
 
 @pytest.mark.parametrize("header", HEADERS)

@@ -12,15 +12,15 @@ from qabench.retrieval import BM25Index, Words
 from qabench.retrieval.bm25.tokenizers import ENGLISH_STOP_WORDS, encode, name_of, words
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
+# Capitals whose lowercase is longer, combining marks, digits and spaces of other scripts, control characters, ...
+ODD = "İ ß ẞ Ǆ é e\u0301 ٣ ² Ⅷ 中文 ก็ \u00a0\u2003\u2028\x0b\x1c\x85 \ud800 don’t foo_bar A\x00B 🙂 ﬁ Σς"
+TOKENIZERS = [Words(), Words("english"), Words(["cat"])]
+
 
 def encoded(tokenizer: Words, texts: list[str]) -> list[list[str]]:
     numbers, starts, terms = tokenizer.encode(texts)
     every = [terms[number] for number in numbers]
     return [[term for term in every[a:b] if term is not None] for a, b in pairwise(starts)]
-
-
-# Capitals whose lowercase is longer, combining marks, digits and spaces of other scripts, control characters, ...
-ODD = "İ ß ẞ Ǆ é e\u0301 ٣ ² Ⅷ 中文 ก็ \u00a0\u2003\u2028\x0b\x1c\x85 \ud800 don’t foo_bar A\x00B 🙂 ﬁ Σς"
 
 
 @given(st.lists(st.text(st.characters(), max_size=30), max_size=6))
@@ -33,9 +33,6 @@ def test_every_character() -> None:
     for first in range(0, 0x20000, 256):
         texts = [f"A{chr(code)}b" for code in range(first, first + 256)]
         assert encoded(words, texts) == [words(text) for text in texts]
-
-
-TOKENIZERS = [Words(), Words("english"), Words(["cat"])]
 
 
 @pytest.mark.usefixtures("with_numba")

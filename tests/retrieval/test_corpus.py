@@ -28,6 +28,15 @@ PAGES = {
 QUERIES = [
     "Which birds eat fish?", "How heavy are swans?", "same text", "the the the heron", "", "zzzz", "1200 insects!",
 ]  # fmt: skip
+Chunker = Callable[[str, int, Sequence[str]], list[str]]
+
+PIECES = [
+    "\n\n", "\n", ". ", ", ", " ", "a", "word", "Zürich", "東京", "👩‍🚀", "e\u0301", "\r", "\u2028", ".", "x" * 30,
+]  # fmt: skip
+TEXTS = st.one_of(st.text(max_size=120), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+SOME_SEPARATORS = st.one_of(
+    st.just(SEPARATORS), st.lists(st.sampled_from(["\n", " ", "a", "aa", "ab", "----"]), max_size=4).map(tuple)
+)
 
 
 def compare(model: str, monkeypatch: pytest.MonkeyPatch, pages: dict[str, str], queries: list[str], size: int) -> int:
@@ -97,17 +106,6 @@ def test_missing_pages() -> None:
         Corpus([{"title": "Nowhere", "pageid": None}], normalizer=Normalizer("simplemma"), content=content)
     with pytest.raises(InputError, match="at least one page"):
         Corpus([], normalizer=Normalizer("simplemma"))
-
-
-Chunker = Callable[[str, int, Sequence[str]], list[str]]
-
-PIECES = [
-    "\n\n", "\n", ". ", ", ", " ", "a", "word", "Zürich", "東京", "👩‍🚀", "e\u0301", "\r", "\u2028", ".", "x" * 30,
-]  # fmt: skip
-TEXTS = st.one_of(st.text(max_size=120), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
-SOME_SEPARATORS = st.one_of(
-    st.just(SEPARATORS), st.lists(st.sampled_from(["\n", " ", "a", "aa", "ab", "----"]), max_size=4).map(tuple)
-)
 
 
 @pytest.fixture(scope="module")

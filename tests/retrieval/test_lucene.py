@@ -31,6 +31,7 @@ pytestmark = pytest.mark.xdist_group("lucene")
 INDEXES = Path(__file__).with_name("lucene_indexes.zip")  # of Anserini 0.14.4 (Lucene 8) and 2.3.0 (Lucene 10)
 WORDS = [f"w{number}" for number in range(40)]
 DIGITS = 1e-4  # Anserini rounds scores to four digits, and then makes equal ones distinct
+OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +170,6 @@ def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "getpid", lambda: 0)
     with pytest.raises(QabenchError, match="Java does not work in a fork"):
         index.search("w1")
-
-
-OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"
 
 
 def test_java_is_chosen_and_quiet(index: LuceneIndex, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ PASSAGES = [
     {"_id": "b", "text": "The moon orbits the earth and the moon is round", "title": "Moon", "number": 8},
     {"_id": "c", "text": "Apples grow on trees", "number": 9},
 ]
+ODD = [None, True, -1, 10**400, float("nan"), "x", [], [[]], {}, {"a": 1}]  # instead of each part of a reply
+HIT = {"_id": "a", "_score": 1.0, "_source": {"text": "x", "url": "u"}}
 
 
 @pytest.fixture
@@ -43,10 +45,8 @@ def test_hits_have_texts_sources_and_scores(server: SearchServer, engine: str) -
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
     hits = index.search("the moon", k=2)
     assert (len(index), hits.ids, hits.scores == sorted(hits.scores, reverse=True)) == (3, ["b", "a"], True)
-    assert [(one.text, one.source) for one in hits.documents] == [
-        (PASSAGES[1]["text"], "Moon"),
-        (PASSAGES[0]["text"], "https://e.org/a"),
-    ]
+    found = [(PASSAGES[1]["text"], "Moon"), (PASSAGES[0]["text"], "https://e.org/a")]
+    assert [(one.text, one.source) for one in hits.documents] == found
     method, path, body = server.calls[-1]
     assert method == "POST" and path == "/passages/_search?preference=qabench"
     assert body == {"query": {"match": {"text": "the moon"}}, "size": 2}
@@ -139,10 +139,6 @@ def test_an_incomplete_reply_is_an_error(server: SearchServer, engine: str, fiel
     server.fields = fields
     with pytest.raises(QabenchError, match=says):
         index.search("sun")
-
-
-ODD = [None, True, -1, 10**400, float("nan"), "x", [], [[]], {}, {"a": 1}]  # instead of each part of a reply
-HIT = {"_id": "a", "_score": 1.0, "_source": {"text": "x", "url": "u"}}
 
 
 def replies() -> Iterator[Any]:

@@ -22,6 +22,12 @@ from qabench.retrieval.web.web import SearchFailed, Web
 IMPATIENT = Retry(attempts=2, first_wait=0.01, longest_wait=0.02)
 KEY = "k3y-that-nobody-may-see"
 LIMITS = PageLimits(delay=0.0, timeout=10.0, private_addresses=True)
+PUBLIC = ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"]
+PRIVATE = [
+    "100.64.0.1", "192.168.1.1", "224.0.0.1", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1",
+    "2002:7f00:1::", "fec0::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::1", "192.0.0.8", "192.88.99.1",
+]  # fmt: skip
+SLOW = b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>"  # minutes
 
 
 @pytest.fixture
@@ -140,13 +146,6 @@ def test_the_checked_address_is_used(web: WebServer, tmp_path: Path, monkeypatch
     assert web.requests[-1][1]["Host"] == url.removeprefix("http://")
 
 
-PUBLIC = ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"]
-PRIVATE = [
-    "100.64.0.1", "192.168.1.1", "224.0.0.1", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1",
-    "2002:7f00:1::", "fec0::1", "::127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b:1::1", "192.0.0.8", "192.88.99.1",
-]  # fmt: skip
-
-
 @pytest.mark.parametrize("address", [*PUBLIC, *PRIVATE])
 def test_public_addresses(address: str) -> None:
     assert is_public(address) is (address in PUBLIC)
@@ -183,9 +182,6 @@ def test_main_text() -> None:
         assert "Moon pulls" in main_text(html, charset)
     for damaged in (b"", b"\0\xff\xfe", b"<" * 5000, b"<div>" * 20000, b"plain"):
         assert isinstance(main_text(damaged, "no-such-charset"), str)
-
-
-SLOW = b"<p " + b" ".join(b"a%d=1" % n for n in range(130_000)) + b">text</p>"  # minutes
 
 
 def test_a_page_that_takes_too_long_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ from qabench.retrieval.wiki.page import PageMissing, WikiPage
 from qabench.retrieval.wiki.tarball import Imported, import_cache
 
 TEXT = "# Jupiter\n\nA gas giant – the largest.\n"
+PAGES = {f"{n}-dated.md": random.Random(n).randbytes(900).hex() for n in range(1, 9)}
 
 
 def put(path: Path, content: str | bytes) -> None:
@@ -55,10 +56,8 @@ def test_another_wiki_is_named_and_has_its_own_pages(monkeypatch: pytest.MonkeyP
     other.write(2, TEXT)
     monkeypatch.delenv("QABENCH_WIKIPEDIA_API")
     assert MediaWiki().cache.read(1) == TEXT and MediaWiki().cache.read(2) is None
-    assert (
-        Kiwix("http://user:secret@localhost:8888", "wikipedia_en").name
-        == "the Kiwix book wikipedia_en at localhost:8888"
-    )
+    book = Kiwix("http://user:secret@localhost:8888", "wikipedia_en")
+    assert book.name == "the Kiwix book wikipedia_en at localhost:8888"
 
 
 def test_the_variable_and_the_argument_name_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,9 +176,6 @@ def test_other_files_than_tarballs(tmp_path: Path, content: bytes) -> None:
         import_cache(tmp_path / "pages.tar")
     with pytest.raises(InputError, match="cannot read the tarball"):
         import_cache(tmp_path / "nothing.tar")
-
-
-PAGES = {f"{n}-dated.md": random.Random(n).randbytes(900).hex() for n in range(1, 9)}
 
 
 @settings(max_examples=60, deadline=None)

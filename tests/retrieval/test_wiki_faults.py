@@ -19,8 +19,6 @@ from qabench.retrieval.wiki.mediawiki import MediaWiki
 from qabench.retrieval.wiki.page import PageMissing, WikiError, WikiPage
 
 TEXT = "Text of page 1."
-
-
 PASSING = {
     "429": Fault(429, headers={"Retry-After": "0"}),
     "503": Fault(503),

@@ -30,6 +30,7 @@ JUNK = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=4,
 )
+REDIRECT = '<div class="redirectMsg">'
 
 
 @pytest.mark.parametrize("pageid", BAD_IDS, ids=lambda value: f"{value!r:.12}")
@@ -111,9 +112,6 @@ def test_malformed_responses_are_wiki_errors(which: int, path: list[int], junk: 
     for action in (lambda: wiki.search("A"), lambda: wiki.fetch(WikiPage("A"))):
         with contextlib.suppress(WikiError):
             action()
-
-
-REDIRECT = '<div class="redirectMsg">'
 
 
 def test_broken_pages_do_not_end_a_prefetch(server: ScriptedWiki, wiki: MediaWiki) -> None:

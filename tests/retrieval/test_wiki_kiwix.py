@@ -17,6 +17,14 @@ from qabench.retrieval.wiki.kiwix import Kiwix
 from qabench.retrieval.wiki.page import PageMissing, WikiError
 
 BAR = '<span class="kiwix"><span id="kiwixtoolbar"><div><a href="/"><button>Home</button></a></div></span></span>'
+BIRDS = {
+    "Birds": "<h1>Birds</h1><p>An overview.</p>",
+    "Grey heron": "<h1>Grey heron</h1><p>A <a href='Bird'>wading</a> bird, eats fish.</p>"
+    "<table><tr><th>Year</th><th>Count</th></tr><tr><td>1999</td><td>2</td></tr></table><script>no()</script>",
+    "Mute swan": "<h1>Mute swan</h1><p>A waterbird, seldom eats fish.</p><img src='x.png' alt='A swan'>",
+    "What? A bird": "<p>An odd title.</p>",
+}
+PAGE = "<!DOCTYPE html><html><head><title>{title}</title><meta charset='utf-8'></head><body>{body}</body></html>"
 
 
 @pytest.fixture(autouse=True)
@@ -67,16 +75,6 @@ def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FANOUTQA_WIKIPEDIA_TYPE", "encarta")
     with pytest.raises(InputError, match="'encarta'; allowed: live, kiwix"):
         wikipedia()
-
-
-BIRDS = {
-    "Birds": "<h1>Birds</h1><p>An overview.</p>",
-    "Grey heron": "<h1>Grey heron</h1><p>A <a href='Bird'>wading</a> bird, eats fish.</p>"
-    "<table><tr><th>Year</th><th>Count</th></tr><tr><td>1999</td><td>2</td></tr></table><script>no()</script>",
-    "Mute swan": "<h1>Mute swan</h1><p>A waterbird, seldom eats fish.</p><img src='x.png' alt='A swan'>",
-    "What? A bird": "<p>An odd title.</p>",
-}
-PAGE = "<!DOCTYPE html><html><head><title>{title}</title><meta charset='utf-8'></head><body>{body}</body></html>"
 
 
 @pytest.fixture(params=["", "/library"])

@@ -19,14 +19,13 @@ from qabench.runs.log import read_run
 from qabench.runs.plan import make_model, probe
 from qabench.runs.running import Watch, resume, start
 
+OPTIONS: dict[str, Any] = {"cache": False, "max_connections": 1, "task_args": {"config": "sample"}}
+
 
 @pytest.fixture
 def arguments(server: OpenAIServer, tmp_path: Path) -> dict[str, Any]:
     """Return the options of ``start`` and ``resume`` on the server."""
     return {"base_url": server.base_url, "log_dir": tmp_path}
-
-
-OPTIONS: dict[str, Any] = {"cache": False, "max_connections": 1, "task_args": {"config": "sample"}}
 
 
 def test_the_first_call_obeys_the_timeout_and_says_so(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,9 +182,8 @@ def test_the_answers_of_another_function_are_not_counted(tmp_path: Path) -> None
     options: dict[str, Any] = {"output": path}
     first = qabench.run("fanoutqa", "sample", of_closure("one"), limit=1, **options)
     assert json.loads(path.read_text())["function"] == first.model
-    with pytest.raises(
-        InputError, match=rf"has answers of {first.model}, not of <lambda>-.*delete the file.*keep_answers"
-    ):
+    message = rf"has answers of {first.model}, not of <lambda>-.*delete the file.*keep_answers"
+    with pytest.raises(InputError, match=message):
         qabench.run("fanoutqa", "sample", of_closure("two"), limit=2, **options)
     assert len(path.read_text().splitlines()) == 1
     both = qabench.run("fanoutqa", "sample", of_closure("two"), limit=2, keep_answers=True, **options)
@@ -224,9 +223,8 @@ def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -
         asked.append(question)
         return "42" if len(asked) == 1 else reply
 
-    with pytest.raises(
-        InputError, match=r"the function's answer to the question \w+ is .*; allowed: a string, or a dict"
-    ):
+    message = r"the function's answer to the question \w+ is .*; allowed: a string, or a dict"
+    with pytest.raises(InputError, match=message):
         qabench.run("fanoutqa", "sample", answer, output=path, concurrency=1)
     assert len(asked) == 2 and [json.loads(line)["answer"] for line in path.read_text().splitlines()] == ["42"]
 
@@ -235,10 +233,9 @@ def test_a_bad_answer_ends_the_run_and_is_not_kept(reply: Any, tmp_path: Path) -
 def test_a_model_in_python(tmp_path: Path) -> None:
     done: list[tuple[int, int]] = []
     options: dict[str, Any] = {"setting": "raw", "config": "sample", "limit": 2, "log_dir": tmp_path}
+    options["progress"] = lambda *counts: done.append(counts)
     with OpenAIServer() as server:
-        evaluation = qabench.run(
-            "felm", model="m", base_url=server.base_url, progress=lambda *counts: done.append(counts), **options
-        )
+        evaluation = qabench.run("felm", model="m", base_url=server.base_url, **options)
     assert [record.status for record in evaluation.records] == [ANSWERED] * 2 and done[-1] == (2, 2)
     assert evaluation.setting == "raw" and Path(evaluation.path).parent == tmp_path
     with pytest.raises(InputError, match="log_dir"):

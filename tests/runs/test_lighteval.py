@@ -51,13 +51,8 @@ def test_details_are_scored_as_files(tmp_path: Path) -> None:
     evaluation = evaluate_predictions("fanoutqa", "sample", path, lemmatizer="simplemma")
     assert [record.answer for record in evaluation.records].count("1998") == 3
     sentences = deviations(evaluation)
-    for fact in (
-        "limit: 3",
-        "few shot: 1",
-        "system instruction: Be brief.",
-        "temperature: 0.7",
-        "system message: in the user message",
-    ):
+    facts = ["limit: 3", "few shot: 1", "system instruction: Be brief.", "temperature: 0.7"]
+    for fact in (*facts, "system message: in the user message"):
         assert f"lighteval ran with {fact}" in sentences
 
 

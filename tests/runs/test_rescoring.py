@@ -35,7 +35,7 @@ def reply(messages: Any) -> Any:
         "Segment 1:\nClaim 1. It is so.\nAnswer: 1",
         "ALL_CORRECT, in 1998.",
         ConnectionError("no"),
-        "Mars and Lima. Answer: 2",
+        "Mars. Answer: 2",
     ]
     return kinds[number % len(kinds)]
 
@@ -74,10 +74,8 @@ def test_edited_scores_are_not_used(name: str, logs: dict[str, Path], tmp_path: 
     _, column, value = TASKS[name]
     path = edited(logs[name], tmp_path, with_scores(column, value))
     honest, forged = read_run(logs[name]), read_run(path)
-    assert {key: score.interval for key, score in forged.scores().items()} == {
-        key: score.interval for key, score in honest.scores().items()
-    }
-    assert forged.signatures == honest.signatures
+    intervals = [{key: score.interval for key, score in each.scores().items()} for each in (forged, honest)]
+    assert intervals[0] == intervals[1] and forged.signatures == honest.signatures
     (problem,) = forged.problems
     assert problem.startswith("scores in the log that differ from those of its answers: ")
     (report,) = read_reports(path)

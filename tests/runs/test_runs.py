@@ -192,9 +192,7 @@ def test_failed_samples_are_recorded_and_asked_again(server: OpenAIServer, optio
 
 
 @pytest.mark.slow
-def test_a_run_killed_at_any_point_resumes(
-    server: OpenAIServer, options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_resumes(server: OpenAIServer, options: list[str], tmp_path: Path, monkeypatch: Any) -> None:
     server.delay, in_flight = 0.1, 4
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))  # of Inspect's buffer
     command, limit = [sys.executable, "-P", "-m", "qabench", "run"], ["--max-connections", str(in_flight)]
@@ -419,14 +417,13 @@ def test_a_suite_runs_models_and_seeds_and_resumes(server: OpenAIServer, tmp_pat
     assert "Asked: 8 of 8 questions" in ran.stderr
     assert ran.stderr.count("log: ") == 4 and len(json.loads(ran.stdout)["evaluations"]) == 4
     asked = [call for call in server.calls if "word ready" not in str(call.body["messages"])]
-    assert sorted((call.body["model"], call.body["seed"]) for call in asked) == sorted(
-        (model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)
-    )
+    each_twice = [(model, seed) for model in "ab" for seed in (0, 1) for _ in range(2)]
+    assert sorted((call.body["model"], call.body["seed"]) for call in asked) == each_twice
     assert (tmp_path / "logs" / "report" / "index.html").exists()
     again = here("run", "--suite", suite, "--log-dir", tmp_path / "logs", "--format", "csv")
     assert "nothing was asked" in again.stderr and len(server.calls) == len(asked) + 2 * 2 * PROBE
-    rows = [line.partition(",")[0] for line in again.stdout.splitlines()]
-    assert rows == ["system", "a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
+    systems = [row["system"] for row in csv.DictReader(again.stdout.splitlines())]
+    assert systems == ["a · seed 0", "b · seed 0", "a · seed 1", "b · seed 1"]
 
 
 def test_a_broken_benchmark_does_not_break_the_others() -> None:
@@ -491,9 +488,8 @@ def test_a_log_without_answers_is_left_out_of_a_folder(tmp_path: Path) -> None:
     assert [evaluation.path for evaluation in read.evaluations] == [str(log)]
     assert read.notes == [f"{running} is left out: the run has no answers yet"]
     (note,) = read_evaluations([running]).notes
-    command = ["qabench", "run", "--resume", str(running), "--model", "scripted/model"]
-    command += ["--base-url", "http://127.0.0.1:9/v1"]
-    assert f"`{shlex.join(command)}` asks for the others" in note
+    command = f"qabench run --resume {running} --model scripted/model --base-url http://127.0.0.1:9/v1"
+    assert f"`{command}` asks for the others" in note
 
 
 def test_a_reply_of_all_its_tokens_is_cut_off(tmp_path: Path) -> None:

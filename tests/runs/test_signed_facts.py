@@ -36,6 +36,19 @@ def agent():
         return state
     return solve
 """
+OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(("time_limit", "working_limit", "message_limit", "turn_limit"), 1000),
+    **{"token_limit": 10**6, "seed": 7, "parallel_tool_calls": False, "reasoning_history": "all"},
+    **{"extra_headers": {"X-Team": "secret"}, "extra_body": {"x": 1}},
+}
+ARGUMENTS = {"dtype": "float16", "chat_template": "/home/secret/x.jinja", "never_seen": "secret"}
+SYSTEM = {"revision": "main", "model_path": "/home/secret/weights"}  # signed, and any value is official
+HARMLESS = {"device": "cuda:1", "tensor-parallel-size": 2, "max_connections": 9, "timeout": 60, "api_key": "secret"}
+CONTRADICTIONS = {
+    "setting": "its metadata has the setting 'open-book', its run 'closed-book'",
+    "config": "its metadata has the config 'open-book', its run 'sample'",
+    "data": "its metadata has the data 'open-book', its run 'eb5884cb6b06'",
+}
 
 
 def log_of(folder: Path, task: str = "fanoutqa_closed_book", limit: int | None = 2, **options: Any) -> Path:
@@ -86,16 +99,6 @@ def test_another_solver_is_an_agent(task: str, kind: str, tmp_path: Path) -> Non
     assert own.setting != "agent" and not any("solver" in sentence for sentence in said(own))
 
 
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(("time_limit", "working_limit", "message_limit", "turn_limit"), 1000),
-    **{"token_limit": 10**6, "seed": 7, "parallel_tool_calls": False, "reasoning_history": "all"},
-    **{"extra_headers": {"X-Team": "secret"}, "extra_body": {"x": 1}},
-}
-ARGUMENTS = {"dtype": "float16", "chat_template": "/home/secret/x.jinja", "never_seen": "secret"}
-SYSTEM = {"revision": "main", "model_path": "/home/secret/weights"}  # signed, and any value is official
-HARMLESS = {"device": "cuda:1", "tensor-parallel-size": 2, "max_connections": 9, "timeout": 60, "api_key": "secret"}
-
-
 def test_limits_and_options_are_signed(plain: Path, tmp_path: Path) -> None:
     before = read_run(plain)
     after = read_run(log_of(tmp_path, **OPTIONS, model_args=ARGUMENTS | SYSTEM | HARMLESS))
@@ -132,16 +135,8 @@ def test_a_log_cannot_switch_scoring_off(plain: Path, tmp_path: Path) -> None:
 
     honest, forged = read_run(plain), read_run(edited(plain, tmp_path, forge))
     assert forged.unscored is None and forged.problems
-    assert {name: score.interval for name, score in forged.scores().items()} == {
-        name: score.interval for name, score in honest.scores().items()
-    }
-
-
-CONTRADICTIONS = {
-    "setting": "its metadata has the setting 'open-book', its run 'closed-book'",
-    "config": "its metadata has the config 'open-book', its run 'sample'",
-    "data": "its metadata has the data 'open-book', its run 'eb5884cb6b06'",
-}
+    intervals = [{name: score.interval for name, score in each.scores().items()} for each in (forged, honest)]
+    assert intervals[0] == intervals[1]
 
 
 @pytest.mark.parametrize("field", CONTRADICTIONS)

@@ -26,6 +26,26 @@ from qabench.scale.jobs import label, open_source, run
 ray = pytest.importorskip("ray", reason="needs the extra ray")
 pytestmark = pytest.mark.xdist_group("ray")
 ANSWERS = sorted((Path(fanoutqa.__path__[0]) / "sample" / "generations").iterdir())[0]
+LOST_HEAD = """
+import os, signal, sys, threading, time
+from functools import partial
+from pathlib import Path
+import ray_jobs
+from qabench.errors import QabenchError
+from qabench.scale import Cluster
+started = Path(sys.argv[2])
+def kill():
+    while not started.exists():
+        time.sleep(0.1)
+    from ray._private.worker import _global_node
+    os.kill(_global_node.all_processes[sys.argv[1]][0].process.pid, signal.SIGKILL)
+try:
+    with Cluster(workers=1) as machines:
+        threading.Thread(target=kill, daemon=True).start()
+        next(machines.map(partial(ray_jobs.constant, partial(ray_jobs.started_and_waiting, started)), [1]))
+except QabenchError as error:
+    print("error:", error)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -129,28 +149,6 @@ def test_a_lost_node_loses_and_repeats_nothing(address: str, tmp_path: Path) -> 
         assert machines.workers == 2
         results = list(machines.map(partial(ray_jobs.on_a_node_that_is_lost, mark, head), range(12)))
     assert mark.exists() and results == [(number, head) for number in range(12)]
-
-
-LOST_HEAD = """
-import os, signal, sys, threading, time
-from functools import partial
-from pathlib import Path
-import ray_jobs
-from qabench.errors import QabenchError
-from qabench.scale import Cluster
-started = Path(sys.argv[2])
-def kill():
-    while not started.exists():
-        time.sleep(0.1)
-    from ray._private.worker import _global_node
-    os.kill(_global_node.all_processes[sys.argv[1]][0].process.pid, signal.SIGKILL)
-try:
-    with Cluster(workers=1) as machines:
-        threading.Thread(target=kill, daemon=True).start()
-        next(machines.map(partial(ray_jobs.constant, partial(ray_jobs.started_and_waiting, started)), [1]))
-except QabenchError as error:
-    print("error:", error)
-"""
 
 
 @pytest.mark.parametrize("process", ["gcs_server", "raylet"])

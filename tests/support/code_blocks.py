@@ -52,8 +52,7 @@ def run_blocks(text: str, folder: Path, **environment: str) -> list[str]:
     env = {**os.environ, **environment, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
     for name in NOT_PASSED_ON:
         env.pop(name, None)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script_of(text)], cwd=folder, env=env, capture_output=True, text=True
-    )
+    command = [sys.executable, "-W", "ignore", "-c", script_of(text)]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.split(MARK)[1:]

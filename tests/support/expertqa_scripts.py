@@ -136,7 +136,7 @@ def pass_attention_mask(network: Any, tokenizer: Any) -> None:
 
 
 def labeled(
-    mirror: Path, folder: Path, claims: Sequence[tuple[str, Sequence[str]]], file: Path, *, patched: bool = True
+    mirror: Path, folder: Path, claims: Sequence[tuple[str, Any]], file: Path, *, patched: bool = True
 ) -> list[str]:
     """Return the labels of autoais.py, which writes to a file, for (claim, evidence) with the model in a folder."""
     import torch

@@ -34,9 +34,7 @@ def run_of(benchmark: str, config: str, setting: str, model: str, records: Seque
     return Evaluation(config=config, setting=setting, model=model, records=records, **about | more)
 
 
-def sample_run(
-    benchmark: str, setting: str, predictions: Sequence[dict[str, Any]], model: str, **options: Any
-) -> Evaluation:
+def sample_run(benchmark: str, setting: str, predictions: Sequence[Any], model: str, **options: Any) -> Evaluation:
     """Return a run with the scores of predictions for the sample, and with conversations, tokens and times."""
     scored = evaluate_predictions(benchmark, "sample", predictions, **options)
     records = [

@@ -17,9 +17,8 @@ def save_tiny_qwen(folder: Path) -> Path:
     """A chat model with ChatML's template, as Qwen's; ``<|im_end|>`` ends an answer."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    tokenizer = _byte_level(
-        folder, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"], eos="<|im_end|>", pad="<|endoftext|>"
-    )
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    tokenizer = _byte_level(folder, special, eos="<|im_end|>", pad="<|endoftext|>")
     tokenizer.chat_template = CHATML
     tokenizer.save_pretrained(folder)
     _save(Qwen2ForCausalLM, Qwen2Config(**_decoder(tokenizer)), folder)

@@ -35,9 +35,8 @@ def _tokenizer(prompts: Sequence[str], pieces: int) -> Any:
     common = [piece for piece, _ in Counter(re.findall(PATTERN, " ".join(prompts))).most_common(pieces)]
     vocabulary = {word: i for i, word in enumerate(dict.fromkeys([*SPECIAL.values(), "0", "1", *common]))}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(Regex(PATTERN), "isolated")]
-    )
+    split = pre_tokenizers.Split(Regex(PATTERN), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), split])
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **SPECIAL)
 
