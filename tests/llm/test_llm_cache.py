@@ -44,16 +44,11 @@ print(sum(outcome.reply is not None for outcome in outcomes), client.calls)
 
 
 def test_every_part_of_a_request_is_in_its_key() -> None:
-    others = [
-        replace(REQUEST, model="n"),
-        replace(REQUEST, messages=(("system", "s"), ("user", "u "))),
-        replace(REQUEST, messages=(("system", "su"), ("user", ""))),
-        replace(REQUEST, messages=(("user", "s"), ("user", "u"))),
-        replace(REQUEST, parameters={"temperature": 0, "seed": 2}),
-        replace(REQUEST, parameters={"temperature": 0.0, "seed": 1}),
-        replace(REQUEST, parameters={"temperature": 0}),
-        replace(REQUEST, namespace="system-1"),
-    ]
+    messages = [(("system", "s"), ("user", "u ")), (("system", "su"), ("user", "")), (("user", "s"), ("user", "u"))]
+    parameters = [{"temperature": 0, "seed": 2}, {"temperature": 0.0, "seed": 1}, {"temperature": 0}]
+    others = [replace(REQUEST, model="n"), replace(REQUEST, namespace="system-1")]
+    others += [replace(REQUEST, messages=other) for other in messages]
+    others += [replace(REQUEST, parameters=other) for other in parameters]
     keys = {KEY, REQUEST.key("http://b/v1"), *(other.key(URL) for other in others)}
     assert len(keys) == len(others) + 2 and replace(REQUEST, parameters={"seed": 1, "temperature": 0}).key(URL) == KEY
 

@@ -23,14 +23,9 @@ DATE = "2026-01-01T00-00-00"
 
 def details(folder: Path, general: dict[str, Any] | None, **doc: Any) -> Path:
     ids = load_dataset("fanoutqa", "sample", split="validation[:3]")["id"]
-    rows = [
-        {
-            "doc": {"id": str(i), "query": "?", "specific": {"id": id}, **doc},
-            "metric": {"acc.loose": 0.0},
-            "model_response": {"text": ["<think>7</think> 1998"], "text_post_processed": ["1998"]},
-        }
-        for i, id in enumerate(ids)
-    ]
+    reply = {"text": ["<think>7</think> 1998"], "text_post_processed": ["1998"]}
+    docs = [{"id": str(i), "query": "?", "specific": {"id": id}, **doc} for i, id in enumerate(ids)]
+    rows = [{"doc": one, "metric": {"acc.loose": 0.0}, "model_response": reply} for one in docs]
     path = folder / "details" / "org" / "m" / DATE / f"details_task|0_{DATE}.parquet"
     path.parent.mkdir(parents=True)
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)

@@ -21,12 +21,8 @@ from qabench.evaluation.signature import parse
 from qabench.runs.log import read_run
 from qabench.tasks import facts
 
-TASKS = {
-    "fanoutqa_closed_book": {"prompt": "qabench", "lemmatizer": "simplemma"},
-    "expertqa": {"prompt": "qabench"},
-    "felm": {"prompt": "qabench"},
-    "fastbook_rag": {},
-}
+TASKS = {"fanoutqa_closed_book": {"prompt": "qabench", "lemmatizer": "simplemma"}, "fastbook_rag": {}}
+TASKS |= {"expertqa": {"prompt": "qabench"}, "felm": {"prompt": "qabench"}}
 AGENT = """
 from inspect_ai.solver import solver
 @solver

@@ -154,13 +154,10 @@ def batch(hub: Hub, request: Request, bucket: str) -> Response:
 @route("GET", f"/api/buckets{BUCKET}/tree/(?P<prefix>.+)")
 def bucket_tree(hub: Hub, request: Request, bucket: str, prefix: str) -> Response:
     hub.check_owner(bucket, request.user)
-    files = {path: hub.folder(bucket) / path for path in hub.buckets[bucket] if path.startswith(prefix)}
-    hashes = hub.buckets[bucket]
+    hashes = {path: hash for path, hash in hub.buckets[bucket].items() if path.startswith(prefix)}
+    sizes = {path: (hub.folder(bucket) / path).stat().st_size for path in hashes}
     return Response.of(
-        [
-            {"type": "file", "path": path, "size": file.stat().st_size, "xetHash": hashes[path]}
-            for path, file in files.items()
-        ]
+        [{"type": "file", "path": path, "size": sizes[path], "xetHash": hashes[path]} for path in hashes]
     )
 
 

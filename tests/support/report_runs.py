@@ -21,37 +21,25 @@ MODEL = "openai/imaginary-1"
 
 def run_of(benchmark: str, config: str, setting: str, model: str, records: Sequence[Record], **more: Any) -> Evaluation:
     """Return a finished run with these records, with the fields in ``more`` replaced."""
-    about: dict[str, Any] = {
-        "path": f"logs/{model.rpartition('/')[2]}.eval",
-        "task": f"{benchmark}_{setting.replace('-', '_')}",
-        "created": "2026-03-01T10:00:00+00:00",
-        "status": "success",
-        "expected": len(records),
-        "signatures": {benchmark: f"{benchmark}|config:{config}|qabench:0"},
-        "arguments": {"config": config, "temperature": 0.0, "max_tokens": 520},
-    }
-    about |= benchmark_of(benchmark).scoring()
+    path, task = f"logs/{model.rpartition('/')[2]}.eval", f"{benchmark}_{setting.replace('-', '_')}"
+    about: dict[str, Any] = {"path": path, "task": task, "created": "2026-03-01T10:00:00+00:00", "status": "success"}
+    about |= {"expected": len(records), "arguments": {"config": config, "temperature": 0.0, "max_tokens": 520}}
+    about |= {"signatures": {benchmark: f"{benchmark}|config:{config}|qabench:0"}} | benchmark_of(benchmark).scoring()
     return Evaluation(config=config, setting=setting, model=model, records=records, **about | more)
 
 
 def sample_run(benchmark: str, setting: str, predictions: Sequence[Any], model: str, **options: Any) -> Evaluation:
     """Return a run with the scores of predictions for the sample, and with conversations, tokens and times."""
     scored = evaluate_predictions(benchmark, "sample", predictions, **options)
-    records = [
-        replace(
-            record,
-            messages=[
-                Message("system", INSTRUCTION),
-                Message("user", record.question),
-                *([] if record.answer is None else [Message("assistant", record.answer)]),
-            ],
-            problem="the server closed the connection 5 times" if record.status == FAILED else None,
-            input_tokens=60 + len(record.question) // 4,
-            output_tokens=len(record.answer or "") // 4,
-            seconds=0.4 + len(record.answer or "") / 500,
-        )
-        for record in scored.records
-    ]
+    records = []
+    for record in scored.records:
+        reply = [] if record.answer is None else [Message("assistant", record.answer)]
+        messages = [Message("system", INSTRUCTION), Message("user", record.question), *reply]
+        problem = "the server closed the connection 5 times" if record.status == FAILED else None
+        size = len(record.answer or "")
+        spent: dict[str, Any] = {"output_tokens": size // 4, "seconds": 0.4 + size / 500}
+        spent["input_tokens"] = 60 + len(record.question) // 4
+        records.append(replace(record, messages=messages, problem=problem, **spent))
     return run_of(benchmark, "sample", setting, model, records, signatures=scored.signatures)
 
 

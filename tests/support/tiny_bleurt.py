@@ -5,42 +5,17 @@ import random
 from pathlib import Path
 from typing import Any
 
-WORDS = [
-    "the",
-    "moon",
-    "tide",
-    "sun",
-    "sea",
-    "paper",
-    "of",
-    "a",
-    "yes",
-    "Paris",
-    "Rome",
-    "caf\u00e9",
-    "1998",
-    "-",
-    ",",
-    "(",
-]
+WORDS = ["the", "moon", "tide", "sun", "sea", "paper", "of", "a", "yes", "Paris", "Rome", "café", "1998", "-", ",", "("]
 
 
 def write_vocabulary(folder: Path) -> None:
     import sentencepiece
 
     chooser = random.Random(0)
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" ".join(chooser.choices(WORDS, k=8)) for _ in range(300)]),
-        model_prefix=str(folder / "spm"),
-        vocab_size=60,
-        hard_vocab_limit=False,
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        minloglevel=2,
-    )
+    sentences = [" ".join(chooser.choices(WORDS, k=8)) for _ in range(300)]
+    size = {"vocab_size": 60, "hard_vocab_limit": False, "model_prefix": str(folder / "spm"), "minloglevel": 2}
+    special = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
+    sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(sentences), **size, **special)
 
 
 def write_tiny_bleurt(folder: Path) -> Any:
@@ -49,14 +24,8 @@ def write_tiny_bleurt(folder: Path) -> Any:
     from transformers import RemBertConfig, RemBertForSequenceClassification
 
     write_vocabulary(folder)
-    config = {
-        "vocab_size": 100,
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "intermediate_size": 64,
-        "initializer_range": 0.3,  # far enough from 0 that scores differ
-    }
+    config: dict[str, Any] = {"vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    config |= {"intermediate_size": 64, "initializer_range": 0.3}  # far enough from 0 that scores differ
     torch.manual_seed(0)
     network = RemBertForSequenceClassification(RemBertConfig(**config, input_embedding_size=16, num_labels=1)).eval()
     renamed = {

@@ -88,19 +88,10 @@ def _byte_level(folder: Path, special: list[str], eos: str, pad: str | None, bos
 
 
 def _decoder(tokenizer: Any) -> dict[str, Any]:
-    return {
-        "vocab_size": len(tokenizer),
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 2048,
-        "initializer_range": 0.2,  # or LoRA could not move the logits of so small a model
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
+    sizes = {"vocab_size": len(tokenizer), "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 2048}
+    sizes |= dict.fromkeys(("num_hidden_layers", "num_attention_heads", "num_key_value_heads"), 2)
+    tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    return sizes | tokens | {"initializer_range": 0.2}  # or LoRA could not move the logits of so small a model
 
 
 def _save(kind: Any, config: Any, folder: Path, seed: int = 0) -> None:
