@@ -66,11 +66,9 @@ def test_table() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["fanoutqa", "--config", "train"], "no config 'train'; there are dev, test"),
-        (["--config", "dev"], "exactly one benchmark"),
-    ],
-)
+    [(["fanoutqa", "--config", "train"], "no config 'train'; there are dev, test"),
+     (["--config", "dev"], "exactly one benchmark")],
+)  # fmt: skip
 def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError) and message in str(result.exception) and result.output == ""

@@ -177,15 +177,13 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [
-        ('{"id": "a", "body": "b"}\n{"body": "c"}', "line 2 has no column 'id'; its columns are body"),
-        ('{"id": "a", "body": "b"}\n\n{"id": null, "body": "c"}', "line 3 has the id None in 'id'; expected text"),
-        ('{"body": "b"}\n{"id": 5, "body": "c"}', "line 2 has an id, but the first row has none"),
-        ('{"body": 7}', "line 1 has no text in 'body': 7"),
-        ("[1]", "line 1 is not a JSON object"),
-        ("", "has no documents"),
-    ],
-)
+    [('{"id": "a", "body": "b"}\n{"body": "c"}', "line 2 has no column 'id'; its columns are body"),
+     ('{"id": "a", "body": "b"}\n\n{"id": null, "body": "c"}', "line 3 has the id None in 'id'; expected text"),
+     ('{"body": "b"}\n{"id": 5, "body": "c"}', "line 2 has an id, but the first row has none"),
+     ('{"body": 7}', "line 1 has no text in 'body': 7"),
+     ("[1]", "line 1 is not a JSON object"),
+     ("", "has no documents")],
+)  # fmt: skip
 def test_ids_are_never_replaced_by_positions(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(rows)

@@ -89,13 +89,11 @@ def test_a_score_is_ranked(value: float, place: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "official", "other"),
-    [
-        ("options", "official", "explicit_only"),
-        ("longest", 500, 23712),
-        ("chunk_size", 500, 2000),
-        ("overlap", 64, 400),
-    ],
-)
+    [("options", "official", "explicit_only"),
+     ("longest", 500, 23712),
+     ("chunk_size", 500, 2000),
+     ("overlap", 64, 400)],
+)  # fmt: skip
 def test_deviating_scores_have_no_rank(field: str, official: object, other: object) -> None:
     assert rank(evaluation(0.6, **{field: official})) and rank(evaluation(0.6, **{field: other})) is None
 
@@ -123,12 +121,10 @@ def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatc
 
 @pytest.mark.parametrize(
     ("judge", "place"),
-    [
-        ("gpt-4-0613", "2 of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
-        ("gpt-4o-2024-11-20", "1 of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
-        ("another", None),
-    ],
-)
+    [("gpt-4-0613", "2 of 14 (open-book, judged by gpt-4-0613, best published: GPT-4o 0.3646)"),
+     ("gpt-4o-2024-11-20", "1 of 4 (open-book, judged by gpt-4o-2024-11-20, best published: GPT-OSS 120B 0.3564)"),
+     ("another", None)],
+)  # fmt: skip
 def test_scores_of_one_judge_are_ranked(mirror: Path, monkeypatch: Any, judge: str, place: str | None) -> None:
     monkeypatch.setattr(Evaluation, "deviations", lambda *_: [])
     record = Record("1", 1, "q", "r", (), "x", ANSWERED, scores={"gpt": 0.36})

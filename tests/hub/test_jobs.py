@@ -193,14 +193,12 @@ def test_names_of_the_hub_are_quoted_in_hints(hub: Hub) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4', which is not a name on the Hub"),
-        (["--model", MODEL], "give a benchmark, such as"),
-        (["felm", "--model", MODEL, "-M", "api_key=x"], "-M api_key would be shown on the job's page"),
-        (["felm", "--model", MODEL, "--base-url", "http://x"], "--base-url cannot be combined with --on"),
-        (["felm", "--model", MODEL, "--questions", "q.jsonl"], "q.jsonl: there is no such file"),
-    ],
-)
+    [(["felm", "--model", "openai/gpt/4"], "--model is 'openai/gpt/4', which is not a name on the Hub"),
+     (["--model", MODEL], "give a benchmark, such as"),
+     (["felm", "--model", MODEL, "-M", "api_key=x"], "-M api_key would be shown on the job's page"),
+     (["felm", "--model", MODEL, "--base-url", "http://x"], "--base-url cannot be combined with --on"),
+     (["felm", "--model", MODEL, "--questions", "q.jsonl"], "q.jsonl: there is no such file")],
+)  # fmt: skip
 def test_wrong_usage_starts_no_job(hub: Hub, arguments: list[str], message: str) -> None:
     result = qabench("run", *arguments, "--on", "a10g-small")
     assert isinstance(result.exception, InputError) and message in str(result.exception) and not hub.jobs

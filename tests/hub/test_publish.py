@@ -229,14 +229,12 @@ def test_a_fault_leaves_a_part_for_the_next_call(hub: Hub) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "words"),
-    [
-        ({"status": 403}, "must be a member of the organization"),
-        ({"status": 412}, "someone else"),
-        ({"status": 429, "headers": {"Retry-After": "77"}}, "too many requests: wait 77 seconds"),
-        ({"status": 503}, "it has an internal error"),
-    ],
+    [({"status": 403}, "must be a member of the organization"),
+     ({"status": 412}, "someone else"),
+     ({"status": 429, "headers": {"Retry-After": "77"}}, "too many requests: wait 77 seconds"),
+     ({"status": 503}, "it has an internal error")],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
-)
+)  # fmt: skip
 def test_a_rejection_includes_advice(hub: Hub, fault: dict[str, Any], words: str) -> None:
     hub.fail("POST .*/fanout_acc/commit", times=100, **fault)
     first = send("metrics")

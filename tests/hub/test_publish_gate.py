@@ -130,11 +130,9 @@ def edit(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
-    [
-        ("license: apache-2.0", "license: [apache-2.0", "the card is not valid"),
-        ("list: bool", "list: string", "sample, test: the features are not those of the benchmark"),
-    ],
-)
+    [("license: apache-2.0", "license: [apache-2.0", "the card is not valid"),
+     ("list: bool", "list: string", "sample, test: the features are not those of the benchmark")],
+)  # fmt: skip
 def test_invalid_repositories(old: str, new: str, problem: str, felm: Path) -> None:
     edit(felm / "README.md", old, new)
     with pytest.raises(QabenchError, match=problem):
@@ -143,13 +141,11 @@ def test_invalid_repositories(old: str, new: str, problem: str, felm: Path) -> N
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "problem"),
-    [
-        ("README.md", "sdk: gradio", "sdk: [gradio", "the card is not valid"),
-        ("README.md", "```python", "```text", "the card has no Python code"),
-        ("README.md", "# 0.5 0.625", "# 0.5 0.626", "states that its code prints '0.5 0.626'"),
-        ("felm_factuality.py", "class FelmFactuality", "oops class", "SyntaxError"),
-    ],
-)
+    [("README.md", "sdk: gradio", "sdk: [gradio", "the card is not valid"),
+     ("README.md", "```python", "```text", "the card has no Python code"),
+     ("README.md", "# 0.5 0.625", "# 0.5 0.626", "states that its code prints '0.5 0.626'"),
+     ("felm_factuality.py", "class FelmFactuality", "oops class", "SyntaxError")],
+)  # fmt: skip
 def test_invalid_spaces(file: str, old: str, new: str, problem: str, tmp_path: Path) -> None:
     folder = tmp_path / "qabench/felm_factuality"
     write_space("felm_factuality", folder, "qabench")

@@ -173,11 +173,9 @@ def test_deviating_scores_are_rejected_or_noted(change: dict[str, Any], sentence
 
 @pytest.mark.parametrize(
     ("report", "message"),
-    [
-        (REPORT | {"deviations": {}}, "its deviations are not recorded"),
-        (changed(scores={"acc.loose": math.nan}), "acc.loose of answers.jsonl is nan; an entry needs a finite number"),
-    ],
-)
+    [(REPORT | {"deviations": {}}, "its deviations are not recorded"),
+     (changed(scores={"acc.loose": math.nan}), "acc.loose of answers.jsonl is nan; an entry needs a finite number")],
+)  # fmt: skip
 def test_unusable_scores(report: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         entries(report, CLOSED)
@@ -247,27 +245,23 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [
-        ((), "does not have the setting of the run: add --setting, such as closed-book, open-book"),
-        (("--setting=nosuch",), "FanOutQA has no setting 'nosuch'; allowed: closed-book, open-book, evidence-provided"),
-        (("--setting=open-book", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, "),
-        (("--setting=open-book", "--dataset=a"), "the dataset is 'a'"),
-        (("--setting=open-book", "--dataset=a/.."), "the dataset is 'a/..'"),
-        (("--setting=open-book", "--push=a b"), "the model is 'a b', which is not a name"),
-    ],
-)
+    [((), "does not have the setting of the run: add --setting, such as closed-book, open-book"),
+     (("--setting=nosuch",), "FanOutQA has no setting 'nosuch'; allowed: closed-book, open-book, evidence-provided"),
+     (("--setting=open-book", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, "),
+     (("--setting=open-book", "--dataset=a"), "the dataset is 'a'"),
+     (("--setting=open-book", "--dataset=a/.."), "the dataset is 'a/..'"),
+     (("--setting=open-book", "--push=a b"), "the model is 'a b', which is not a name")],
+)  # fmt: skip
 def test_wrong_usage(report: Path, arguments: tuple[str, ...], said: str) -> None:
     assert said in failed(report, *arguments)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [
-        ("", "is not JSON"),
-        ("{}", "is not a report of scores"),
-        ('{"benchmark": "felm", "scores": {}}', "has no config, setting, created, intervals, n, deviations"),
-    ],
-)
+    [("", "is not JSON"),
+     ("{}", "is not a report of scores"),
+     ('{"benchmark": "felm", "scores": {}}', "has no config, setting, created, intervals, n, deviations")],
+)  # fmt: skip
 def test_files_that_are_not_reports(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)

@@ -47,16 +47,14 @@ def test_any_text_is_read_or_explained(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        (" \n", ": empty; paste"),
-        ('[\n "a",\n "b"\n "c"\n]', r": not JSON \(Expecting ',' delimiter, line 4, column 2\); strings need"),
-        ('"Lima"', " is 'Lima'; paste a JSON list"),
-        ("[" * 100_000, ".*nested deeper than 100"),
-        ('["' + "x" * MAX_CHARACTERS + '"]', r": 5\.0 million characters; .* is 5 million.*qabench score"),
-        ('[{"id": "b", "answer": "Lima"}, {"id": "a"}]', r": items have ids \(b, a\).*by their position"),
-    ],
+    [(" \n", ": empty; paste"),
+     ('[\n "a",\n "b"\n "c"\n]', r": not JSON \(Expecting ',' delimiter, line 4, column 2\); strings need"),
+     ('"Lima"', " is 'Lima'; paste a JSON list"),
+     ("[" * 100_000, ".*nested deeper than 100"),
+     ('["' + "x" * MAX_CHARACTERS + '"]', r": 5\.0 million characters; .* is 5 million.*qabench score"),
+     ('[{"id": "b", "answer": "Lima"}, {"id": "a"}]', r": items have ids \(b, a\).*by their position")],
     ids=lambda value: repr(value)[:20],
-)
+)  # fmt: skip
 def test_unusable_input_is_named(text: str, message: str) -> None:
     with pytest.raises(InputError, match=re.compile(f"^predictions{message}", re.DOTALL)):
         read_values(text, "predictions")
@@ -80,11 +78,9 @@ def test_the_example_scores_as_by_the_library(name: str, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize(
     ("texts", "message"),
-    [
-        ({"predictions": '["x"]'}, "1 predictions for 3 references"),
-        ({"predictions": None}, "predictions: empty; paste a JSON list"),
-    ],
-)
+    [({"predictions": '["x"]'}, "1 predictions for 3 references"),
+     ({"predictions": None}, "predictions: empty; paste a JSON list")],
+)  # fmt: skip
 def test_unusable_values_are_messages(texts: dict[str, str | None], message: str) -> None:
     result = answer("fanout_acc", example("fanout_acc") | texts)
     assert list(result) == ["error"] and result["error"].startswith(message)

@@ -129,14 +129,12 @@ def test_a_lasting_fault_affects_no_other_reply(server: OpenAIServer, tmp_path: 
 
 @pytest.mark.parametrize(
     ("body", "reason"),
-    [
-        ({"error": {"message": "context too long"}}, "HTTP 400: context too long"),
-        ({"detail": "Server is pinned to m"}, "HTTP 400: Server is pinned to m"),
-        ({"detail": [{"loc": ["body"], "msg": "Field required"}]}, "HTTP 400: Field required"),
-        ({"error": "no such model"}, "HTTP 400: no such model"),
-        ("Bad request\nmore", "HTTP 400: Bad request"),
-    ],
-)
+    [({"error": {"message": "context too long"}}, "HTTP 400: context too long"),
+     ({"detail": "Server is pinned to m"}, "HTTP 400: Server is pinned to m"),
+     ({"detail": [{"loc": ["body"], "msg": "Field required"}]}, "HTTP 400: Field required"),
+     ({"error": "no such model"}, "HTTP 400: no such model"),
+     ("Bad request\nmore", "HTTP 400: Bad request")],
+)  # fmt: skip
 def test_a_rejected_request_is_not_repeated(server: OpenAIServer, tmp_path: Path, body: Any, reason: str) -> None:
     server.fault = lambda number, _: Fault(400, body=body)
     (outcome,) = client_for(server, tmp_path).complete(requests_for("q"))

@@ -247,12 +247,10 @@ def test_what_was_found_is_marked(page: Page, everything: Path, three: list[Eval
 
 @pytest.mark.parametrize(
     ("link", "texts"),
-    [
-        ("felm-sample/0", ["Segments", "error found", "agrees"]),
-        ("expertqa-sample/4135f1855880", ["Claims and their evidence", "https://example.org/astronomy/speed-of-light"]),
-        ("fastbook-sample/1-1", ["Components of the answer", "rank ", "Passages retrieved"]),
-    ],
-)
+    [("felm-sample/0", ["Segments", "error found", "agrees"]),
+     ("expertqa-sample/4135f1855880", ["Claims and their evidence", "https://example.org/astronomy/speed-of-light"]),
+     ("fastbook-sample/1-1", ["Components of the answer", "rank ", "Passages retrieved"])],
+)  # fmt: skip
 def test_the_findings_of_each_benchmark(page: Page, everything: Path, link: str, texts: list[str]) -> None:
     page.goto(f"{everything.as_uri()}#/{link}")
     page.locator("#question .record").first.wait_for()

@@ -151,12 +151,10 @@ def test_a_long_text_without_separators() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"max_chunk_size": 0}, "max_chunk_size is 0; it must be at least 1"),
-        ({"chunk_on": ("\n", "")}, "none of them empty"),
-        ({"chunk_on": "\n"}, "must be a sequence of separators"),
-    ],
-)
+    [({"max_chunk_size": 0}, "max_chunk_size is 0; it must be at least 1"),
+     ({"chunk_on": ("\n", "")}, "none of them empty"),
+     ({"chunk_on": "\n"}, "must be a sequence of separators")],
+)  # fmt: skip
 def test_invalid_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         chunk_text("text", **arguments)  # type: ignore[arg-type]

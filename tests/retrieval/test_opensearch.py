@@ -69,15 +69,13 @@ def test_the_user_names_the_fields(server: SearchServer, engine: str) -> None:
 
 @pytest.mark.parametrize(
     ("address", "says"),
-    [
-        ("{url}/pasages", "has no index 'pasages'; list its indexes"),
-        ("{url}/passages?text=body", "no field 'body'; its fields are number, text, title, url: name them"),
-        ("{url}/passages?size=3", "must be URL/INDEX"),
-        ("localhost:9200/passages", "must be URL/INDEX"),
-        ("http://me:secret@localhost:9200/passages", f"put the user in {USER}"),
-        ("http://127.0.0.1:9/passages", "at http://127.0.0.1:9 cannot be reached"),
-    ],
-)
+    [("{url}/pasages", "has no index 'pasages'; list its indexes"),
+     ("{url}/passages?text=body", "no field 'body'; its fields are number, text, title, url: name them"),
+     ("{url}/passages?size=3", "must be URL/INDEX"),
+     ("localhost:9200/passages", "must be URL/INDEX"),
+     ("http://me:secret@localhost:9200/passages", f"put the user in {USER}"),
+     ("http://127.0.0.1:9/passages", "at http://127.0.0.1:9 cannot be reached")],
+)  # fmt: skip
 def test_errors_of_addresses(server: SearchServer, engine: str, address: str, says: str) -> None:
     with pytest.raises(InputError, match=says) as caught:
         open_engine(f"{engine}:{address.format(url=server.url)}")
@@ -128,12 +126,10 @@ def test_a_failed_search_is_an_error(server: SearchServer, engine: str, status: 
 
 @pytest.mark.parametrize(
     ("fields", "says"),
-    [
-        ({"timed_out": True}, "did not search all"),
-        ({"_shards": {"total": 2, "successful": 1, "failed": 1}}, "did not search all"),
-        ({"hits": {"hits": [{"_id": "a", "_score": 1.0}]}}, "document 'a' of the index 'passages' has no 'text' in"),
-    ],
-)
+    [({"timed_out": True}, "did not search all"),
+     ({"_shards": {"total": 2, "successful": 1, "failed": 1}}, "did not search all"),
+     ({"hits": {"hits": [{"_id": "a", "_score": 1.0}]}}, "document 'a' of the index 'passages' has no 'text' in")],
+)  # fmt: skip
 def test_an_incomplete_reply_is_an_error(server: SearchServer, engine: str, fields: dict[str, Any], says: str) -> None:
     index = OpenSearchIndex(client_of(engine, server.url), "passages")
     server.fields = fields

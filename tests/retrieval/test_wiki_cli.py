@@ -56,13 +56,11 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
-        (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
-        (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
-        (["search", " "], "the query must not be empty"),
-    ],
-)
+    [(["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
+     (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
+     (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
+     (["search", " "], "the query must not be empty")],
+)  # fmt: skip
 def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError) and message in str(result.exception) and result.output == ""

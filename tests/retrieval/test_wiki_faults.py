@@ -44,14 +44,12 @@ def test_a_transient_fault_is_retried(server: ScriptedWiki, wiki: MediaWiki, nam
 
 @pytest.mark.parametrize(
     ("fault", "message"),
-    [
-        (Fault(403), "status 403"),
-        (api_error("badvalue"), "api.php: badvalue: about badvalue"),
-        (Fault(body=b'{"error": "odd"}'), "unknown: no details"),
-        (Fault(body=b'{"batchcomplete": true}'), "no parse.text"),
-        (Fault(body=b'{"parse": {"text": ["<p>x</p>"]}}'), r"no parse\.text of type str"),
-    ],
-)
+    [(Fault(403), "status 403"),
+     (api_error("badvalue"), "api.php: badvalue: about badvalue"),
+     (Fault(body=b'{"error": "odd"}'), "unknown: no details"),
+     (Fault(body=b'{"batchcomplete": true}'), "no parse.text"),
+     (Fault(body=b'{"parse": {"text": ["<p>x</p>"]}}'), r"no parse\.text of type str")],
+)  # fmt: skip
 def test_a_rejection_is_not_retried(server: ScriptedWiki, wiki: MediaWiki, fault: Fault, message: str) -> None:
     server.faults.append(fault)
     with pytest.raises(WikiError, match=message):

@@ -121,12 +121,10 @@ def test_redirects_younger_than_the_epoch(wiki: MediaWiki) -> None:
 
 @pytest.mark.parametrize(
     ("evidence", "reason"),
-    [
-        ({"title": "Late page"}, "no revision at or before the epoch 2023-11-20T00:00:00Z"),
-        ({"title": "Gone", "pageid": 4711, "revid": 4711}, "There is no revision with ID 4711"),
-        ({"title": "[not] a title"}, "contains invalid characters"),
-    ],
-)
+    [({"title": "Late page"}, "no revision at or before the epoch 2023-11-20T00:00:00Z"),
+     ({"title": "Gone", "pageid": 4711, "revid": 4711}, "There is no revision with ID 4711"),
+     ({"title": "[not] a title"}, "contains invalid characters")],
+)  # fmt: skip
 def test_missing_pages_are_reported(wiki: MediaWiki, evidence: dict[str, Any], reason: str) -> None:
     with pytest.raises(PageMissing, match=reason):
         wiki_content(evidence)

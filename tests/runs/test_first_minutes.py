@@ -112,11 +112,9 @@ def test_a_missing_package_of_a_local_model_names_the_extra(monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [
-        (("felm", "--model", "m", "--base-url", "http://h/v1"), "FELM, raw: starting with the model m at http://h/v1"),
-        (("--resume", "x.eval"), "resuming x.eval"),
-    ],
-)
+    [(("felm", "--model", "m", "--base-url", "http://h/v1"), "FELM, raw: starting with the model m at http://h/v1"),
+     (("--resume", "x.eval"), "resuming x.eval")],
+)  # fmt: skip
 def test_a_run_is_announced_at_once(arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     result = CliRunner().invoke(app, ["run", *arguments])

@@ -64,15 +64,13 @@ def test_the_result_is_that_of_inspect(log: Path, tmp_path: Path, change: Any, m
 
 @pytest.mark.parametrize(
     ("part", "name", "value"),
-    [
-        (None, "version", 3),
-        (None, "log_updates", []),
-        ("eval", "new_field", 1),
-        ("eval", "task_args", "text"),
-        ("config", "max_messages", 3),
-        ("model_generate_config", "temperature", "0"),
-    ],
-)
+    [(None, "version", 3),
+     (None, "log_updates", []),
+     ("eval", "new_field", 1),
+     ("eval", "task_args", "text"),
+     ("config", "max_messages", 3),
+     ("model_generate_config", "temperature", "0")],
+)  # fmt: skip
 def test_inspect_reads_unfamiliar_headers(log: Path, tmp_path: Path, part: str | None, name: str, value: Any) -> None:
     path = tmp_path / log.name
     with open_archive(log) as archive:

@@ -327,11 +327,9 @@ def test_a_rejected_key_ends_the_run(server: OpenAIServer, options: list[str], f
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [
-        (["--max-calls", "2"], "the limit of 2 calls (--max-calls) is reached"),
-        (["--token-budget", "250"], "the budget of 250 tokens (--token-budget) is spent"),
-    ],
-)
+    [(["--max-calls", "2"], "the limit of 2 calls (--max-calls) is reached"),
+     (["--token-budget", "250"], "the budget of 250 tokens (--token-budget) is spent")],
+)  # fmt: skip
 def test_limits_stop(server: OpenAIServer, options: list[str], tmp_path: Path, option: list[str], message: str) -> None:
     ran = qabench(
         *("run", "fanoutqa", *options, "--max-connections", "1", *option),
