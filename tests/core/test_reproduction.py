@@ -89,10 +89,8 @@ def test_a_score_is_ranked(value: float, place: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "official", "other"),
-    [("options", "official", "explicit_only"),
-     ("longest", 500, 23712),
-     ("chunk_size", 500, 2000),
-     ("overlap", 64, 400)],
+    [("options", "official", "explicit_only"), ("longest", 500, 23712),
+     ("chunk_size", 500, 2000), ("overlap", 64, 400)],
 )  # fmt: skip
 def test_deviating_scores_have_no_rank(field: str, official: object, other: object) -> None:
     assert rank(evaluation(0.6, **{field: official})) and rank(evaluation(0.6, **{field: other})) is None

@@ -89,15 +89,11 @@ class SearchServer(Loopback):
         asked = body["query"].get("bool") or {"must": body["query"], "filter": []}
         allowed = [pair for terms in asked["filter"] for pair in terms["terms"].items()]
         found = self._ranked.search(asked["must"]["match"]["text"], k=len(self.documents))
-        hits = [
-            {
-                "_id": self.documents[position]["_id"],
-                "_score": score,
-                "_source": {name: value for name, value in self.documents[position].items() if name != "_id"},
-            }
-            for position, score in found
-            if score and all(self.documents[position].get(name) in values for name, values in allowed)
-        ]
+        hits = []
+        for document, score in ((self.documents[position], score) for position, score in found if score):
+            if all(document.get(name) in values for name, values in allowed):
+                source = {name: value for name, value in document.items() if name != "_id"}
+                hits.append({"_id": document["_id"], "_score": score, "_source": source})
         return {"timed_out": False, "_shards": SHARDS, "hits": {"hits": hits[: body["size"]]}}
 
 
