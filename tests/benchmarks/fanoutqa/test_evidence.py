@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from question_rows import question_rows
 
 import qabench
-from qabench.benchmarks.fanoutqa import evidence
+from qabench.benchmarks.fanoutqa import BENCHMARK, evidence, hops
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
-from qabench.benchmarks.fanoutqa.questions import hops, question
 from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import InputError
 
@@ -87,7 +86,7 @@ def test_hops_of_a_circle() -> None:
 
 
 def test_hops_of_the_real_questions(mirror: Path) -> None:
-    counts = [question(row).groups["hops"][0] for row in question_rows("dev")]
+    counts = [BENCHMARK.question(row).groups["hops"][0] for row in question_rows("dev")]
     assert {name: counts.count(name) for name in counts} == {"1 hop": 13, "2 hops": 273, "3 hops": 24}
 
 
@@ -117,7 +116,7 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
     scores = answered.scores()
     assert (scores["evidence.recall"].interval.mean, scores["evidence.recall"].n) == (9 / 12, 12)
     assert (scores["evidence.precision"].interval.mean, scores["evidence.precision"].n) == (1, 9)
-    assert set(answered.scores_by_group("hops")) == {question(row).groups["hops"][0] for row in rows}
+    assert set(answered.scores_by_group("hops")) == {BENCHMARK.question(row).groups["hops"][0] for row in rows}
     assert any("(line 10): the pages are not a list: 'x'" in problem for problem in answered.problems)
     assert any("(line 11): 0 is not a page" in problem for problem in answered.problems)
     with pytest.raises(InputError, match='has no pages to score: "evidence" needs the field "pages", or a TREC run'):

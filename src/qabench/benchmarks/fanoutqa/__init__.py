@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from qabench.answers import UNANSWERED
+from qabench.answers import UNANSWERED, loads, text_of, type_name
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.predictions import (
     parse_predictions,
@@ -21,11 +21,11 @@ from qabench.data.predictions import (
     source_name,
 )
 from qabench.data.rows import Json, Row, Splits
-from qabench.errors import InputError, SourceError
+from qabench.errors import DataError, InputError, SourceError
 from qabench.evaluation.score_spec import ScoreSpec, evidence_scores, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
 from qabench.io.tables import Table
-from qabench.loading_scripts import source_table
+from qabench.loading_scripts import dataset_table, source_table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
@@ -221,15 +221,24 @@ class FanOutQABenchmark(Benchmark):
 
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:
         """Return the rows of a config, also from a file in the format of the authors' files."""
-        from qabench.benchmarks.fanoutqa.questions import read_rows
-
-        return read_rows(path, config, path.stat().st_mtime_ns)
+        return _rows(path, config, path.stat().st_mtime_ns)
 
     def question(self, row: Row) -> Question:
-        """Return a row as a question."""
-        from qabench.benchmarks.fanoutqa.questions import question
+        """Return a row as a question with its groups.
 
-        return question(row)
+        They are its categories, its number of evidence pages, its answer's type and its hops. The
+        answers to test questions are not public.
+        """
+        groups = {
+            "category": list(row["categories"]),
+            "evidence": [f"{len(row['necessary_evidence'])} pages"],
+        }
+        answer = None
+        if "answer" in row:
+            answer, n = loads(row["answer"]), hops(loads(row["decomposition"]))
+            groups["type"] = [type_name(answer)]
+            groups["hops"] = [f"{n} hop{'s' * (n != 1)}"]
+        return Question(row["id"], row["question"], text_of(answer), groups, row)
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
         """Return the default groups of answers, and "evidence" of pages."""
@@ -253,10 +262,8 @@ class FanOutQABenchmark(Benchmark):
             InputError: questions without public answers (which only "evidence" does not need),
                 predictions for other questions, or "evidence" of predictions without pages.
         """
-        from qabench.benchmarks.fanoutqa.questions import check_public
-
         if set(groups) != {"evidence"}:
-            check_public(loaded)
+            _check_public(loaded)
         if "evidence" in groups and not any("pages" in row.fields for row in predictions.rows):
             raise InputError(
                 f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run'
@@ -364,9 +371,7 @@ class FanOutQABenchmark(Benchmark):
 
         The answers must be public.
         """
-        from qabench.benchmarks.fanoutqa.questions import check_public
-
-        check_public(self.load(config))
+        _check_public(self.load(config))
         return super().questions(config)
 
     def evidence_pages(self, config: str | None) -> Iterable[Json]:
@@ -419,3 +424,53 @@ class FanOutQABenchmark(Benchmark):
 
 
 BENCHMARK = FanOutQABenchmark()
+
+
+@lru_cache(maxsize=1)
+def _rows(path: Path, config: str, modified: int) -> list[Json]:
+    """Return the rows of a file, which is parsed once for all systems that are scored on it.
+
+    Raises DataError if the file is not in the format or has no questions, or an id is repeated.
+    """
+    from qabench.loading_scripts.fanoutqa.parse import read_rows
+
+    rows = list(read_rows(path, config))
+    if not rows:
+        raise DataError(f"{path} has no questions")
+    for id, count in Counter(row["id"] for row in rows).items():
+        if count > 1:
+            raise DataError(f"{path}: the id {id!r} occurs more than once; ids must be unique")
+    return rows
+
+
+def _check_public(questions: Questions) -> None:
+    """Raise InputError if the answers are not public."""
+    if all("answer" in each.row for each in questions.rows):
+        return
+    table = dataset_table("fanoutqa")
+    public = [config.name for config in table.configs.values() if "test" not in config.splits]
+    raise InputError(
+        f"the answers of {table.title} {questions.config} are not public; its authors score submissions for their "
+        f"leaderboard. Configs with answers: {', '.join(public)}"
+    )
+
+
+def hops(decomposition: Sequence[Row]) -> int:
+    """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
+
+    A sub-question comes after those that it depends on, and counts as many hops as its own
+    decomposition, or else one. 0 for a question without sub-questions.
+    """
+    if not decomposition:
+        return 0
+    by_id = {node["id"]: node for node in decomposition}
+    ends: dict[str, int] = {}
+
+    def end(node: Mapping[str, Any]) -> int:
+        if node["id"] not in ends:
+            ends[node["id"]] = 0  # a circle of dependencies ends here
+            before = max((end(by_id[id]) for id in node["depends_on"] if id in by_id), default=0)
+            ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
+        return ends[node["id"]]
+
+    return max(map(end, decomposition))

@@ -18,11 +18,11 @@ from qabench.benchmarks.fanoutqa import prompts
 from qabench.benchmarks.fanoutqa.evidence import evidence_provided
 from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
 from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
-from qabench.benchmarks.fanoutqa.questions import are_public, source_rows
 from qabench.benchmarks.fanoutqa.window import check_window
-from qabench.data.rows import Json
+from qabench.data.rows import Json, read_json_list
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
+from qabench.loading_scripts import dataset_table, open_path
 from qabench.tasks.common import ask
 from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
 
@@ -173,9 +173,9 @@ def _task(
     if setting == "open-book":
         groups = [*groups, "evidence"]
     ranked_by_row = setting == "open-book" and protocol == OFFICIAL
-    queries = source_rows(config, file) if ranked_by_row else {}
+    queries = _source_rows(config, file) if ranked_by_row else {}
     selected = [_logged(question, queries) for question in select(questions, ids, category)]
-    public = are_public(questions)
+    public = all("answer" in question.row for question in questions.rows)
     references = digest(loads(question.row["answer"]) for question in selected) if public else None
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
     asking = FanOutQAAsking(setting, prompt, protocol, references, options)
@@ -198,3 +198,16 @@ def _logged(question: Question, queries: Mapping[str, str]) -> Question:
     row = {name: question.row[name] for name in LOGGED if name in question.row}
     query = {"query": queries[question.id]} if question.id in queries else {}
     return replace(question, row=row | query)
+
+
+def _source_rows(config: str | None, file: str | None) -> dict[str, str]:
+    """Return each row of a file as Python prints it, by question id: keys in the order of the file.
+
+    The authors' open-book runner ranks the fragments of a page by this text instead of by the
+    question: the titles of the evidence are in it, and for development questions the decomposition
+    with all answers.
+    """
+    table = dataset_table("fanoutqa")
+    ((name,),) = table.config(config).splits.values()
+    path = Path(file) if file else open_path(table.name, name)
+    return {row.fields["id"]: str(row.fields) for row in read_json_list(path)}
