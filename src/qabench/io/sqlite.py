@@ -87,7 +87,7 @@ class EntryFile:
             if_unusable,
         )
         self.damaged, self.usable = 0, True
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
 
     def attempt(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -113,10 +113,11 @@ class EntryFile:
 
         The next use opens it again.
         """
-        # in memory, closing would lose the entries
-        if self._connection is not None and self.usable:
-            self._connection.close()
-            self._connection = None
+        with self._lock:  # another thread may be storing an entry
+            # in memory, closing would lose the entries
+            if self._connection is not None and self.usable:
+                self._connection.close()
+                self._connection = None
 
     def __del__(self) -> None:
         if self._connection is not None:

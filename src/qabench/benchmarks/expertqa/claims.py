@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -43,9 +43,6 @@ LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in 
 MIN_LENGTH = 5  # a claim has more characters than this
 MAX_DIGITS = 9  # of a mark: Python does not read integers of thousands of digits
 NUMBER_MARK = re.compile(r"\[\d+\]")
-# Applied to lines that end with the closing bracket. Otherwise they would take quadratic time.
-BRACKETS = re.compile(r"\[(.*?)\]")
-BING_MARK = re.compile(r"\[\^.*?\^\]")
 PASSAGE_NUMBER = re.compile(r"Passage (?:Number|ID) \d+:?")
 # Bing's follow-up questions do not have a full stop before them.
 BING_QUESTION = re.compile(r"\]\n\n(?=Are|What|Which|How|Does)")
@@ -104,8 +101,7 @@ def split_claims(answer: str, sources: Sequence[Source], *, bing: bool = False) 
 
 
 def _without_bing_marks(text: str) -> str:
-    lines = (line.rpartition("^]") for line in text.split("\n"))
-    return "\n".join(BING_MARK.sub("", before + last) + rest for before, last, rest in lines)
+    return "".join(outside for outside, _ in _parts(text, "[^", "^]"))
 
 
 def cited(text: str, sources: Sequence[Source]) -> list[str]:
@@ -114,9 +110,9 @@ def cited(text: str, sources: Sequence[Source]) -> list[str]:
     As in the authors' script, [0] refers to the last source, and a passage gets the number as the
     mark has it.
     """
-    lines = (line[: line.rfind("]") + 1] for line in text.split("\n"))
-    marks = [mark for line in lines for mark in BRACKETS.findall(line)]
-    numbers = [mark for mark in marks if mark.isdecimal() and len(mark) <= MAX_DIGITS]
+    numbers = [
+        mark for _, mark in _parts(text, "[", "]") if mark.isdecimal() and len(mark) <= MAX_DIGITS
+    ]
     return [
         _evidence(number, sources[int(number) - 1])
         for number in numbers
@@ -201,6 +197,25 @@ def _sentencizer() -> Any:
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = 10**9  # of characters. The rules need little memory
     return pipeline
+
+
+def _parts(text: str, opening: str, closing: str) -> Iterator[tuple[str, str]]:
+    """Yield (text before, text between) for each ``opening`` and the next ``closing`` on its line; ("rest", "") last.
+
+    The same as the matches of a pattern such as ``\\[(.*?)\\]``, in linear time.
+    """
+    end = line_start = 0
+    for line in text.split("\n"):
+        line_end = line_start + len(line)
+        place = line_start
+        while (first := text.find(opening, place, line_end)) >= 0:
+            last = text.find(closing, first + len(opening), line_end)
+            if last < 0:
+                break
+            yield text[end:first], text[first + len(opening) : last]
+            place = end = last + len(closing)
+        line_start = line_end + 1
+    yield text[end:], ""
 
 
 def split_predictions(predictions: Predictions) -> list[Item]:
