@@ -155,6 +155,14 @@ def test_a_page_in_a_wrong_encoding_is_read(server: OpenAIServer, charset: str) 
     assert isinstance(HttpClient().get(f"{server.base_url}/models").text, str)
 
 
+@pytest.mark.parametrize("marked", [True, False])
+def test_replies_in_utf_16_are_not_paid_again(server: OpenAIServer, tmp_path: Path, marked: bool) -> None:
+    body = json.dumps({"choices": [{"message": {"content": "yes"}}]}).encode("utf-16" if marked else "utf-8")
+    server.fault = lambda number, request: Fault(200, {"Content-Type": "application/json; charset=utf-16"}, body)
+    (outcome,) = client_for(server, tmp_path).complete(requests_for("q"))
+    assert outcome.reply and outcome.reply.text == "yes" and len(server.calls) == 1
+
+
 def test_an_unknown_host_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         calls.append(1)

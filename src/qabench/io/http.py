@@ -121,7 +121,12 @@ class HttpClient:
             is_read = status == 200 or "json" in headers.get("content-type", "")
             body = b"".join(streamed.iter_raw()) if is_read else b""
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
-            return httpx2.Response(status, headers=headers, content=body)
+            response = httpx2.Response(status, headers=headers, content=body)
+            try:
+                _ = response.text
+            except ValueError:  # such as UTF-16 without its mark
+                response.encoding = "utf-8"
+            return response
 
     @contextlib.contextmanager
     def stream(self, url: str, **options: Any) -> Iterator[httpx2.Response]:

@@ -53,6 +53,14 @@ class HttpError(QabenchError):
         return ": ".join(filter(None, [self.url, self.reason, self.detail]))
 
 
+def text_of(response: Any) -> str:
+    """Return the text of a response, as UTF-8 if it is not in the encoding that it declares."""
+    try:
+        return str(response.text)
+    except ValueError:  # such as UTF-16 without its mark
+        return str(response.content, "utf-8", "replace")
+
+
 def check_status(response: Any, body: str = "") -> None:
     """Raise HttpError for the status of a response of httpx2 other than 200 and 206."""
     if response.status_code not in (200, 206):

@@ -18,11 +18,8 @@ from typing import IO, Any, Literal
 MAX_DEPTH = 100  # of nested lists and objects
 MAX_CHARACTERS = 1 << 29  # of a file
 MAX_REPLY_CHARACTERS = 1 << 24  # of a model's reply, a server's response, a prompt
-# Encodings that raise on most input or without a mark, or take quadratic time.
-NO_CHARSETS = {
-    *("idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"),
-    *("utf-16", "utf-32"),
-}
+# Encodings that raise on most input, or take quadratic time.
+NO_CHARSETS = {"idna", "punycode", "undefined", "unicode-escape", "raw-unicode-escape"}
 MAX_YAML_VALUES = 1_000_000  # aliases can expand a few lines to billions of values
 
 

@@ -28,7 +28,7 @@ from qabench.data.rows import Json, without_none
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import HttpClient, Retry
-from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error
+from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error, text_of
 from qabench.io.limits import Limits
 from qabench.io.tables import quoted
 from qabench.llm.cache import ReplyCache
@@ -369,15 +369,16 @@ class ChatClient:
                 self._give_up(failure)
             raise failure from None
         self.reached = True
-        return read_reply(response.text, self.max_bytes)
+        return read_reply(text_of(response.http_response), self.max_bytes)
 
     def _give_up(self, failure: HttpError) -> None:
         self.unusable = f"the endpoint refuses all calls ({failure})"
 
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
-        error = status_error(response, response.text, "HTTP")
-        if error.status in FATAL or NO_CREDIT in response.text:
+        body = text_of(response)
+        error = status_error(response, body, "HTTP")
+        if error.status in FATAL or NO_CREDIT in body:
             error.transient = False
             self._give_up(error)
         if error.status in (401, 403) and self.endpoint.withheld:

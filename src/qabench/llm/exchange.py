@@ -15,7 +15,7 @@ from typing import Any
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Messages
-from qabench.io.http_error import HttpError
+from qabench.io.http_error import HttpError, text_of
 from qabench.io.limits import MAX_REPLY_CHARACTERS, Limits, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
 
@@ -193,13 +193,13 @@ def _limited(
         try:
             await response.aread()
             if response.is_success and request.url.path.endswith("/completions"):
-                read_document(response.text, most)
+                read_document(text_of(response), most)
             if response.is_success:
                 return response
             # Inspect writes what a server says about a failure to the log.
             status, headers = response.status_code, response.headers
             headers.pop("content-encoding", None)
-            body = redacted(response.text).encode(response.encoding or "utf-8", "replace")
+            body = redacted(text_of(response)).encode(response.encoding or "utf-8", "replace")
         except HttpError as error:
             status, headers = 400 if isinstance(error, UnreadableReply) else 413, {}
             body = json.dumps({"error": {"message": str(error)}}).encode()
