@@ -109,7 +109,7 @@ class PageFetcher:
         allowed = Limits(limits.max_bytes, limits.timeout, redirects="none", addresses=addresses)
         self._client = HttpClient(allowed, headers={"Accept": ACCEPTED})
         self._lock = threading.Lock()
-        self._busy: dict[str, threading.Lock] = {}
+        self._busy: dict[str, threading.RLock] = {}
         self._turns: dict[str, HttpClient] = {}
 
     def fetch(self, url: str) -> FetchedPage:
@@ -138,9 +138,9 @@ class PageFetcher:
         html = response.content.decode("latin-1")  # one character per byte
         return entry | {"charset": response.charset_encoding, "html": html}
 
-    def _lock_of(self, url: str) -> threading.Lock:
-        with self._lock:
-            return self._busy.setdefault(url, threading.Lock())
+    def _lock_of(self, url: str) -> threading.RLock:
+        with self._lock:  # reentrant, because a page can be the robots.txt of its host
+            return self._busy.setdefault(url, threading.RLock())
 
     def _key(self, url: str) -> str:
         # A page that may not be fetched under one policy may be fetched under the other.

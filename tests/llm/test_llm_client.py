@@ -163,6 +163,12 @@ def test_replies_in_utf_16_are_not_paid_again(server: OpenAIServer, tmp_path: Pa
     assert outcome.reply and outcome.reply.text == "yes" and len(server.calls) == 1
 
 
+def test_an_unknown_parameter_is_not_tried_again(server: OpenAIServer, tmp_path: Path) -> None:
+    client = client_for(server, tmp_path)
+    (outcome,) = client.complete([replace(requests_for("q")[0], parameters={"temprature": 0})])
+    assert "'temprature'" in str(outcome.reason) and client.calls == 1 and not server.calls
+
+
 def test_an_unknown_host_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(*_: object, **__: object) -> None:
         calls.append(1)

@@ -48,7 +48,8 @@ def test_pages_and_robots(web: WebServer, fetcher: PageFetcher) -> None:
     assert (found.outcome, found.charset) == ("read", "utf-8") and b"pulls the sea" in found.html
     assert outcome(fetcher, f"{web.url}/private/x")[0] == "robots.txt"
     assert outcome(fetcher, f"{web.url}/private/but-not-this")[0] == "read"
-    assert web.paths() == ["/robots.txt", "/a", "/private/but-not-this"]
+    assert outcome(fetcher, f"{web.url}/robots.txt")[0] == "read"  # a search can find it
+    assert web.paths() == ["/robots.txt", "/a", "/private/but-not-this", "/robots.txt"]
     agent = web.requests[1][1]["User-Agent"]
     assert agent.startswith("qabench/") and "https://" in agent
 

@@ -363,6 +363,8 @@ class ChatClient:
             raise self._rejection(error.response) from error
         except Exception as error:  # whatever a server's answer causes in openai or httpx2
             failure = reason_of(error)
+            # An argument that openai does not know stays unknown.
+            failure.transient &= isinstance(error, openai.APIConnectionError)
             # a server that has answered before may come back
             failure.unreachable = failure.unreachable and not self.reached
             if failure.unreachable:
