@@ -9,7 +9,6 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
-from qabench import evaluate_predictions
 from qabench.cli import app
 from qabench.errors import InputError
 from qabench.loading_scripts import FOLDER
@@ -22,7 +21,6 @@ SELECTING = {
     "compare": ["fanoutqa", *ANSWERS[:2], *SAMPLE, "--resamples", "10", "--json"],
     "leaderboard": ["fanoutqa", "--json"],
     "report": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "-o", "@/page"],
-    "export": [ANSWERS[0], "--benchmark", "fanoutqa", "--config", "sample", "--format", "eee", "-o", "@/eee"],
     "results": ["@/scores.json", "--setting", "closed-book", "--allow-unofficial", "--json"],
 }
 
@@ -127,17 +125,10 @@ def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
             continue  # it is not among the published scores
         text = run(command, *words, "--scores", names)
         files = "".join(path.read_text() for path in tmp_path.rglob("*.json") if path.name != "scores.json")
-        shown = files if command in ("report", "export") else text
+        shown = files if command == "report" else text
         assert ("acc.loose" in shown, "acc.strict" in shown) == (loose, strict), (names, shown)
         for path in [path for path in tmp_path.rglob("*.json") if path.name != "scores.json"]:
             path.unlink()
     message = r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc"
     with pytest.raises(InputError, match=message):
         run(command, *words, "--scores", "acc.lose")
-
-
-def test_older_names_of_options_still_work() -> None:
-    shared = ("score", "fanoutqa", ANSWERS[0], "--config", "sample", "--json", "--quiet")
-    named = json.loads(run(*shared, "--scores", "acc.strict"))
-    assert json.loads(run(*shared, "--metrics", "acc.strict")) == named
-    assert evaluate_predictions("fanoutqa", "sample", ANSWERS[0], metrics="acc.strict").scores()["acc.strict"].value

@@ -17,7 +17,7 @@ VALUES = {"base_url": "http://127.0.0.1:9/v1", "model_args": "a=1", "task_args":
 # Options whose effect is not an argument of run_suite or resume.
 SHOWN_OTHERWISE = {
     *("suite", "resume", "help", "format", "output", "as_json", "quiet", "log_dir", "dry_run", "price_in", "price_out"),
-    *("scores", "all_scores", "track", "on", "job_timeout", "attach"),
+    *("scores", "all_scores", "on", "job_timeout", "attach"),
 }
 COMMAND: Any = typer.main.get_command(app)
 PARAMETERS = {each.name: each for each in COMMAND.get_command(None, "run").params if each.name not in SHOWN_OTHERWISE}

@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[2]
 PYTHONS = ("3.11.7", "3.12.1", "3.13.0", "3.14.0")
 NOT_INSTALLED = {"all", "lucene"}  # extras
 OTHER_LOCK = "every-eval-ever"  # has versions of its own
-LIGHTEVAL_LOCK = ".ci/lighteval.txt"
 
 
 def lines(name: str) -> list[str]:
@@ -56,12 +55,12 @@ def test_the_lock_has_one_allowed_version_of_each_requirement(python: str) -> No
 def test_ci_installs_locked_versions() -> None:
     text = (ROOT / ".ci/run").read_text(encoding="utf-8").replace("\\\n", " ")
     commands = [line.partition(" #")[0] for line in text.splitlines() if "pip install " in line]
-    assert len(commands) == 8
+    assert len(commands) == 7
     locked = {canonicalize_name(Requirement(line).name) for line in lines(".ci/constraints.txt")}
     for command in commands:
         if "-c .ci/" not in command:
             assert command.split("--quiet ")[1] in (".", '".[test]"'), "README's commands only have no constraints"
-        elif OTHER_LOCK not in command and LIGHTEVAL_LOCK not in command:
+        elif OTHER_LOCK not in command:
             words = command.partition("constraints.txt")[2].replace('"', "").split()
             names = {word.partition("[")[0] for word in words if word[0].isalpha() and "/" not in word}
             assert names and not names - locked, command
@@ -75,7 +74,7 @@ def test_ci_runs_contributings_commands() -> None:
 
 
 def test_locks_name_no_server_or_folder() -> None:
-    for name in (".ci/constraints.txt", ".ci/every-eval-ever.txt", ".ci/lighteval.txt"):
+    for name in (".ci/constraints.txt", ".ci/every-eval-ever.txt"):
         assert [line for line in lines(name) if not re.match(r"[\w.-]+==[\w.+]+( ; .*)?$", line)] == []
 
 

@@ -10,7 +10,6 @@ import threading
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from unittest.mock import Mock
 
 import hub_jobs
 import pytest
@@ -69,9 +68,7 @@ def qabench(*arguments: object) -> Result:
 
 def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fanoutqa").write_text("a file named like a benchmark stays here")
-    tracker = Mock()
-    monkeypatch.setitem(sys.modules, "trackio", tracker)
-    result = qabench("run", *RUN, *ON, "--limit", "2-3", "--scores", "acc", "--json", "--track", "trackio")
+    result = qabench("run", *RUN, *ON, "--limit", "2-3", "--scores", "acc", "--json")
     assert result.exit_code == 0, (result.output, result.exception)
     report = json.loads(result.stdout)
     assert report["model"] == f"openai-api/qabench/{MODEL}" and report["counts"]["answered"] == 2
@@ -79,7 +76,6 @@ def test_a_run_as_a_job(hub: Hub, server: OpenAIServer, tmp_path: Path, monkeypa
     assert Path(report["path"]).parent == Path("logs") and Path(report["path"]).is_file()
     again = json.loads(qabench("score", "fanoutqa", report["path"], "--lemmatizer", "simplemma", "--json").stdout)
     assert again["scores"] == report["scores"] and report["scores"]
-    assert tracker.init.call_args.kwargs["config"]["path"] == str(tmp_path / report["path"])
     (job,) = hub.jobs.values()
     lines = result.stderr.splitlines()
     assert f"job: {hub.url}/jobs/tester/{job.id} on a10g-small, $1.00 per hour" in lines

@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from math import isfinite, nan
 from typing import Any
 
 from lm_eval.api.metrics import mean
 from lm_eval.api.task import ConfigurableTask
 
-from qabench.adapters.harness import COUNTS, HarnessTask, total
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import Json, Row
+from qabench.errors import unknown_name
+from qabench.evaluation import EMPTY, MISSING, Record
+from qabench.evaluation.records import values_of
+from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
+from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
 from qabench.evaluation.signature import (
     asked_field,
     asked_part,
@@ -34,6 +40,7 @@ from qabench.loading import load_dataset
 # stop strings that no answer contains. Whether it samples follows from temperature
 NOT_SIGNED = ("until", "do_sample")
 SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
+COUNTS = ("unparsed", "unanswered")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
 
 
@@ -51,15 +58,45 @@ class QabenchTask(ConfigurableTask):
     def __init__(self, config: Json) -> None:
         # The harness passes the key that names this class, but does not accept it.
         super().__init__(config={name: value for name, value in config.items() if name != "class"})
-        self._ids = [question.id for question in self.harness.questions.rows]
+        self._ids = [question.id for question in self.questions.rows]
         self._asked = self._ids
         self._sign()
 
     @cached_property
-    def harness(self) -> HarnessTask:
-        """Return the prompts and scores of the task."""
-        config = self.config
-        return HarnessTask(config.dataset_path, config.dataset_name, config.metadata)
+    def benchmark(self) -> Benchmark:
+        """Return the benchmark."""
+        return benchmark(self.config.dataset_path)
+
+    @cached_property
+    def questions(self) -> Questions:
+        """Return the questions of the config."""
+        return self.benchmark.load(self.config.dataset_name)
+
+    @cached_property
+    def asking(self) -> Asking:
+        """Return how the model is asked."""
+        prefix = f"{self.benchmark.name}_"
+        arguments = {
+            name.removeprefix(prefix): value
+            for name, value in self.config.metadata.items()
+            if name.startswith(prefix)
+        }
+        return self.benchmark.asking(**arguments)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """Return the scorer of the benchmark's default scores."""
+        return self.benchmark.scorer(self.benchmark.default_groups, **self.asking.scoring)
+
+    @cached_property
+    def score_specs(self) -> list[ScoreSpec]:
+        """Return the scores of the results."""
+        groups = self.benchmark.default_groups
+        return [
+            spec
+            for spec in self.benchmark.scores
+            if spec.main and spec.group in groups and not spec.name.endswith(CUTOFF)
+        ]
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Set an option, such as one of --gen_kwargs, which the signatures then contain."""
@@ -84,16 +121,18 @@ class QabenchTask(ConfigurableTask):
         """
         self.dataset = load_dataset(self.config.dataset_path, self.config.dataset_name)
         for name in SPLITS:
-            if split := getattr(self.config, name):
-                self.harness.checked_split(split)
+            split = getattr(self.config, name)
+            if split and split not in self.dataset:
+                where = f"{self.config.dataset_path} {self.config.dataset_name} has no split"
+                raise unknown_name(where, split, self.dataset)
 
     def doc_to_text(self, doc: Row, doc_to_text: Any = None) -> str:
         """Return the user message."""
-        return dict(self.harness.asking.messages(doc))["user"]
+        return dict(self.asking.messages(doc))["user"]
 
     def doc_to_target(self, doc: Row, doc_to_target: Any = None) -> str:
         """Return the reference, for the log."""
-        reference: str = self.harness.benchmark.question(doc).reference
+        reference: str = self.benchmark.question(doc).reference
         return reference
 
     def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
@@ -103,25 +142,34 @@ class QabenchTask(ConfigurableTask):
         """
         # Without a chat template, the harness joins both without a separator.
         end = "" if options.get("apply_chat_template") else "\n\n"
-        system = dict(self.harness.asking.messages(doc)).get("system", "") + end
+        system = dict(self.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
     def process_results(self, doc: Row, results: Sequence[str | None]) -> Json:
-        """Return a reply's values for each score, and whether it is unparsed or unanswered."""
+        """Return a reply's values for each score, and whether it is unparsed or unanswered.
+
+        The value of a score that is not a mean is the list of what it needs. See ``total``.
+        """
         (reply,) = results
-        return self.harness.values(doc, reply)
+        (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
+        unanswered = reply is None or outcome.status == MISSING
+        unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
+        values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}
+        for spec in self.score_specs:
+            columns = [outcome.scores.get(name, nan) for name in spec.needs]
+            values[spec.name] = columns if spec.function else columns[0]
+        return values
 
     def aggregation(self) -> dict[str, Callable[..., Any]]:
         """Return the functions that compute the scores from the values of all replies."""
         functions = {
-            spec.name: partial(total, spec) if spec.function else mean
-            for spec in self.harness.score_specs
+            spec.name: partial(total, spec) if spec.function else mean for spec in self.score_specs
         }
         return functions | dict.fromkeys(COUNTS, sum)
 
     def higher_is_better(self) -> dict[str, bool]:
         """Return the direction of each score."""
-        directions = {spec.name: spec.higher_is_better for spec in self.harness.score_specs}
+        directions = {spec.name: spec.higher_is_better for spec in self.score_specs}
         return directions | dict.fromkeys(COUNTS, False)
 
     def _sign(self) -> None:
@@ -132,15 +180,15 @@ class QabenchTask(ConfigurableTask):
             if name not in NOT_SIGNED
         }
         about = {
-            "benchmark": self.harness.benchmark.name,
-            **self.harness.questions.fields,
-            **self.harness.asking.fields(),
+            "benchmark": self.benchmark.name,
+            **self.questions.fields,
+            **self.asking.fields(),
             **generation,
         }
-        signatures = self.harness.scorer.signatures([], about)
-        declarations = self.harness.benchmark.declarations()
+        signatures = self.scorer.signatures([], about)
+        declarations = self.benchmark.declarations()
         questions = asked_field(self._asked)
-        groups = self.harness.benchmark.default_groups
+        groups = self.benchmark.default_groups
         lines = {group: with_fields(signatures[group], asked=questions) for group in groups}
         part = asked_part(len(self._asked), len(self._ids))
         sentences = {
@@ -148,3 +196,13 @@ class QabenchTask(ConfigurableTask):
             for group, line in lines.items()
         }
         self.config.metadata |= {"signatures": lines, "deviations": sentences}
+
+
+def total(spec: ScoreSpec, rows: Sequence[Sequence[float]]) -> float | None:
+    """Return a score that is not a mean from the values of all replies, or None if it is undefined."""
+    records = [
+        Record(str(i), 1, "", "", (), None, "", scores=dict(zip(spec.needs, row, strict=True)))
+        for i, row in enumerate(rows)
+        if all(map(isfinite, row))
+    ]
+    return values_of([spec], records).get(spec.name)

@@ -92,10 +92,6 @@ ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # section
 # Typer's type of a value -> what the help calls the value. All others are names.
 VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<dir>": "DIR"}
 
-# Names of options before version 0.2.0, which scripts may still use. No help shows them.
-OLDER_NAMES = dict.fromkeys(("--metrics", "--metric", "--score"), "--scores")
-OLDER_NAMES["--all-metrics"] = "--all-scores"
-
 
 class _QuickHelp:
     """A command whose help is quick: Typer imports pydantic to convert None, the default of ``--help``."""
@@ -124,12 +120,8 @@ class Command(_QuickHelp, TyperCommand):
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             # the option being completed has no value yet, at which click would parse no argument
             args = args[:-1]
-        current = []
-        for argument in args:
-            name, equals, value = argument.partition("=")
-            current.append(OLDER_NAMES.get(name, name) + equals + value)
         try:
-            return super().parse_args(ctx, current)
+            return super().parse_args(ctx, args)
         except Exception as error:
             if hasattr(error, "possibilities"):
                 error.possibilities = [

@@ -17,7 +17,7 @@ from qabench.benchmarks import benchmark, benchmark_names
 from qabench.citations import bibtex
 from qabench.cli.options import Format, JsonOnly
 from qabench.cli.output import print_json, print_table, print_tables, say
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.io.environment import ENVIRONMENT, environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.tables import Table, write_document, write_line
@@ -31,20 +31,13 @@ cache_app = typer.Typer(
 def path(
     name: Annotated[
         str,
-        Argument(
-            metavar="NAME",
-            help="lm-eval or lighteval: the tasks for lm-evaluation-harness or lighteval.",
-        ),
+        Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness."),
     ],
 ) -> None:
     """Print the path of files for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
-    paths = {
-        "lm-eval": files("qabench.benchmarks"),
-        "lighteval": files("qabench.adapters") / "lighteval_tasks.py",
-    }
-    if name not in paths:
-        raise InputError(f"unknown name {name!r}; allowed: {', '.join(paths)}")
-    write_line(paths[name])
+    if name != "lm-eval":
+        raise unknown_name("unknown name", name, ["lm-eval"])
+    write_line(files("qabench.benchmarks"))
 
 
 def cite(

@@ -69,18 +69,6 @@ def _scores(benchmark: Benchmark) -> list[str]:
     return list(dict.fromkeys([*benchmark.groups, *(spec.name for spec in benchmark.scores)]))
 
 
-def _checked_tracker(target: str | None) -> str | None:
-    """Return the value of --track.
-
-    Raises before anything is computed if it cannot be used.
-    """
-    if target:
-        from qabench.runs.export import check_tracker
-
-        check_tracker(target)
-    return target
-
-
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
     """Return the allowed names of each benchmark, for a help text."""
     return "; ".join(
@@ -136,14 +124,6 @@ Format = Annotated[
     ),
 ]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
-Track = Annotated[
-    str | None,
-    Option(
-        metavar="TRACKER[:PROJECT]",
-        help="Send the scores to a tracker: trackio, wandb or mlflow.",
-        callback=_checked_tracker,
-    ),
-]
 Samples = Annotated[
     bool,
     Option(

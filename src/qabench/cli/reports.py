@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.published import RankedSystem
     from qabench.evaluation import Evaluation
 
-SUFFIXES = {"predictions": ".jsonl", "records": ".jsonl", "eee": ""}  # by the formats of export
+EXPORTS = ("predictions", "records")
 HUB_SECONDS = 20.0
 RANKS = [
     "rank",
@@ -186,11 +186,8 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
 
 def export(
     logs: Annotated[
-        list[Path],
-        Argument(
-            metavar="[BENCHMARK] LOG...",
-            help="Logs of runs, folders of logs; for eee also a benchmark and files of predictions.",
-        ),
+        list[str],
+        Argument(metavar="LOG...", help="Logs of runs, and folders of logs."),
     ],
     output: Annotated[
         Path | None,
@@ -204,48 +201,23 @@ def export(
     format: Annotated[
         str,
         Option(
-            autocompletion=completing(SUFFIXES),
+            autocompletion=completing(EXPORTS),
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
-            "load_dataset('json'); eee: scores and records in the schema of Every Eval Ever, "
-            "below the folder --output.",
+            "load_dataset('json').",
         ),
     ] = "predictions",
-    benchmark: Annotated[
-        str | None,
-        Option(help="[eee] The benchmark of files of predictions."),
-    ] = None,
-    config: ConfigName = None,
-    scores: Scores = None,
-    developer: Annotated[
-        str | None,
-        Option(
-            help="[eee] Who made the model. Default: the organization in the model's name.",
-        ),
-    ] = None,
-    model_id: Annotated[
-        str | None,
-        Option(metavar="ORG/NAME", help="[eee] The model's id, for a single run."),
-    ] = None,
 ) -> None:
-    """Write the answers of runs as predictions or as records, or in the schema of Every Eval Ever."""
+    """Write the answers of runs as predictions or as records."""
     from qabench.runs import export as runs_export
 
-    if format not in SUFFIXES:
-        raise unknown_name("unknown format", format, SUFFIXES)
-    logs, benchmark = benchmark_first(logs, benchmark)
-    sources = read_evaluations(logs, benchmark, config, scores=scores)
+    if format not in EXPORTS:
+        raise unknown_name("unknown format", format, EXPORTS)
+    sources = read_evaluations(logs)
     several = len(sources.evaluations) > 1
-    if output is None and (several or format == "eee"):
-        raise InputError("--output is required for several runs and for the format eee")
-    if (developer or model_id) and format != "eee":
-        raise InputError("--developer and --model-id are for --format eee")
-    if model_id and several:
-        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
+    if output is None and several:
+        raise InputError("--output is required for several runs")
     for run in sources.evaluations:
-        if format == "eee" and output:
-            say(f"wrote {runs_export.write_shared(run, output, developer, model_id)}")
-            continue
-        path = output / (Path(run.path).stem + SUFFIXES[format]) if several and output else output
+        path = output / f"{Path(run.path).stem}.jsonl" if several and output else output
         if path:
             check_writable(path)
         text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)

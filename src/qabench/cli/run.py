@@ -24,7 +24,6 @@ from qabench.cli.options import (
     Scores,
     SettingName,
     TaskArguments,
-    Track,
     complete_benchmarks,
     prices,
 )
@@ -70,7 +69,7 @@ SENT = (*PROVIDER, "max_connections", "timeout", "max_retries")
 ASKED = ("limit", "epochs", "max_tokens")
 LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
 PRICES = ("dry_run", "price_in", "price_out")
-OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "track", "quiet")
+OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "quiet")
 SECTIONS = {
     "Model": ("model", "base_url", "model_args"),
     "Questions and scores": ("scores", "config", "questions", "limit", "ids", "category", "epochs"),
@@ -254,7 +253,6 @@ def run(
     format: Format = "table",
     output: Output = None,
     all_scores: AllScores = False,
-    track: Track = None,
 ) -> None:
     """Run a model over a benchmark and score its answers with the official metrics.
 
@@ -575,12 +573,12 @@ def _task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
 
 
 def _report(logs: list[Path], values: Options) -> list[Evaluation]:
-    """Print and track the scores of logs, and return their evaluations.
+    """Print the scores of logs, and return their evaluations.
 
     Exit with 1 if no question was answered.
     """
     sources = read_evaluations(logs, scores=values["scores"])
-    reports = show(sources, **_options(values, "format", "output", "track", "all_scores"))
+    reports = show(sources, **_options(values, "format", "output", "all_scores"))
     unscored = all(evaluation.unscored for evaluation in sources.evaluations)
     if not any(report["scores"] for report in reports) and not unscored:
         raise Exit(1)

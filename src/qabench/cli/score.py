@@ -30,7 +30,6 @@ from qabench.cli.options import (
     RayAddress,
     Samples,
     Scores,
-    Track,
     Verbose,
     benchmark_and_files,
     on_ray,
@@ -114,7 +113,6 @@ def _score(
     ] = False,
     format: Format = "table",
     output: Output = None,
-    track: Track = None,
     all_scores: AllScores = False,
     verbose: Verbose = False,
     ray: OnRay = False,
@@ -145,7 +143,7 @@ def _score(
                 f"{evaluation.path} has no scores {', '.join(scores)}. To compute them, write its answers to a "
                 f"file with `qabench export {evaluation.path} -o FILE`, and score the file"
             )
-    reports = show(sources, format, by or (), output, track, all_scores, verbose)
+    reports = show(sources, format, by or (), output, all_scores, verbose)
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
@@ -200,7 +198,6 @@ def _compare(
     seed: Annotated[int, Option(min=0, help="The seed of the resampling.")] = 0,
     format: Format = "table",
     output: Output = None,
-    track: Track = None,
     verbose: Verbose = False,
     **options: Any,
 ) -> None:
@@ -242,7 +239,6 @@ def _compare(
         write_json(output, document)
     print_tables(comparison.tables(), format, document)
     print_notes(evaluations, notes, format, verbose)
-    send_scores(evaluations, track)
 
 
 compare = with_parameters(_compare, parameters())
@@ -262,11 +258,10 @@ def show(
     format: str,
     by: Sequence[str] = (),
     output: Path | None = None,
-    track: str | None = None,
     all_scores: bool = False,
     verbose: bool = False,
 ) -> list[Json]:
-    """Print, write and track evaluations as the options of a command say, and return their reports."""
+    """Print and write evaluations as the options of a command say, and return their reports."""
     evaluations = sources.evaluations
     reports = [report(evaluation, by) for evaluation in evaluations]
     document = reports[0] if len(reports) == 1 else {"evaluations": reports}
@@ -277,16 +272,7 @@ def show(
     else:
         print_evaluations(evaluations, by, format, all_scores)
     print_notes(evaluations, sources.notes, format, verbose)
-    send_scores(evaluations, track)
     return reports
-
-
-def send_scores(evaluations: Sequence[Evaluation], track: str | None) -> None:
-    """Send scores to the tracker of ``--track``, if there is one."""
-    if track:
-        from qabench.runs.export import send
-
-        send(evaluations, track)
 
 
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from httpx2 import Client, HTTPError
-from huggingface_hub import __version__, get_session, get_token, set_client_factory
+from huggingface_hub import get_session, get_token, set_client_factory
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
@@ -64,11 +64,6 @@ def bounded_answers() -> Iterator[None]:
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job
     takes any time.
     """
-    if __version__.startswith("1."):
-        raise QabenchError(
-            f"commands that use the Hub need huggingface_hub 2, but {__version__} is installed, perhaps for lighteval: "
-            "pip install --upgrade huggingface_hub in another environment"
-        )
 
     def mark_output(request: Any) -> None:
         if re.fullmatch("/api/jobs/.+/logs", request.url.path):

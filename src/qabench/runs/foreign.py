@@ -284,49 +284,6 @@ def _lighteval_reply(row: Row) -> str | None:
     return _first_text(response.get("text_post_processed") or response.get("text"))
 
 
-def lighteval_answers(path: Path) -> list[dict[str, str | None]]:
-    """Return the answers in lighteval's details of a task of this package, as predictions."""
-    rows = lighteval_rows(path)
-    ids = [_object(row["doc"].get("specific")).get("id") for row in rows]
-    if not rows or None in ids:
-        raise InputError(
-            f"{path} has no details of a task of qabench: of `lighteval ... --custom-tasks "
-            '"$(qabench path lighteval)" --save-details`'
-        )
-    return [
-        {"id": str(id), "answer": _lighteval_reply(row)} for id, row in zip(ids, rows, strict=True)
-    ]
-
-
-def lighteval_facts(path: Path) -> dict[str, str]:
-    """Return what changes the prompts or the questions of details, by lighteval's results."""
-    # OUTPUT/details/MODEL/DATE/details_TASK_DATE.parquet
-    model_folder = path.absolute().parent.parent.as_posix()
-    output, _, model = model_folder.rpartition("/details/")
-    results = Path(output, "results", model, f"results_{path.parent.name}.json")
-    docs = [row["doc"] for row in lighteval_rows(path)]
-    facts: dict[str, Any] = {
-        "few_shot": max((len(doc.get("fewshot_samples") or ()) for doc in docs), default=0),
-        "system_message": "in the user message"
-        if any(doc.get("instruction") for doc in docs)
-        else None,
-    }
-    if not results.is_file():
-        facts["harness_options"] = "not recorded, because lighteval's results are not next to it"
-    else:
-        general = _object(_object(read_json(results)).get("config_general"))
-        model_config = _object(general.get("model_config"))
-        generation = _object(model_config.get("generation_parameters"))
-        temperature = generation.get("temperature")
-        facts |= {
-            "limit": general.get("max_samples"),
-            "chat_template": model_config.get("override_chat_template"),
-            "system_instruction": model_config.get("system_prompt"),
-            "temperature": None if temperature == 0 else temperature or "not sent",
-        }
-    return {name: str(value) for name, value in facts.items() if value}
-
-
 def read_lighteval(path: Path) -> Evaluation:
     """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
     records = []

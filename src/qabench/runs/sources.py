@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -69,7 +68,6 @@ def evaluate_predictions(
         MissingExtra: a score needs a package that is not installed.
     """
     scorer = benchmark(name)
-    scores = options.pop("metrics", scores)  # its name before version 0.2.0
     groups = scorer.selected_groups(scores)
     values = scorer.checked_options(options)
     questions = None if questions is None else Path(questions)
@@ -79,13 +77,11 @@ def evaluate_predictions(
         return evaluation
     reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
-    harness = ""
     facts: dict[str, str] = {}
-    if isinstance(predictions, str | Path):
-        harness, facts, answers = _of_harness(Path(predictions))
-        if harness:
-            fields = (scorer.prediction_fields, scorer.id_fields)
-            predictions = parse_predictions(answers.encode(), str(Path(predictions)), *fields)
+    if isinstance(predictions, str | Path) and (samples := _of_harness(Path(predictions))):
+        facts, answers = samples
+        fields = (scorer.prediction_fields, scorer.id_fields)
+        predictions = parse_predictions(answers.encode(), str(predictions), *fields)
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
@@ -97,24 +93,19 @@ def evaluate_predictions(
         progress=progress,
         **values,
     )
-    if harness:
-        changed = Field((), harness + " ran with {name}: {value}", absent=True)
+    if facts:
+        changed = Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
         evaluation = evaluation.signed(dict.fromkeys(facts, changed), **facts)
     return _with_scores(evaluation, scores)
 
 
-def _of_harness(path: Path) -> tuple[str, dict[str, str], str]:
-    """Return the harness that wrote a file, its facts for the signature, and its answers; "" for other files."""
-    is_details = path.suffix == DETAILS and path.is_file()
-    is_samples = path.suffix == LINES and path.is_file() and is_lm_eval(first_row(path))
-    if not (is_details or is_samples):
-        return "", {}, ""
+def _of_harness(path: Path) -> tuple[dict[str, str], str] | None:
+    """Return the harness's facts for the signature and the answers of a file of samples, or None for other files."""
+    if path.suffix != LINES or not path.is_file() or not is_lm_eval(first_row(path)):
+        return None
     from qabench.runs import foreign
 
-    if is_details:
-        facts = foreign.lighteval_facts(path)
-        return "lighteval", facts, json.dumps(foreign.lighteval_answers(path))
-    return "lm-evaluation-harness", foreign.harness_facts(path), foreign.generations(path)
+    return foreign.harness_facts(path), foreign.generations(path)
 
 
 def first_row(path: Path) -> Row:
