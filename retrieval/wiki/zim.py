@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import warnings
 from collections.abc import Iterator
@@ -80,26 +79,6 @@ class ZimFile:
         with suppress(QabenchError):  # a cache that cannot be written
             write_text(record, state)
 
-    def articles(self, start: int, end: int) -> Iterator[Article | tuple[str, str]]:
-        """Yield the articles from entry ``start`` (included) to ``end`` (excluded), in the order of their paths.
-
-        (path, reason) stands for an article that cannot be read.
-        """
-        for number in range(start, end):
-            path = f"entry {number}"
-            try:
-                # libzim has no public function that lists entries
-                entry = self._archive._get_entry_by_id(number)
-                path = entry.path
-                if not entry.is_redirect and (article := self._article(entry)):
-                    yield article
-            except (
-                RuntimeError,
-                ValueError,
-                KeyError,
-            ) as error:  # damaged: libzim reports it in several ways
-                yield path, f"it cannot be read: {error}"
-
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with this title. Disambiguation pages count as pages."""
         article = self._page(WikiPage(title))
@@ -175,15 +154,6 @@ def _decoded(html: bytes) -> str:
         from bs4.dammit import UnicodeDammit
 
         return UnicodeDammit(html, is_html=True).unicode_markup or html.decode("utf-8", "replace")
-
-
-@functools.lru_cache(maxsize=2)
-def opened(path: Path, process: int) -> ZimFile:
-    """Return a file that stays open in this process.
-
-    ``process`` is its id, so that forked processes open their own.
-    """
-    return ZimFile(path)
 
 
 def _spellings(title: str) -> list[str]:

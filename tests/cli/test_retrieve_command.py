@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.cli.retrieve import METHODS
 from qabench.errors import InputError
-from qabench.retrieval import BM25Index, lucene_build
+from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25 import formulas
 from qabench.retrieval.bm25.counts import TermCounter
 
@@ -30,9 +30,7 @@ GAPS = {
     '{"id": "009", "body": "NA"}\n',
     "json": '[{"id": "007", "body": "red"}, {"id": "008", "body": ""}, {"id": "009", "body": "NA"}]',
 }
-FIRST = {
-    "csv": "2 rows * line 5", "tsv": "2 rows * line 5", "jsonl": "2 rows * line 3", "json": "1 row * row 1 (from 0)",
-}  # fmt: skip
+FIRST = {"csv": "2, * line 5", "tsv": "2, * line 5", "jsonl": "2, * line 3", "json": "1, * row 1"}
 
 
 def retrieve(*arguments: object) -> str:
@@ -76,11 +74,9 @@ def test_files_of_each_format_give_the_same_run(tmp_path: Path, suffix: str) -> 
     assert [float(line[4]) for line in lines[:2]] == pytest.approx(hits.scores, rel=1e-6)
 
 
-def test_documents_without_a_common_term_need_an_option(source: Path) -> None:
+def test_documents_without_a_common_term_are_left_out(source: Path) -> None:
     arguments = (source, "--column", "body", "--queries", "giant planet")
     assert [hit["id"] for hit in documents(*arguments)] == ["0", "1"]
-    hits = [(hit["id"], hit["rank"], hit["text"]) for hit in documents(*arguments, "--all")]
-    assert hits == [(str(i), i + 1, row["body"]) for i, row in enumerate(ROWS)]
     assert [hit["id"] for hit in documents(*arguments, "-k", 1)] == ["0"]
     table = retrieve(source, "--column", "body", "--id-column", "name", "--queries", "city", "--format", "csv")
     assert table.splitlines()[0] == "rank,id,score,text" and "Paris is a city, in France" in table
@@ -102,14 +98,12 @@ def test_a_dataset_and_a_text_file_of_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"--column": "text"}, "no column 'text'; its columns are name, body"),
-        ({"--id-column": "key"}, "no column 'key'; its columns are name, body"),
+        ({"--column": "text"}, "planets [1].csv has no text in 'text'; its columns are name, body"),
+        ({"--id-column": "key"}, "planets [1].csv, line 2: the field 'key' is missing"),
         ({"--queries": "missing.jsonl"}, "file not found: missing.jsonl"),
         ({"--queries": "planets [1].csv"}, "no column query, question, text; its columns are name, body"),
         ({"--split": "train"}, "--split are for datasets"),
         ({"--method": "bm25"}, "unknown BM25 method 'bm25' (did you mean"),
-        ({"--method": "okapi", "--delta": "1"}, "--delta is for the methods bm25+ and bm25l, not for okapi"),
-        ({"--epsilon": "1"}, "--epsilon is for the method okapi, not for bm25+"),
         ({"--b": "2"}, "b is 2.0"),
         ({"--id-column": "body", "--output": "run.trec"}, "'Mars is a small red planet' cannot be in a TREC run"),
     ],
@@ -124,7 +118,7 @@ def test_wrong_usage(source: Path, monkeypatch: pytest.MonkeyPatch, options: dic
 def test_repeated_ids(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     Dataset.from_list([*ROWS, ROWS[0]]).to_json(path)
-    with pytest.raises(InputError, match="the id 'saturn' is repeated in the column 'name'"):
+    with pytest.raises(InputError, match="the id 'saturn' is repeated"):
         retrieve(path, "--column", "body", "--id-column", "name", "--queries", "red")
 
 
@@ -136,9 +130,7 @@ def test_rows_without_text_are_skipped_with_one_note(tmp_path: Path, suffix: str
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert sorted(hit["id"] for hit in json.loads(done.stdout)["documents"]) == ["007", "009"]
     count, place = FIRST[suffix].split(" * ")
-    assert f"rows.{suffix}: skipped {count} without text in 'body', the first in {place}\n" in done.stderr
-    with pytest.raises(InputError, match=re.escape(f"{place} has no text in 'body'")):
-        retrieve(*arguments[1:], "--strict")
+    assert f"rows without text in 'body' are skipped: {count} the first is {path}, {place}\n" in done.stderr
 
 
 def test_variant_and_parameters_are_options(source: Path) -> None:
@@ -171,18 +163,17 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
         done = CliRunner().invoke(app, [*arguments, "--index", str(folder)], catch_exceptions=False)
         assert done.stdout == expected and tokenized == [row["body"] for row in new]
         assert ("added" in done.stderr) == bool(note) and note in done.stderr
-    with pytest.raises(InputError, match=r"the index in .*kept has method=bm25\+, k1=1.5.*: use these options, or"):
+    with pytest.raises(InputError, match=r"the index in .*kept has .*method='bm25\+', k1=1.5.*: use these options, or"):
         retrieve(*arguments[1:], "--index", folder, "--method", "okapi")
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
-    [('{"id": "a", "body": "b"}\n{"body": "c"}', "line 2 has no column 'id'; its columns are body"),
-     ('{"id": "a", "body": "b"}\n\n{"id": null, "body": "c"}', "line 3 has the id None in 'id'; expected text"),
-     ('{"body": "b"}\n{"id": 5, "body": "c"}', "line 2 has an id, but the first row has none"),
-     ('{"body": 7}', "line 1 has no text in 'body': 7"),
-     ("[1]", "line 1 is not a JSON object"),
-     ("", "has no documents")],
+    [('{"id": "a", "body": "b"}\n{"body": "c"}', "line 2: the field 'id' is missing"),
+     ('{"id": "a", "body": "b"}\n\n{"id": null, "body": "c"}', "line 3, field 'id': expected string or integer"),
+     ('{"body": 7}', "line 1, field 'body': expected string or null, got integer 7"),
+     ("[1]", "line 1: expected an object, got list"),
+     ("", "rows.jsonl has no text in 'body'; its columns are none")],
 )  # fmt: skip
 def test_ids_are_never_replaced_by_positions(tmp_path: Path, rows: str, message: str) -> None:
     path = tmp_path / "rows.jsonl"
@@ -195,22 +186,5 @@ def test_ids_are_never_replaced_by_positions(tmp_path: Path, rows: str, message:
 def test_damaged_csv_is_named(tmp_path: Path, text: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=r"rows\.csv,? .*line [012]"):
+    with pytest.raises(InputError, match=r"rows\.csv(, line [012]|: .utf-8. codec)"):
         retrieve(path, "--column", "b", "--queries", "b")
-
-
-def test_index_reads_csv_and_its_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built: list[dict[str, str]] = []
-    monkeypatch.setattr(lucene_build, "build_lucene", lambda documents, *_: built.extend(documents) or len(built))
-    path = tmp_path / "rows.csv"
-    path.write_text("docno,text,title\n007,red planet,Mars\n008,,Void\n", encoding="utf-8")
-    options = ["index", str(path), "--output", str(tmp_path / "out")]
-    done = CliRunner().invoke(app, [*options, "--id-column", "docno"], catch_exceptions=False)
-    assert built == [{"id": "007", "contents": "red planet", "title": "Mars"}]
-    assert "skipped 1 row without text in 'text', the first in line 3" in done.stderr
-    for option, message in (
-        ("--strict", "line 3 has no text"),
-        ("--id-column=key", "no column 'key'; its columns are"),
-    ):
-        with pytest.raises(InputError, match=message):
-            CliRunner().invoke(app, [*options, option], catch_exceptions=False)

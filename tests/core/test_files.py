@@ -15,7 +15,7 @@ from qabench.io import sqlite
 from qabench.io.files import check_writable, write_text
 from qabench.io.sqlite import open_database
 from qabench.io.tables import csv_text
-from qabench.retrieval.corpus_file import read_rows
+from qabench.retrieval.corpus import read_rows
 
 SCHEMA = "PRAGMA journal_mode = WAL; CREATE TABLE IF NOT EXISTS words (word TEXT PRIMARY KEY);"
 

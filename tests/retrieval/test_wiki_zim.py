@@ -11,8 +11,6 @@ from zim_files import write_zim
 
 from qabench.cli import app
 from qabench.errors import InputError
-from qabench.retrieval.lucene_build import zim_documents
-from qabench.retrieval.wiki.chunk import chunk_text
 from qabench.retrieval.wiki.client import wikipedia
 from qabench.retrieval.wiki.markdown import to_markdown
 from qabench.retrieval.wiki.page import PageMissing
@@ -100,15 +98,6 @@ def test_lone_surrogates(zim: Path) -> None:
     assert isinstance(file.search("wading \ud800"), list)
     with pytest.raises(PageMissing):
         file.content({"title": "Mute \ud800 swan", "url": "\ud800"})
-
-
-def test_passages_are_those_of_fanoutqa(zim: Path) -> None:
-    unreadable: list[tuple[str, str]] = []
-    documents = list(zim_documents(zim, unreadable))
-    expected = chunk_text(ZimFile(zim).content({"title": "Grey heron"}), 1024)
-    assert len(expected) > 2 and [one["contents"] for one in documents if one["title"] == "Grey heron"] == expected
-    assert len({one["id"] for one in documents}) == len(documents) == 32 + len(expected)
-    assert unreadable == [("Deep", "the page's HTML is nested too deeply: more than 1,000 open tags")]
 
 
 def test_the_commands(zim: Path) -> None:

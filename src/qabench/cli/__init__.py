@@ -79,11 +79,6 @@ COMMANDS = {
             "wiki_app",
             "Wikipedia as of the dataset's epoch, and the cache of its pages.",
         ),
-        "index": (
-            RETRIEVE,
-            "index",
-            "Build a Lucene index of a corpus, for --retriever lucene:DIR.",
-        ),
     },
 }
 

@@ -1,13 +1,9 @@
-"""``qabench retrieve``, BM25 over rows.
-
-``index``, for Lucene indexes. ``wiki``, Wikipedia at the dataset's epoch.
-"""
+"""``qabench retrieve``, BM25 over rows. ``wiki``, Wikipedia at the dataset's epoch."""
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +13,7 @@ from typer import Argument, Exit, Option
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.options import ConfigName, Format, JsonOnly, completing
 from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
-from qabench.data.rows import Json
+from qabench.data.rows import Json, SourceRow
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable, write_text
 from qabench.io.tables import Table, one_line, write_document, write_line
@@ -25,7 +21,7 @@ from qabench.loading import load_dataset
 
 if TYPE_CHECKING:
     from qabench.retrieval import BM25Index
-    from qabench.retrieval.corpus_file import Documents
+    from qabench.retrieval.documents import Document
 
 # columns of a file of queries. The first that exists is used
 QUERIES = ("query", "question", "text")
@@ -34,18 +30,6 @@ SHOWN = 80  # characters of a document
 INDEX_FILE = "documents.bm25"
 # of BM25Index, which is not imported for help
 METHODS = ("bm25+", "okapi", "lucene", "bm25l", "atire", "robertson")
-
-TextColumn = Annotated[str, Option("--column", help="The column with the text.")]
-IdColumn = Annotated[
-    str | None,
-    Option(
-        "--id-column",
-        help="The column with the documents' ids. Default: id, else the row's number from 0.",
-    ),
-]
-Strict = Annotated[
-    bool, Option("--strict", help="Stop at a row without text, instead of skipping it.")
-]
 
 
 def retrieve(
@@ -64,15 +48,16 @@ def retrieve(
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
         ),
     ],
-    column: TextColumn = "text",
-    id_column: IdColumn = None,
+    column: Annotated[str, Option(help="The column with the text.")] = "text",
+    id_column: Annotated[
+        str | None,
+        Option(
+            help="The column with the documents' ids. Default: id, else the row's number from 0."
+        ),
+    ] = None,
     k: Annotated[
         int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")
     ] = 10,
-    everything: Annotated[
-        bool,
-        Option("--all", help="Also return documents that share no term with the query, up to k."),
-    ] = False,
     method: Annotated[
         str,
         Option(
@@ -89,7 +74,7 @@ def retrieve(
         float | None,
         Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
     ] = None,
-    epsilon: Annotated[float | None, Option(metavar="X", help="For okapi (default: 0.25).")] = None,
+    epsilon: Annotated[float, Option(metavar="X", help="For okapi.")] = 0.25,
     index_folder: Annotated[
         Path | None,
         Option(
@@ -98,7 +83,6 @@ def retrieve(
             help="Keep the index in this folder. The next time, only documents that changed are indexed.",
         ),
     ] = None,
-    strict: Strict = False,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
     split: Annotated[
         str | None,
@@ -116,42 +100,33 @@ def retrieve(
     """
     if output:
         check_writable(output)
-    options = _bm25_options(method, k1, b, delta, epsilon)
-    texts_by_id = _queries(queries)
-    documents = _documents(source, column, id_column, strict, config, split)
-    ids, texts = _collected(documents)
-    index = _index(texts, options, index_folder)
+    texts_by_query = _queries(queries)
+    rows = _rows(source, config, split, column, id_column)
+    documents = _documents(rows, source, column, id_column)
+    options = {"method": method, "k1": k1, "b": b, "delta": delta, "epsilon": epsilon}
+    index = _index([document.text for document in documents], options, index_folder)
     ranked: list[Json] = []
-    for (name, query), hits in zip(
-        texts_by_id.items(), index.search_batch(texts_by_id.values(), k), strict=True
-    ):
+    batch = index.search_batch(texts_by_query.values(), k)
+    for (name, query), hits in zip(texts_by_query.items(), batch, strict=True):
         terms = set(index.tokenizer(query))
         for rank, (position, score) in enumerate(hits, 1):
-            text = texts[position]
-            if everything or not terms.isdisjoint(index.tokenizer(text)):
-                ranked.append(
-                    {"query": name, "rank": rank, "id": ids[position], "score": score, "text": text}
-                )
-    if unmatched := len(texts_by_id) - len({document["query"] for document in ranked}):
-        hint(
-            f"queries that share no term with a document: {unmatched}; --all returns documents anyway"
-        )
+            document = documents[position]
+            if not terms.isdisjoint(index.tokenizer(document.text)):
+                hit = {"rank": rank, "id": document.id, "score": score, "text": document.text}
+                ranked.append({"query": name, **hit})
     used = index.parameters.used()
-    ranker = ", ".join(
-        [method, *(f"{name}={value}" for name, value in used.items() if name != "method")]
-    )
+    parameters = [f"{name}={value}" for name, value in used.items() if name != "method"]
+    ranker = ", ".join([method, *parameters])
     if output:
-        tag = method if method.startswith("bm25") else f"bm25-{method}"
-        write_text(output, _run(ranked, tag))
-        say(
-            f"{output}: {len(ranked):,} documents for {len(texts_by_id):,} queries, ranked by {ranker}"
-        )
-    else:
-        names = ["query", "rank", "id", "score", "text"][len(texts_by_id) == 1 :]
-        cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
-        lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
-        table = Table(f"{len(texts):,} documents of {source}, ranked by {ranker}", names, lines)
-        print_table(table, format, {"bm25": used, "queries": texts_by_id, "documents": ranked})
+        write_text(output, _run(ranked, method))
+        counts = f"{len(ranked):,} documents for {len(texts_by_query):,} queries"
+        say(f"{output}: {counts}, ranked by {ranker}")
+        return
+    names = ["query", "rank", "id", "score", "text"][len(texts_by_query) == 1 :]
+    cells = {"score": "{:.4f}".format, "text": lambda text: one_line(text)[:SHOWN]}
+    lines = [[cells.get(name, str)(document[name]) for name in names] for document in ranked]
+    table = Table(f"{len(documents):,} documents of {source}, ranked by {ranker}", names, lines)
+    print_table(table, format, {"bm25": used, "queries": texts_by_query, "documents": ranked})
 
 
 def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM25Index:
@@ -167,11 +142,8 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
         else:
             index = BM25Index.load(path)
             if index.parameters != Parameters.of(**options):
-                before = ", ".join(
-                    f"{name}={value}" for name, value in index.parameters.used().items()
-                )
                 raise InputError(
-                    f"the index in {folder} has {before}: use these options, or another folder"
+                    f"the index in {folder} has {index.parameters}: use these options, or another folder"
                 )
             added, removed = index.update(texts, lambda done: show(done, 0))
     if path and (added or removed):
@@ -180,80 +152,60 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
     return index
 
 
-def _bm25_options(
-    method: str, k1: float, b: float, delta: float | None, epsilon: float | None
-) -> dict[str, Any]:
-    """Return the options of ``BM25Index``.
-
-    Raises InputError for one that the method does not use.
-    """
-    if delta is not None and method not in ("bm25+", "bm25l"):
-        raise InputError(f"--delta is for the methods bm25+ and bm25l, not for {method}")
-    if epsilon is not None and method != "okapi":
-        raise InputError(f"--epsilon is for the method okapi, not for {method}")
-    options = {"method": method, "k1": k1, "b": b, "delta": delta}
-    return options if epsilon is None else {**options, "epsilon": epsilon}
-
-
-def _run(ranked: list[Json], tag: str) -> str:
+def _run(ranked: list[Json], method: str) -> str:
     """Return ranked documents as a TREC run."""
     from qabench.retrieval.documents import run_lines
 
-    for name in (document[field] for document in ranked for field in ("query", "id")):
-        if len(name.split()) != 1:
-            raise InputError(
-                f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces"
-            )
-    groups = itertools.groupby(ranked, key=lambda document: document["query"])
-    return "".join(
-        run_lines(name, [(document["id"], document["score"]) for document in group], tag)
-        for name, group in groups
-    )
+    rankings: dict[str, list[tuple[str, float]]] = {}
+    for document in ranked:
+        rankings.setdefault(document["query"], []).append((document["id"], document["score"]))
+        for name in (document["query"], document["id"]):
+            if len(name.split()) != 1:
+                raise InputError(
+                    f"the id {name!r} cannot be in a TREC run, whose columns are separated by spaces"
+                )
+    tag = method if method.startswith("bm25") else f"bm25-{method}"
+    return "".join(run_lines(name, ranking, tag) for name, ranking in rankings.items())
+
+
+def _rows(
+    source: str, config: str | None, split: str | None, column: str, id_column: str | None
+) -> Iterator[SourceRow]:
+    """Return the rows of a file, or of a dataset's split."""
+    from qabench.retrieval.corpus import READERS, read_rows
+
+    if os.path.isfile(source) or Path(source).suffix.lower() in READERS:
+        if config or split:
+            raise InputError("--config and --split are for datasets, not for files")
+        return read_rows(Path(source))
+    dataset = _dataset(source, config, split)
+    columns = dataset.column_names
+    names = {column, id_column or ("id" if "id" in columns else column)}
+    if missing := names.difference(columns):
+        raise InputError(
+            f"{source} has no column {missing.pop()!r}; its columns are {', '.join(columns)}"
+        )
+    rows = enumerate(dataset.select_columns(sorted(names)))
+    return (SourceRow(fields, f"{source}, row {position}") for position, fields in rows)
 
 
 def _documents(
-    source: str,
-    column: str,
-    id_column: str | None,
-    strict: bool,
-    config: str | None,
-    split: str | None,
-) -> Documents:
-    """Return the documents of a file, or of a dataset's split."""
-    from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, number_rows, read_rows
+    rows: Iterator[SourceRow], source: str, column: str, id_column: str | None
+) -> list[Document]:
+    """Return the documents in rows, and print how many rows were skipped."""
+    from qabench.retrieval.corpus import read_documents
 
-    if os.path.isfile(source) or Path(source).suffix.lower() in ROW_SUFFIXES:
-        if config or split:
-            raise InputError("--config and --split are for datasets, not for files")
-        if not os.path.isfile(source):
-            raise InputError(f"file not found: {source}")
-        return Documents(read_rows(Path(source)), source, column, id_column, strict)
-    rows = _dataset(source, config, split)
-    for name in (column, id_column):
-        if name is not None and name not in rows.column_names:
-            raise InputError(
-                f"{source} has no column {name!r}; its columns are {', '.join(rows.column_names)}"
-            )
-    used = {column, id_column or "id", "title", "url"}.intersection(rows.column_names)
-    return Documents(
-        number_rows(rows.select_columns(sorted(used))), source, column, id_column, strict
-    )
-
-
-def _collected(documents: Documents) -> tuple[list[str], list[str]]:
-    """Return the ids and the texts of documents, and print how many rows were skipped."""
-    ids: list[str] = []
-    texts: list[str] = []
-    for id, text, _ in documents:
-        ids.append(id)
-        texts.append(text)
-    if documents.skipped:
-        warn(documents.note())
-    if repeated := [name for name, count in Counter(ids).most_common(1) if count > 1]:
-        raise InputError(
-            f"{documents.source}: the id {repeated[0]!r} is repeated in the column {documents.id_column or 'id'!r}"
+    documents, skipped = read_documents(rows, source, column, id_column)
+    if skipped:
+        warn(
+            f"rows without text in {column!r} are skipped: {len(skipped):,}, the first is {skipped[0]}"
         )
-    return ids, texts
+    ids = set()
+    for document in documents:
+        if document.id in ids:
+            raise InputError(f"{source}: the id {document.id!r} is repeated")
+        ids.add(document.id)
+    return documents
 
 
 def _dataset(source: str, config: str | None, split: str | None) -> Any:
@@ -276,12 +228,11 @@ def _dataset(source: str, config: str | None, split: str | None) -> Any:
 
 def _queries(argument: str) -> dict[str, str]:
     """Return the queries by id: of a file, or one text."""
-    from qabench.retrieval.corpus_file import ROW_SUFFIXES, Documents, read_rows
+    from qabench.retrieval.corpus import READERS, read_rows
 
     path = Path(argument)
-    if not path.is_file() and (
-        path.suffix not in (".txt", *ROW_SUFFIXES) or len(argument.split()) > 1
-    ):
+    is_name = path.suffix in (".txt", *READERS) and " " not in argument
+    if not path.is_file() and not is_name:
         return {"1": argument}
     if not path.is_file():
         raise InputError(f"file not found: {argument}")
@@ -289,64 +240,15 @@ def _queries(argument: str) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         return {str(number): line for number, line in enumerate(lines, 1) if line.strip()}
     rows = list(read_rows(path))
-    columns = list(rows[0].fields) if rows else []
+    columns = rows[0].fields if rows else {}
     column = next((name for name in QUERIES if name in columns), None)
     if column is None:
         raise InputError(
             f"{argument} has no column {', '.join(QUERIES)}; its columns are {', '.join(columns)}"
         )
     id_column = next((name for name in QUERY_IDS if name in columns), None)
-    ids, texts = _collected(Documents(rows, argument, column, id_column))
-    return dict(zip(ids, texts, strict=True))
-
-
-def index(
-    source: Annotated[
-        str,
-        Argument(
-            metavar="SOURCE",
-            help="A .csv, .tsv, .jsonl or .parquet file, or with --split a dataset on the Hub: one document per row. "
-            "Or a .zim file: the passages of its pages.",
-        ),
-    ],
-    output: Annotated[Path, Option(file_okay=False, help="The folder to write.")],
-    column: TextColumn = "text",
-    id_column: IdColumn = None,
-    strict: Strict = False,
-    split: Annotated[
-        str | None,
-        Option(help="The split of a dataset, such as train."),
-    ] = None,
-    config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
-) -> None:
-    """Build a Lucene index of a corpus with Anserini, for `--retriever lucene:DIR`.
-
-    Exit code: 0 all documents are indexed; 1 some pages of a ZIM file could not be read, the others
-    are indexed; 2 wrong usage.
-    """
-    from qabench.retrieval.lucene_build import build_lucene, lucene_documents, zim_documents
-
-    unreadable: list[tuple[str, str]] = []
-    rows: Documents | None = None
-    if split is None and config is not None:
-        raise InputError("--config is for a dataset; give --split as well")
-    if split is None and not Path(source).exists():
-        raise InputError(
-            f"file not found: {source}; to index a dataset on the Hub, add --split NAME"
-        )
-    if split is None and source.endswith(".zim"):
-        documents = zim_documents(Path(source), unreadable)
-    else:
-        rows = _documents(source, column, id_column, strict, config, split)
-        documents = lucene_documents(rows)
-    with progress_bar("Reading", "documents") as show:
-        size = build_lucene(documents, output, lambda done: show(done, 0))
-    if rows is not None and rows.skipped:
-        warn(rows.note())
-    write_line(f"{output}: {size:,} documents; search it with --retriever lucene:{output}")
-    if unreadable:
-        print_list("pages could not be read", [f"{path}: {reason}" for path, reason in unreadable])
-        raise Exit(1)
+    documents = _documents(iter(rows), argument, column, id_column)
+    return {document.id: document.text for document in documents}
 
 
 # --- Wikipedia

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import os
-import signal
 import sys
 import threading
 import warnings
@@ -16,8 +14,6 @@ from typing import Any, Protocol, TypeVar
 
 In = TypeVar("In")
 Out = TypeVar("Out")
-
-PR_SET_PDEATHSIG = 1  # of Linux's <sys/prctl.h>
 
 
 def processors() -> int:
@@ -81,24 +77,6 @@ def _end_with_parent() -> None:
     if parent := multiprocessing.parent_process():
         parent.join()
     os._exit(1)
-
-
-def killed_with_parent() -> Callable[[], None] | None:
-    """Return a ``preexec_fn`` of ``subprocess`` that lets Linux kill the child when this thread ends.
-
-    Else None.
-    """
-    if sys.platform != "linux":
-        return None
-
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def ask_for_signal() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended before the call
-            os._exit(1)
-
-    return ask_for_signal
 
 
 def _run(item: Any) -> Any:

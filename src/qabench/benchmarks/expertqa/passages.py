@@ -22,9 +22,9 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 from qabench.retrieval import BM25Index
-from qabench.retrieval.corpus_file import Documents, read_rows
+from qabench.retrieval.corpus import read_documents, read_rows
 from qabench.retrieval.dense import DenseIndex, Encoder
-from qabench.retrieval.documents import SOURCES, Document
+from qabench.retrieval.documents import Document
 from qabench.retrieval.engines import open_engine
 from qabench.retrieval.lucene import LuceneIndex
 from qabench.retrieval.opensearch import OpenSearchIndex
@@ -153,15 +153,13 @@ def load_passages(
         check_sizes(chunk_size, overlap)
     model = encoder_of(ranker, encoder)
     documents: list[Document] = []
-    for id, text, row in Documents(read_rows(Path(corpus)), corpus, "text"):
-        source = next((str(row.fields[name]) for name in SOURCES if row.fields.get(name)), "")
-        parts = (
-            split_page(text, chunk_size, overlap)
-            if chunk_size and len(text) > chunk_size
-            else [text]
-        )
+    for document in read_documents(read_rows(Path(corpus)), corpus)[0]:
+        if not chunk_size or len(document.text) <= chunk_size:
+            documents.append(document)
+            continue
+        parts = split_page(document.text, chunk_size, overlap)
         documents += [
-            Document(f"{id}#{n}" if len(parts) > 1 else id, part, source)
+            replace(document, id=f"{document.id}#{n}" if len(parts) > 1 else document.id, text=part)
             for n, part in enumerate(parts)
         ]
     texts = [document.text for document in documents]

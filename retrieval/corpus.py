@@ -1,0 +1,108 @@
+"""Read the documents of a corpus: files and datasets with one document per row."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from qabench.data.rows import SourceRow, read_json_lines, read_json_list
+from qabench.errors import InputError
+from qabench.io.tables import one_line
+from qabench.retrieval.documents import Document, document_of
+
+LONGEST_CELL = 2**31 - 1  # characters of a CSV file's cell. The csv module's default is 131,072.
+
+
+def read_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a file. All cells of a CSV file are strings.
+
+    Raises InputError: the file cannot be read, or has another format.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise InputError(f"{path} has an unknown format; allowed: {', '.join(READERS)}")
+    try:
+        yield from READERS[suffix](path)
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path}: {one_line(error):.300}") from None
+
+
+def read_documents(
+    rows: Iterable[SourceRow],
+    source: str,
+    column: str = "text",
+    id_column: str | None = None,
+) -> tuple[list[Document], list[str]]:
+    """Return the documents in rows, and the places of rows without text, which are skipped.
+
+    Args:
+        rows: the rows.
+        source: the name of the file or dataset, for messages.
+        column: the column with the text.
+        id_column: the column with the ids. By default, it is "id", or if the first row has no such
+            column, ids are the positions of rows.
+
+    Raises:
+        InputError: a row has a text that is not a string, or no id. Or no row has text.
+    """
+    documents: list[Document] = []
+    skipped: list[str] = []
+    columns: list[str] = []  # of the first row
+    for position, row in enumerate(rows):
+        columns = columns or list(row.fields)
+        if id_column is None and "id" in columns:
+            id_column = "id"
+        text = row.get(column, str, None) if column in row.fields else None
+        if text is None or not text.strip():
+            skipped.append(row.where)
+            continue
+        id = position if id_column is None else row.get(id_column, str, int)
+        document = document_of(row.fields, str(id), [column])
+        if document:
+            documents.append(document)
+    if not documents:
+        raise InputError(
+            f"{source} has no text in {column!r}; its columns are {', '.join(columns) or 'none'}"
+        )
+    return documents, skipped
+
+
+def _csv_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the rows of a CSV file, each with its last line."""
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    limit = csv.field_size_limit(LONGEST_CELL)  # of the whole process
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file, delimiter=delimiter, restval="", strict=True)
+        try:
+            for fields in reader:
+                row = SourceRow(fields, f"{path}, line {reader.line_num}")
+                if None in fields:
+                    raise InputError(f"{row.where} has more cells than the header")
+                yield row
+        except csv.Error as error:
+            raise InputError(f"{path}, line {reader.line_num}: {error}") from None
+        finally:
+            csv.field_size_limit(limit)
+
+
+def _parquet_rows(path: Path) -> Iterator[SourceRow]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        position = 0
+        for batch in file.iter_batches(1024):
+            for fields in batch.to_pylist():
+                yield SourceRow(fields, f"{path}, row {position}")
+                position += 1
+
+
+READERS = {
+    ".csv": _csv_rows,
+    ".tsv": _csv_rows,
+    ".jsonl": read_json_lines,
+    ".json": read_json_list,
+    ".parquet": _parquet_rows,
+}
