@@ -11,7 +11,6 @@ import numpy as np
 from qabench.retrieval.bm25.index import Ranking
 
 TEXTS = ("contents", "text")  # fields with the text of a document. The first that exists is used
-SOURCES = ("url", "title")  # fields with its source
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,9 @@ def document_of(
     fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS
 ) -> Document | None:
     """Return the document with these fields, or None if none of ``texts`` is a string."""
-    text = next((fields[name] for name in texts if isinstance(fields.get(name), str)), None)
-    source = next(
-        (fields[name] for name in SOURCES if fields.get(name) and isinstance(fields[name], str)), ""
-    )
-    return None if text is None else Document(id, text, source)
+    strings = {name: value for name, value in fields.items() if isinstance(value, str)}
+    for name in texts:
+        if name in strings:
+            source = strings.get("url") or strings.get("title") or ""
+            return Document(id, strings[name], source)
+    return None

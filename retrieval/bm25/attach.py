@@ -5,6 +5,7 @@ No server.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,16 +65,15 @@ def add_bm25_index(
         dataset: a ``datasets.Dataset``, not a streaming one.
         column: the text column, or several.
         index_name: the name of the index. By default the name of the first column.
-        index: an index of this dataset, or of its first rows, that was built or loaded before. The
-            other rows are added to a copy. None builds one.
+        index: an index that was built or loaded before, such as an index of the dataset's first
+            rows. A copy is updated to the dataset (see ``BM25Index.update``). None builds one.
         **options: passed to ``BM25Index.from_dataset``.
 
     Returns:
         The dataset.
 
     Raises:
-        InputError: not a ``datasets.Dataset``, a column that is missing or not text, or an index of
-            another dataset.
+        InputError: not a ``datasets.Dataset``, or a column that is missing or not text.
     """
     if not isinstance(dataset, Dataset):
         raise InputError(
@@ -87,7 +87,8 @@ def add_bm25_index(
             f"{', '.join(options)} cannot be set for an existing index; omit index= to build one"
         )
     else:
-        index = index.extended(dataset)
+        index = copy.copy(index)
+        index.update(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of
     # index.
     dataset._indexes[index_name or columns[0]] = AttachedIndex(index)

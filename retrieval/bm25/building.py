@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +15,22 @@ import xxhash
 
 from qabench.errors import InputError
 from qabench.retrieval.bm25.counts import TermCounter, TermCounts, ranges
-from qabench.retrieval.bm25.formulas import RANK_BM25, Parameters, RankBm25Search
+from qabench.retrieval.bm25.formulas import Parameters
 from qabench.retrieval.bm25.search import Array, Floats, Mask, Part, Postings, Results, Search
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, encode
 
 Row = tuple[str, tuple[str, ...]]  # a document, and its filter values as JSON
 
 ROWS_A_READ = 256
-ROWS_A_BLOCK, CHARACTERS_A_BLOCK = 8192, 4_000_000
+ROWS_A_BLOCK = 8192
+CHARACTERS_A_BLOCK = 4_000_000
 POSTINGS_PER_STEP = 1 << 14  # few enough that temporary arrays stay in the processor's cache
 RARE = 256  # fewer postings than these are weighed together with the postings of other terms
 # of the vocabulary, that can be put into a hash table in the time that it saves for a query
 TERMS_PER_QUERY = 16
-FEW_DOCUMENTS, FEW_QUERIES = 4096, 500  # for both, NumPy takes less time than importing numba
+# for both, NumPy takes less time than importing numba
+FEW_DOCUMENTS = 4096
+FEW_QUERIES = 500
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,41 @@ class Source:
         """Yield rows in blocks of about four million characters, which limits the memory for streams."""
         block: list[Row] = []
         characters = 0
-        texts = ((text, ()) for text in checked_strings(self.data, "document"))
-        for row in texts if self.columns is None else _rows(self.data, self.columns, self.filters):
+        for row in self._rows():
             block.append(row)
             characters += len(row[0])
             if characters >= CHARACTERS_A_BLOCK or len(block) >= ROWS_A_BLOCK:
                 yield block
-                block, characters = [], 0
+                block = []
+                characters = 0
         if block:
             yield block
+
+    def digests(self) -> Array:
+        """Return a digest of each document and its filter values. uint64."""
+        no_rows = np.empty(0, dtype=np.uint64)
+        return np.concatenate([no_rows, *map(_digests, self.blocks())])
+
+    def _rows(self) -> Iterator[Row]:
+        if self.columns is None:
+            for text in checked_strings(self.data, "document"):
+                yield text, ()
+            return
+        names = [*self.columns, *self.filters]
+        position = 0
+        for batch in _batches(self.data, names):
+            if missing := [name for name in names if name not in batch]:
+                raise InputError(
+                    f"row {position} has no {missing[0]!r}; the columns are {', '.join(batch)}"
+                )
+            for row in zip(*map(batch.__getitem__, names), strict=True):
+                texts = row[: len(self.columns)]
+                values = row[len(self.columns) :]
+                if not all(isinstance(text, str) for text in texts):
+                    raise InputError(f"row {position} has no text in {', '.join(self.columns)}")
+                codes = [as_json(value, f"row {position}") for value in values]
+                yield "\n".join(texts), tuple(codes)
+                position += 1
 
 
 @dataclass(frozen=True)
@@ -92,12 +120,12 @@ class Origin:
 
     def plus(self, digests: Array) -> Origin:
         """Return the origin with more documents."""
-        digests = np.concatenate([self.digests, digests])
-        span = self.span + len(digests) - len(self.digests)
+        span = self.span + len(digests)
         positions = self.positions
         if positions is not None:
             positions = np.append(positions, np.arange(self.span, span))
-        return replace(self, digests=digests, span=span, positions=positions, cache_key=None)
+        every = np.append(self.digests, digests)
+        return replace(self, digests=every, span=span, positions=positions, cache_key=None)
 
     def source(self, data: Any) -> Source:
         """Return data as a source of documents of the same kind."""
@@ -117,44 +145,33 @@ def build(
     parameters: Parameters,
     tokenizer: Tokenizer,
     progress: Callable[[int], None] | None,
-    backend: str = "qabench",
     before: Content | None = None,
 ) -> Content:
     """Index the documents of a source, after the documents of ``before``.
 
     See ``BM25Index`` for the arguments and errors.
     """
-    if backend != "qabench" and (backend != "rank_bm25" or parameters.method not in RANK_BM25):
-        raise InputError(
-            f"the backend is {backend!r}; allowed: qabench, or rank_bm25 with {', '.join(RANK_BM25)}"
-        )
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
     digests = []
-    documents: list[list[int]] = []
     values: list[tuple[str, ...]] = []
     size = 0
     for block in source.blocks():
         digests.append(_digests(block))
         size += len(block)
-        terms, ends = counter.add([text for text, _ in block])
-        if backend == "rank_bm25":
-            documents += [terms[start:end].tolist() for start, end in pairwise(ends)]
-        if source.filters:
-            values += (row for _, row in block)
+        counter.add([text for text, _ in block])
+        values += (row for _, row in block)
         if progress:
             progress(size)
     if before and not size:
         return before
     if not counter.vocabulary:
         raise InputError(f"nothing to index: {size} documents without a single term")
-    counts = counter.counts()
-    filters = (before.filters if before else Filters.of(source.filters)).plus(values)
+    scorer = InvertedScorer(counter.counts(), parameters)
     new = np.concatenate(digests)
     if before:
-        origin = before.origin.plus(new)
-    else:
-        origin = Origin(source.columns, source.filters, new, size, None, source.fingerprint)
-    return Content(InvertedScorer(counts, parameters, documents), filters, origin)
+        return Content(scorer, before.filters.plus(values), before.origin.plus(new))
+    origin = Origin(source.columns, source.filters, new, size, None, source.fingerprint)
+    return Content(scorer, Filters.of(source.filters).plus(values), origin)
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:
@@ -172,50 +189,26 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
             f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
         )
     origin = replace(
-        origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None
+        origin,
+        digests=origin.digests[keep],
+        positions=positions[keep],
+        cache_key=None,
     )
     return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
-
-
-def digests_of(source: Source) -> Array:
-    """Return the digests of all documents of a source (see ``Origin``)."""
-    return np.concatenate([np.empty(0, dtype=np.uint64), *map(_digests, source.blocks())])
 
 
 def common_start(first: Array, second: Array) -> int:
     """Return how many documents are the same, from the first one on."""
     size = min(len(first), len(second))
-    return int(np.append(first[:size] != second[:size], True).argmax())
-
-
-def check_belongs(origin: Origin, dataset: Any, extended: bool = False) -> int:
-    """Return the number of rows of the dataset that an index was built from: all, or the first ones if ``extended``.
-
-    Raises InputError if they are others.
-    """
-    if origin.positions is not None:
-        raise InputError(
-            "documents were removed from the index, so its positions are not those of a dataset: compact it"
-        )
-    source = origin.source(dataset)
-    size = len(origin.digests)
-    if origin.cache_key and origin.cache_key == source.fingerprint:
-        return size
-    digests = digests_of(source)
-    same = common_start(origin.digests, digests)
-    if same < size or not (extended or len(digests) == size):
-        raise InputError(
-            f"the index of {size} documents does not belong to this dataset, which has {len(digests)} and differs "
-            f"from position {same} on: build it again"
-        )
-    return len(digests)
+    differs = first[:size] != second[:size]
+    return int(np.append(differs, True).argmax())
 
 
 def _digests(block: Sequence[Row]) -> Array:
-    # Filter values are JSON, which has no character 0.
-    parts = ("\0".join((*values, text)) if values else text for text, values in block)
-    data = (part.encode("utf-8", "surrogatepass") for part in parts)
-    return np.fromiter(map(xxhash.xxh3_64_intdigest, data), dtype=np.uint64, count=len(block))
+    """Return a digest of each row. The filter values are JSON, which has no character 0."""
+    parts = ("\0".join((*values, text)) for text, values in block)
+    digests = (xxhash.xxh3_64_intdigest(part.encode("utf-8", "surrogatepass")) for part in parts)
+    return np.fromiter(digests, dtype=np.uint64, count=len(block))
 
 
 def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
@@ -228,38 +221,20 @@ def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
         yield text
 
 
-def _rows(dataset: Any, columns: Sequence[str], filters: Sequence[str]) -> Iterator[Row]:
-    position = 0
-    for batch in _batches(dataset, [*columns, *filters]):
-        for name in (*columns, *filters):
-            if name not in batch:
-                raise InputError(
-                    f"row {position} has no {name!r}; the columns are {', '.join(batch)}"
-                )
-        for row in zip(*(batch[name] for name in (*columns, *filters)), strict=True):
-            parts, values = row[: len(columns)], row[len(columns) :]
-            if not all(isinstance(part, str) for part in parts):
-                raise InputError(f"row {position} has no text in {', '.join(columns)}")
-            yield "\n".join(parts), tuple(as_json(value, f"row {position}") for value in values)
-            position += 1
-
-
 def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]]:
-    columns = getattr(dataset, "column_names", None)
-    if isinstance(columns, list) and (missing := [name for name in names if name not in columns]):
-        raise InputError(
-            f"the dataset has no column {missing[0]!r}; the columns are {', '.join(columns)}"
-        )
+    """Yield some rows at a time, by column."""
     if not hasattr(dataset, "iter"):
         for position, row in enumerate(dataset):
             if not isinstance(row, Mapping):
+                expected = ", ".join(names)
                 raise InputError(
-                    f"row {position} is {row!r:.60}; expected a dict with the columns {', '.join(names)}"
+                    f"row {position} is {row!r:.60}; expected a dict with the columns {expected}"
                 )
             yield {name: [value] for name, value in row.items()}
         return
     if hasattr(dataset, "data"):  # only these columns, whatever format the user has set
-        dataset = dataset.select_columns(list(dict.fromkeys(names))).with_format(None)
+        columns = [name for name in dataset.column_names if name in names]
+        dataset = dataset.select_columns(columns).with_format(None)
     yield from dataset.iter(ROWS_A_READ)
 
 
@@ -279,20 +254,13 @@ def as_json(value: Any, where: str) -> str:
 class InvertedScorer:
     """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
 
-    def __init__(
-        self, counts: TermCounts, parameters: Parameters, documents: Sequence[Sequence[int]] = ()
-    ) -> None:
+    def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
         self.counts = counts
         self.parameters = parameters
         self.vocabulary = counts.vocabulary
         self.postings = weigh(counts, parameters)
-        self.rank_bm25 = bool(documents)
-        self._search = (
-            RankBm25Search(self.postings, documents, parameters)
-            if documents
-            else Search(self.postings)
-        )
-        self._queries = math.inf if documents else 0.0  # so far. Infinite once the search is chosen
+        self._search = Search(self.postings)
+        self._queries = 0.0  # so far. Infinite once the search is chosen
         self._encoded = 0  # queries in batches so far
         self._table: Any = None
 
@@ -363,36 +331,36 @@ class InvertedScorer:
 
 @dataclass
 class Filters:
-    """The values of the filter columns, by column."""
+    """The values of the filter columns.
 
-    values: dict[str, list[str]]  # the distinct values, as JSON, in the order of first occurrence
-    codes: dict[str, Array]  # each document's value, as a number into ``values``. int32
+    Attributes:
+        values: column -> the distinct values, as JSON, in the order of first occurrence.
+        codes: column -> each document's value, as a number into ``values``. int32.
+    """
+
+    values: dict[str, list[str]]
+    codes: dict[str, Array]
 
     @classmethod
     def of(cls, columns: Sequence[str]) -> Filters:
         """Return the filters of no documents."""
-        return cls(
-            {column: [] for column in columns},
-            {column: np.empty(0, dtype=np.int32) for column in columns},
-        )
+        values: dict[str, list[str]] = {column: [] for column in columns}
+        return cls(values, {column: np.empty(0, dtype=np.int32) for column in columns})
 
     def plus(self, rows: Sequence[Sequence[str]]) -> Filters:
         """Return the filters with more rows, which have one value per column."""
-        filters = Filters(dict(self.values), dict(self.codes))
-        for column, values in zip(self.values, zip(*rows, strict=True), strict=False):
+        filters = Filters({}, {})
+        for place, column in enumerate(self.values):
             numbers = {value: number for number, value in enumerate(self.values[column])}
-            codes = [numbers.setdefault(value, len(numbers)) for value in values]
+            codes = [numbers.setdefault(row[place], len(numbers)) for row in rows]
             filters.values[column] = list(numbers)
-            filters.codes[column] = np.append(self.codes[column], np.array(codes, dtype=np.int32))
+            new = np.array(codes, dtype=np.int32)
+            filters.codes[column] = np.append(self.codes[column], new)
         return filters
 
     def only(self, keep: Mask) -> Filters:
         """Return the filters of some documents."""
-        rows = [
-            [self.values[column][code] for code in codes[keep].tolist()]
-            for column, codes in self.codes.items()
-        ]
-        return Filters.of(list(self.codes)).plus(list(zip(*rows, strict=True)))
+        return Filters(self.values, {column: codes[keep] for column, codes in self.codes.items()})
 
     def mask(self, where: Mapping[str, Any]) -> Mask:
         """Return the documents with these values in all of these columns."""
@@ -413,21 +381,22 @@ class Filters:
         for value in allowed if isinstance(allowed, list | tuple | set | frozenset) else [allowed]:
             text = as_json(value, f"where, column {column!r}")
             if text not in values:
-                examples = ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
-                raise InputError(f"no document has {text} in {column!r}; the values are {examples}")
+                examples = ", ".join(values[:10])
+                raise InputError(
+                    f"no document has {text} in {column!r}; the first values are {examples}"
+                )
             codes.append(values.index(text))
         return np.isin(self.codes[column], codes)
 
 
 def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
     """Return postings, whose weights are computed term by term when a query first has the term."""
-    starts, documents, lengths = counts.starts, counts.documents, counts.lengths
+    starts = counts.starts
+    documents = counts.documents
+    lengths = counts.lengths
     idf = parameters.idf(len(lengths), np.diff(starts))
-    relative = (
-        1
-        - parameters.b
-        + parameters.b * lengths.astype(np.float64) / (float(lengths.sum()) / len(lengths))
-    )
+    mean_length = float(lengths.sum()) / len(lengths)
+    relative = 1 - parameters.b + parameters.b * lengths.astype(np.float64) / mean_length
     base = parameters.base(idf)
     weights = np.empty(len(documents))
     # Except for rounding, no weight is higher than in the shortest document with the term's highest
@@ -441,14 +410,17 @@ def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
 
     def compute(terms: Array) -> None:
         frequencies = starts[terms + 1] - starts[terms]
-        rare, frequent = terms[frequencies < RARE], terms[frequencies >= RARE]
+        rare = terms[frequencies < RARE]
+        frequent = terms[frequencies >= RARE]
         for first in range(0, len(rare), POSTINGS_PER_STEP // RARE):  # many terms at once
             some = rare[first : first + POSTINGS_PER_STEP // RARE]
             runs = starts[some + 1] - starts[some]
-            weigh_part(ranges(starts[some], runs), np.repeat(idf[some], runs))
+            places = ranges(starts[some], runs)
+            weigh_part(places, np.repeat(idf[some], runs))
         for term in frequent.tolist():
             end = int(starts[term + 1])
             for first in range(int(starts[term]), end, POSTINGS_PER_STEP):
-                weigh_part(slice(first, min(first + POSTINGS_PER_STEP, end)), idf[term])
+                last = min(first + POSTINGS_PER_STEP, end)
+                weigh_part(slice(first, last), idf[term])
 
     return Postings(starts, documents, weights, base, highest, len(lengths), compute)

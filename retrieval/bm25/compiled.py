@@ -37,13 +37,14 @@ from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# documents whose totals are computed, and compared with the bound, together
-BLOCK, STRIDE = 4096, 128
+BLOCK = 4096  # documents whose totals are computed together
+STRIDE = 128  # documents whose totals are compared with the bound together
 LOOKUP_COST = 30  # of scoring a document for a term, in postings read
 PARTS = 6  # documents in a part of a row, as a power of 2
 # Queries: fewest, as threads start slowly, and most, so that threads take Python's lock at
 # different times.
-QUERIES_PER_CALL, SMALL_QUERIES_PER_CALL = (32, 256), (500, 500)
+QUERIES_PER_CALL = (32, 256)
+SMALL_QUERIES_PER_CALL = (500, 500)
 NUMBERS = 14  # in the header of an index
 
 # Compiled at the first call, and then kept in numba's cache on the disk.
@@ -58,6 +59,18 @@ def _pointer(context: Any, address: Any, like: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like)(address, like), generate
+
+
+@compiled
+def _integers(address: int, shape: Any) -> Any:
+    """Return the array of 64-bit integers at an address."""
+    return carray(_pointer(address, np.int64(0)), shape)
+
+
+@compiled
+def _floats(address: int, shape: Any) -> Any:
+    """Return the array of 64-bit floats at an address."""
+    return carray(_pointer(address, np.float64(0)), shape)
 
 
 class Index(NamedTuple):
@@ -84,13 +97,16 @@ def _sift(scores: Array, positions: Array, size: int, score: float, position: in
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size:
-            a, b = scores[child], scores[child + 1]
+            a = scores[child]
+            b = scores[child + 1]
             child += b < a or (b == a and positions[child + 1] > positions[child])
         if scores[child] > score or (scores[child] == score and positions[child] < position):
             break
-        scores[i], positions[i] = scores[child], positions[child]
+        scores[i] = scores[child]
+        positions[i] = positions[child]
         i = child
-    scores[i], positions[i] = score, position
+    scores[i] = score
+    positions[i] = position
 
 
 @compiled
@@ -109,18 +125,23 @@ def _best(
             if len(allowed) == 0 or allowed[document]:
                 _sift(scores, positions, len(scores), totals[j], document)
     for last in range(len(scores) - 1, 0, -1):  # sort the heap
-        score, position = scores[last], positions[last]
-        scores[last], positions[last] = scores[0], positions[0]
+        score = scores[last]
+        position = positions[last]
+        scores[last] = scores[0]
+        positions[last] = positions[0]
         _sift(scores, positions, last, score, position)
 
 
 @compiled
 def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
     """Score all documents, term by term in the query's order."""
-    sums, spare = np.zeros(size), np.empty(size)
+    sums = np.zeros(size)
+    spare = np.empty(size)
     for term in terms:
-        base, row = index.base[term], index.rows[term]
-        start, end = index.starts[term], index.starts[term + 1]
+        base = index.base[term]
+        row = index.rows[term]
+        start = index.starts[term]
+        end = index.starts[term + 1]
         if size <= SMALL and row >= 0:
             addends = index.addends[row]
             for document in range(size):
@@ -146,17 +167,21 @@ def _pruned(
 
     Returns whether these are useful: else, all documents must be scored.
     """
-    n, k = len(terms), len(scores)
-    postings, most = size, float(n)
+    n = len(terms)
+    k = len(scores)
+    postings = size
+    most = float(n)
     for term in terms:
         postings += index.starts[term + 1] - index.starts[term]
         most += index.highest[term] / index.unit
     if n == 0 or most > MOST_TOTAL or not n * (n + 2) < index.most_terms:
         return False
-    near = _candidates(index, terms, allowed, size, k, postings // (LOOKUP_COST * n))
+    limit = postings // (LOOKUP_COST * n)
+    near = _candidates(index, terms, allowed, size, k, limit)
     if len(near) < k:
         return False
-    sums, addends = np.zeros(len(near)), np.empty(len(near))
+    sums = np.zeros(len(near))
+    addends = np.empty(len(near))
     for term in terms:
         _look_up(index, term, near, addends)
         sums += addends
@@ -172,23 +197,30 @@ def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, li
     rows = np.array([index.rows[term] for term in terms if index.rows[term] >= 0], dtype=np.int64)
     next_places = index.starts[rare]
     totals = np.empty(BLOCK, dtype=np.uint16)
-    heap, items = np.full(k, -1.0), np.zeros(k, dtype=np.int64)
-    capacity = limit + BLOCK
-    near, bounds = np.empty(capacity, dtype=np.int64), np.empty(capacity, dtype=np.uint16)
-    count, bound = 0, 0
+    heap = np.full(k, -1.0)
+    items = np.zeros(k, dtype=np.int64)
+    near = np.empty(limit + BLOCK, dtype=np.int64)
+    bounds = np.empty(limit + BLOCK, dtype=np.uint16)
+    count = 0
+    bound = 0
     for start in range(0, size, BLOCK):
         width = min(BLOCK, size - start)
+
+        # Add the totals of the block's documents: bytes of frequent terms, postings of rare ones.
         totals[:] = 0
         for row in rows:
             _add_bytes(totals[:width], index.values[row][start : start + width])
         for t in range(len(rare)):
-            base, place, end = index.base[rare[t]], next_places[t], index.starts[rare[t] + 1]
+            base = index.base[rare[t]]
+            place = next_places[t]
+            end = index.starts[rare[t] + 1]
             while place < end and index.documents[place] < start + width:
-                totals[index.documents[place] - start] += np.uint16(
-                    (index.weights[place] - base) / index.unit + 1
-                )
+                gain = (index.weights[place] - base) / index.unit
+                totals[index.documents[place] - start] += np.uint16(gain + 1)
                 place += 1
             next_places[t] = place
+
+        # Collect the documents that reach the bound, which rises with the k-th highest total.
         for first in range(0, width, STRIDE):
             last = min(first + STRIDE, width)
             if bound > _highest(totals[first:last]):
@@ -196,15 +228,19 @@ def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, li
             for j in range(first, last):
                 if totals[j] < bound or (len(allowed) and not allowed[start + j]):
                     continue
-                near[count], bounds[count] = start + j, totals[j]
+                near[count] = start + j
+                bounds[count] = totals[j]
                 count += 1
                 if totals[j] > heap[0]:
                     _sift(heap, items, k, float(totals[j]), start + j)
                     bound = max(0, int(heap[0]) - n)
+
+        # Drop the documents that do not reach it any more.
         if count > limit or start + BLOCK >= size:
             remaining = 0
             for j in range(count):
-                near[remaining], bounds[remaining] = near[j], bounds[j]
+                near[remaining] = near[j]
+                bounds[remaining] = bounds[j]
                 remaining += bounds[j] >= bound
             count = remaining
             if count > limit:
@@ -234,14 +270,18 @@ def _highest(totals: Array) -> int:
 def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
     """Compute the addends of a term to the scores of documents, which ascend: its weights, or ``base``."""
     addends[:] = index.base[term]
-    row, start, end = index.rows[term], index.starts[term], index.starts[term + 1]
+    row = index.rows[term]
+    start = index.starts[term]
+    end = index.starts[term + 1]
     for j in range(len(near)):
         if row >= 0:
             if index.values[row, near[j]] == 0:
                 continue
             part = near[j] >> PARTS
-            start, end = index.places[row, part], index.places[row, part + 1]
-        place, width = start, end - start
+            start = index.places[row, part]
+            end = index.places[row, part + 1]
+        place = start
+        width = end - start
         while width > 1:  # without branches, which the processor cannot predict
             half = width >> 1
             place += half * (index.documents[place + half - 1] < near[j])
@@ -255,21 +295,22 @@ def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
 @compiled
 def _index_at(header: int) -> Index:
     """Return the arrays whose addresses and sizes are at ``header`` (see ``CompiledSearch``)."""
-    at, numbers = (
-        carray(_pointer(header, np.int64(0)), NUMBERS),
-        carray(_pointer(header, np.float64(0)), NUMBERS),
-    )
-    terms, postings, size, rows = at[8], at[9], at[10], at[11]
+    at = _integers(header, NUMBERS)
+    numbers = _floats(header, NUMBERS)
+    terms = at[8]
+    postings = at[9]
+    size = at[10]
+    rows = at[11]
     return Index(
-        carray(_pointer(at[0], np.int64(0)), terms + 1),
+        _integers(at[0], terms + 1),
         carray(_pointer(at[1], np.int32(0)), postings),
-        carray(_pointer(at[2], np.float64(0)), postings),
-        carray(_pointer(at[3], np.float64(0)), terms),
-        carray(_pointer(at[4], np.float64(0)), terms),
+        _floats(at[2], postings),
+        _floats(at[3], terms),
+        _floats(at[4], terms),
         carray(_pointer(at[5], np.int16(0)), terms),
-        carray(_pointer(at[6], np.float64(0)), (rows, size)),
+        _floats(at[6], (rows, size)),
         carray(_pointer(at[6], np.uint8(0)), (rows, size)),
-        carray(_pointer(at[7], np.int64(0)), (rows, (size >> PARTS) + 2)),
+        _integers(at[7], (rows, (size >> PARTS) + 2)),
         numbers[12],
         numbers[13],
     )
@@ -285,16 +326,14 @@ def _search(
     documents are allowed.
     """
     index = _index_at(header)
-    size = carray(_pointer(header, np.int64(0)), NUMBERS)[10]
-    numbers = carray(_pointer(terms, np.int64(0)), count)
+    size = _integers(header, NUMBERS)[10]
+    numbers = _integers(terms, count)
     for term in numbers:
         if index.rows[term] == MISSING:
             return MISSING
     allowed = carray(_pointer(mask, np.bool_(0)), size if mask else 0)
-    best, best_scores = (
-        carray(_pointer(positions, np.int64(0)), k),
-        carray(_pointer(scores, np.float64(0)), k),
-    )
+    best = _integers(positions, k)
+    best_scores = _floats(scores, k)
     if size <= SMALL or not _pruned(index, numbers, allowed, size, best, best_scores):
         _best(_exhaustive(index, numbers, size), numbers[:0], allowed, best, best_scores)
     return 0
@@ -308,9 +347,10 @@ def _search_all(
 
     Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``.
     """
-    bounds = carray(_pointer(ends, np.int64(0)), count + 1)
+    bounds = _integers(ends, count + 1)
     for i in range(count):
-        begin, offset = bounds[i], 8 * i * k
+        begin = bounds[i]
+        offset = 8 * i * k
         _search(
             header,
             terms + 8 * begin,
@@ -331,7 +371,8 @@ class Best(threading.local):
     def resize(self, k: int) -> None:
         """Allocate arrays for k documents."""
         self.k = k
-        self.positions, self.scores = np.empty(k, dtype=np.int64), np.empty(k)
+        self.positions = np.empty(k, dtype=np.int64)
+        self.scores = np.empty(k)
         self.addresses = _address(self.positions), _address(self.scores)
 
 
@@ -384,10 +425,17 @@ class CompiledSearch(Search):
             own = terms[ends[0] : ends[-1]]
             self.fill(own[self.rows[own] == MISSING])
             count = len(ends) - 1
-            positions, scores = np.empty((count, k), dtype=np.int64), np.empty((count, k))
-            queries = _address(terms), _address(ends), count
+            positions = np.empty((count, k), dtype=np.int64)
+            scores = np.empty((count, k))
             _search_all(
-                self._address, *queries, _address(mask), k, _address(positions), _address(scores)
+                self._address,
+                _address(terms),
+                _address(ends),
+                count,
+                _address(mask),
+                k,
+                _address(positions),
+                _address(scores),
             )
             return list(zip(positions.tolist(), scores.tolist(), strict=True))
 
@@ -413,7 +461,8 @@ def _address(values: Array | None) -> int:
 # --- Terms of queries, found by compiled functions, so that threads find them at once
 
 # of the hash FNV-1a, in signed integers
-FIRST_CODE, FACTOR = 0xCBF29CE484222325 - 2**64, 0x100000001B3
+FIRST_CODE = 0xCBF29CE484222325 - 2**64
+FACTOR = 0x100000001B3
 SPACE = 32
 # a letter in lower case. A space for what is in no word
 LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
@@ -463,9 +512,11 @@ def _encode(
     """
     count = 0
     for i in range(len(bounds) - 1):
-        place, end = bounds[i], bounds[i + 1]
+        place = bounds[i]
+        end = bounds[i + 1]
         while place < end:
-            start, code = place, FIRST_CODE
+            start = place
+            code = FIRST_CODE
             while place < end and lower[texts[place]] != SPACE:
                 texts[place] = lower[texts[place]]
                 code = (code ^ texts[place]) * FACTOR

@@ -43,16 +43,15 @@ class TermCounts:
     def plus(self, new: TermCounts) -> TermCounts:
         """Return the counts with more documents, whose vocabulary and numbers continue this one's."""
         added = np.diff(new.starts)
-        ends = np.append(
-            self.starts[1:], np.full(len(added) + 1 - len(self.starts), self.starts[-1])
-        )
+        new_terms = len(added) + 1 - len(self.starts)
+        ends = np.append(self.starts[1:], np.full(new_terms, self.starts[-1]))
         inserted = ranges(ends + new.starts[:-1], added)  # after the old postings of the same term
-        old = np.ones(len(self.documents) + len(inserted), dtype=bool)
-        old[inserted] = False
+        is_old = np.ones(len(self.documents) + len(inserted), dtype=bool)
+        is_old[inserted] = False
 
         def merged(values: Array, more: Array) -> Array:
-            every = np.empty(len(old), dtype=np.result_type(values, more))
-            every[old] = values
+            every = np.empty(len(is_old), dtype=np.result_type(values, more))
+            every[is_old] = values
             every[inserted] = more
             return every
 
@@ -73,7 +72,8 @@ class TermCounts:
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
         numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
-        documents, counts = numbers[self.documents[remaining]], self.counts[remaining]
+        documents = numbers[self.documents[remaining]]
+        counts = self.counts[remaining]
         places = self.places[remaining] if len(self.places) else self.places
         terms = np.flatnonzero(frequencies)
         frequencies = frequencies[terms]
@@ -81,8 +81,11 @@ class TermCounts:
         if len(places):  # number the terms by first occurrence in the documents that are kept
             order = np.lexsort((places[starts[:-1]], documents[starts[:-1]]))
             index = ranges(starts[order], frequencies[order])
-            documents, counts, places = documents[index], counts[index], places[index]
-            terms, starts = terms[order], np.append(0, np.cumsum(frequencies[order]))
+            documents = documents[index]
+            counts = counts[index]
+            places = places[index]
+            terms = terms[order]
+            starts = np.append(0, np.cumsum(frequencies[order]))
         names = list(self.vocabulary)
         vocabulary = {names[term]: number for number, term in enumerate(terms.tolist())}
         return TermCounts(vocabulary, starts, documents, counts, places, self.lengths[keep])
@@ -113,8 +116,8 @@ class TermCounter:
         self._lengths: list[Array] = []
         self._blocks: list[tuple[Array, Array, list[Array]]] = []
 
-    def add(self, texts: Sequence[str]) -> tuple[Array, Array]:
-        """Count the terms of more documents, and return their numbers (see ``encode``)."""
+    def add(self, texts: Sequence[str]) -> None:
+        """Count the terms of more documents."""
         terms, ends = encode(self.tokenizer, texts, self.vocabulary.__getitem__)
         lengths = np.diff(ends).astype(np.int32)
         # Group the occurrences by term, in the order of the text. NumPy sorts 16-bit integers by
@@ -126,15 +129,16 @@ class TermCounter:
         documents = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)[order]
         firsts = np.flatnonzero(_changes(numbers) | _changes(documents))
         counts = np.diff(firsts, append=len(order))
-        numbers, documents = numbers[firsts], documents[firsts]
+        numbers = numbers[firsts]
+        documents = documents[firsts]
         places = order[firsts] - ends[documents] if self.with_places else firsts[:0]
         documents += np.int32(self.size)
-        runs = np.flatnonzero(_changes(numbers))
         postings = [documents, _narrow(counts), _narrow(places)]
-        self._blocks.append((numbers[runs], np.diff(runs, append=len(numbers)), postings))
+        runs = np.flatnonzero(_changes(numbers))
+        frequencies = np.diff(runs, append=len(numbers))
+        self._blocks.append((numbers[runs], frequencies, postings))
         self._lengths.append(lengths)
         self.size += len(texts)
-        return terms, ends
 
     def counts(self) -> TermCounts:
         """Return the counts of all documents, and empty the counter."""
@@ -142,11 +146,11 @@ class TermCounter:
         for terms, runs, _ in self._blocks:
             frequencies[terms] += runs
         starts = np.append(0, np.cumsum(frequencies))
+        arrays = []
+        for number, size in enumerate((starts[-1], starts[-1], starts[-1] * self.with_places)):
+            types = [postings[number].dtype for _, _, postings in self._blocks]
+            arrays.append(np.empty(size, np.result_type(*types)))
         free = starts[:-1].copy()
-        parts = zip(*(postings for _, _, postings in self._blocks), strict=True)
-        types = [np.result_type(*(part.dtype for part in same)) for same in parts]
-        sizes = [starts[-1], starts[-1], starts[-1] * self.with_places]
-        arrays = [np.empty(size, dtype) for size, dtype in zip(sizes, types, strict=True)]
         self._blocks.reverse()
         while self._blocks:  # frees the memory of each block after it is copied
             terms, runs, postings = self._blocks.pop()
@@ -155,9 +159,16 @@ class TermCounter:
                 if len(array):
                     array[index] = part
             free[terms] += runs
-        documents, counts, places = arrays
         lengths = np.concatenate(self._lengths)
-        counted = TermCounts(dict(self.vocabulary), starts, documents, counts, places, lengths)
+        documents, counts, places = arrays
+        counted = TermCounts(
+            dict(self.vocabulary),
+            starts,
+            documents,
+            counts,
+            places,
+            lengths,
+        )
         return self.before.plus(counted) if self.before else counted
 
 

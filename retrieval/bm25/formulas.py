@@ -13,17 +13,15 @@ agree to the last bit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, astuple, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from qabench.errors import InputError, MissingExtra, unknown_name
-from qabench.retrieval.bm25.search import Floats, Ints, Mask, Postings, Results, Search, top
+from qabench.errors import InputError, unknown_name
+from qabench.retrieval.bm25.search import Floats, Ints
 
 DELTAS = {"bm25+": 1.0, "bm25l": 0.5}
-# method -> class of rank_bm25
-RANK_BM25 = {"okapi": "BM25Okapi", "bm25+": "BM25Plus", "bm25l": "BM25L"}
 
 
 def idf_robertson(n: int, df: int) -> float:
@@ -161,27 +159,3 @@ class Parameters:
     def base(self, idf: Floats) -> Floats:
         """Return the weight of each term in documents that do not contain it: 0 except for bm25+."""
         return idf * self.delta if self.method == "bm25+" else np.zeros_like(idf)
-
-
-class RankBm25Search(Search):
-    """The scores of the package rank_bm25, over documents of term numbers."""
-
-    def __init__(
-        self, postings: Postings, documents: Sequence[Sequence[int]], parameters: Parameters
-    ) -> None:
-        super().__init__(postings)
-        method, k1, b, delta, epsilon = astuple(parameters)
-        try:
-            import rank_bm25
-        except ImportError:
-            raise MissingExtra(
-                "the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'"
-            ) from None
-        last = epsilon if method == "okapi" else delta
-        self._bm25 = getattr(rank_bm25, RANK_BM25[method])(documents, None, k1, b, last)
-
-    def scores(self, terms: Sequence[int]) -> Floats:
-        return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
-
-    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        return top(self.scores(terms), k, mask)

@@ -21,10 +21,8 @@ from qabench.retrieval.bm25.building import (
     Content,
     Source,
     build,
-    check_belongs,
     checked_strings,
     common_start,
-    digests_of,
     without,
 )
 from qabench.retrieval.bm25.formulas import Parameters
@@ -102,11 +100,10 @@ class BM25Index(Displayed):
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
             default; it can also remove stop words and stem), or any other. A
             method ``batch`` is used if it exists.
-        backend: "qabench", or "rank_bm25" to compute scores with that package, which is slower.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method or backend, a parameter out of range, a document that is not a
+        InputError: an unknown method, a parameter out of range, a document that is not a
             string, no documents, or no terms in the documents.
 
     Attributes:
@@ -123,14 +120,13 @@ class BM25Index(Displayed):
         delta: float | None = None,
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
-        backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
         self._scorer, self._filters, self._origin = build(
-            source, self.parameters, tokenizer, progress, backend
+            source, self.parameters, tokenizer, progress
         )
 
     @classmethod
@@ -238,13 +234,12 @@ class BM25Index(Displayed):
 
         Many queries are shared by a thread per processor.
         """
-        k, allowed = checked_k(k), self._mask(mask, where)
-        best = self._scorer.top_all(self.tokenizer, checked_queries(queries), k, allowed)
-        return (
-            [Hits(*result) for result in best]
-            if self._origin.positions is None
-            else list(map(self._hits, best))
-        )
+        texts = checked_queries(queries)
+        allowed = self._mask(mask, where)
+        best = self._scorer.top_all(self.tokenizer, texts, checked_k(k), allowed)
+        if self._origin.positions is None:
+            return [Hits(*result) for result in best]
+        return [self._hits(result) for result in best]
 
     def add(self, documents: Any, progress: Callable[[int], None] | None = None) -> range:
         """Add documents to the index, which is then the same as one that is built from all documents.
@@ -262,10 +257,8 @@ class BM25Index(Displayed):
             The positions of the new documents.
 
         Raises:
-            InputError: a document is not a string or does not have the columns, or the backend is
-                rank_bm25.
+            InputError: a document is not a string or does not have the columns.
         """
-        self._check_grows()
         first = self._origin.span
         source = self._origin.source(documents)
         self._replace(
@@ -279,10 +272,9 @@ class BM25Index(Displayed):
         The other documents keep their positions, and new documents get new ones. See ``compact``.
 
         Raises:
-            InputError: there is no document at a position, no document with a term would be left,
-                or the backend is rank_bm25. The index is not changed.
+            InputError: there is no document at a position, or no document with a term would be
+                left. The index is not changed.
         """
-        self._check_grows()
         removed = list(positions)
         for position in removed:
             if not isinstance(position, int | np.integer):
@@ -321,8 +313,7 @@ class BM25Index(Displayed):
         source = self._origin.source(dataset)
         if self._origin.cache_key and self._origin.cache_key == source.fingerprint:
             return 0, 0
-        self._check_grows()
-        digests = digests_of(source)
+        digests = source.digests()
         updated = copy.copy(self)
         updated.compact()
         keep = np.isin(self._origin.digests, digests)
@@ -365,25 +356,6 @@ class BM25Index(Displayed):
         index._replace(content)
         return index
 
-    def check_belongs(self, dataset: Any) -> None:
-        """Raise InputError unless the index was built from this dataset, or from these strings.
-
-        The dataset is not read if its fingerprint in ``datasets`` is the same as the indexed
-        dataset's.
-        """
-        check_belongs(self._origin, dataset)
-
-    def extended(self, dataset: Any, progress: Callable[[int], None] | None = None) -> Self:
-        """Return the index of a dataset that starts with the documents of this index, which is not changed.
-
-        Raises:
-            InputError: the dataset does not start with these documents.
-        """
-        index = copy.copy(self)
-        if check_belongs(self._origin, dataset, extended=True) > len(self):
-            index.update(dataset, progress)
-        return index
-
     @property
     def _content(self) -> Content:
         return Content(self._scorer, self._filters, self._origin)
@@ -391,27 +363,25 @@ class BM25Index(Displayed):
     def _replace(self, content: Content) -> None:
         self._scorer, self._filters, self._origin = content
 
-    def _check_grows(self) -> None:
-        if self._scorer.rank_bm25:
-            raise InputError(
-                "an index with the backend rank_bm25 cannot be changed: build it again"
-            )
-
     def _hits(self, best: Results) -> Hits:
+        documents, scores = best
         positions = self._origin.positions
-        return Hits(*best) if positions is None else Hits(positions[best[0]].tolist(), best[1])
+        if positions is None:
+            return Hits(documents, scores)
+        return Hits(positions[documents].tolist(), scores)
 
     def _mask(self, mask: Any, where: Mapping[str, Any] | None) -> Mask | None:
         matching = None if where is None else self._filters.mask(where)
         if mask is None:
             return matching
         allowed = np.ascontiguousarray(mask)
-        span, positions = self._origin.span, self._origin.positions
+        span = self._origin.span
         if allowed.dtype != bool or allowed.shape != (span,):
             raise InputError(
                 f"the mask has type {allowed.dtype}, shape {allowed.shape}; expected {span} booleans"
             )
-        allowed = allowed if positions is None else allowed[positions]
+        if self._origin.positions is not None:
+            allowed = allowed[self._origin.positions]
         return allowed if matching is None else allowed & matching
 
 

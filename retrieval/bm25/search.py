@@ -50,10 +50,14 @@ Part = Callable[[int, int], tuple[Array, Array]]
 SMALL = 2000  # documents. Scoring all of these takes half of the time of computing bounds
 SHARE = 16  # a term is frequent if at least one of so many documents contains it
 # units in the highest gain of a frequent term, and of any term, at most
-LEVELS, RARE_LEVELS = 254, 1024
-MOST_ROWS, MOST_BYTES = 256, 1 << 28  # of frequent terms
-# instead of the number of a row: not computed yet, not frequent, or no room for it
-MISSING, FULL = -1, -2
+LEVELS = 254
+RARE_LEVELS = 1024
+# of the rows of frequent terms
+MOST_ROWS = 256
+MOST_BYTES = 1 << 28
+# instead of the number of a row: not computed yet, and not frequent, or no room for it
+MISSING = -1
+FULL = -2
 MOST_TOTAL = np.iinfo(np.uint16).max
 ROUNDING = 2.0**-53  # half a unit in the last place, relative
 CANDIDATES = 8  # all documents are scored if more than one of so many is a candidate
@@ -106,13 +110,12 @@ class Search:
         count = min(MOST_ROWS, MOST_BYTES // postings.size, int(frequent.sum()))
         self.values = np.empty((count, postings.size), dtype=np.float64 if self.small else np.uint8)
         highest = postings.highest
-        self.unit = (
-            max(highest[frequent].max(initial=0) / LEVELS, highest.max() / RARE_LEVELS) or 1.0
-        )
+        frequent_level = highest[frequent].max(initial=0) / LEVELS
+        self.unit = max(frequent_level, highest.max() / RARE_LEVELS) or 1.0
         largest = float((np.abs(postings.base) + highest).max())
-        self.most_terms = (
-            self.unit / (4 * ROUNDING * largest) if largest > 0 and highest.min() >= 0 else 0.0
-        )
+        self.most_terms = 0.0
+        if largest > 0 and highest.min() >= 0:
+            self.most_terms = self.unit / (4 * ROUNDING * largest)
         self._used = 0
         self._lock = threading.Lock()
 
@@ -122,7 +125,8 @@ class Search:
         The additions are in the same order as in ``rank_bm25``, so that the same scores are equal.
         """
         self.fill(terms)
-        rows, bases = self.rows[terms].tolist(), self.postings.base[terms].tolist()
+        rows = self.rows[terms].tolist()
+        bases = self.postings.base[terms].tolist()
         sums = np.zeros(self.postings.size)
         for row, base, documents, weights in zip(rows, bases, *self._parts(terms), strict=True):
             if self.small and row >= 0:
@@ -167,15 +171,12 @@ class Search:
             if self.postings.compute:
                 self.postings.compute(missing)
             starts = self.postings.starts
-            frequent = missing[
-                (starts[missing + 1] - starts[missing]) * SHARE >= self.postings.size
-            ]
-            for row, term in enumerate(
-                frequent[: len(self.values) - self._used].tolist(), self._used
-            ):
-                self._fill_row(term, row)
+            frequencies = starts[missing + 1] - starts[missing]
+            frequent = missing[frequencies * SHARE >= self.postings.size]
+            for term in frequent[: len(self.values) - self._used].tolist():
+                self._fill_row(term, self._used)
+                self.rows[term] = self._used
                 self._used += 1
-                self.rows[term] = row
             # last: from now on, other threads use them
             self.rows[missing[self.rows[missing] == MISSING]] = FULL
 
@@ -191,11 +192,10 @@ class Search:
 
     def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
         """Return the documents that can be among the k best, ascending, or None without useful bounds."""
-        postings, n = self.postings, len(terms)
-        if (
-            not n * (n + 2) < self.most_terms
-            or n + postings.highest[terms].sum() / self.unit > MOST_TOTAL
-        ):
+        postings = self.postings
+        n = len(terms)
+        most = n + postings.highest[terms].sum() / self.unit
+        if most > MOST_TOTAL or not n * (n + 2) < self.most_terms:
             return None
         totals = np.zeros(postings.size, dtype=np.uint16)
         rare = []
@@ -206,10 +206,10 @@ class Search:
                 totals += self.values[row]
         if rare:
             documents, weights = self._parts(rare)
-            gains = np.concatenate(weights) - np.repeat(
-                postings.base[rare], list(map(len, weights))
-            )
-            np.add.at(totals, np.concatenate(documents), (gains / self.unit + 1).astype(np.uint16))
+            bases = np.repeat(postings.base[rare], list(map(len, weights)))
+            gains = np.concatenate(weights) - bases
+            units = (gains / self.unit + 1).astype(np.uint16)
+            np.add.at(totals, np.concatenate(documents), units)
         if mask is not None:
             totals *= mask
         bound = int(np.partition(totals, -k)[-k]) - n
@@ -222,10 +222,10 @@ class Search:
         # of the type of ``documents``, or searchsorted would copy these
         positions = near.astype(np.int32)
         numbers = np.array(terms)[:, None]
-        places = np.array(
-            [documents.searchsorted(positions) for documents in self._parts(terms)[0]]
-        )
-        places = np.minimum(places + postings.starts[numbers], postings.starts[numbers + 1] - 1)
+        documents, _ = self._parts(terms)
+        places = np.array([part.searchsorted(positions) for part in documents])
+        last_places = postings.starts[numbers + 1] - 1
+        places = np.minimum(places + postings.starts[numbers], last_places)
         addends = np.where(
             postings.documents[places] == positions,
             postings.weights[places],
@@ -236,15 +236,12 @@ class Search:
     def _parts(self, terms: Sequence[int]) -> tuple[list[Array], list[Array]]:
         """Return the documents and the weights of each term's postings."""
         numbers = np.array(terms, dtype=np.int64)
-        bounds = zip(
-            self.postings.starts[numbers].tolist(),
-            self.postings.starts[numbers + 1].tolist(),
-            strict=True,
-        )
-        parts = [slice(start, end) for start, end in bounds]
-        return [self.postings.documents[part] for part in parts], [
-            self.postings.weights[part] for part in parts
-        ]
+        starts = self.postings.starts[numbers].tolist()
+        ends = self.postings.starts[numbers + 1].tolist()
+        parts = list(map(slice, starts, ends))
+        documents = [self.postings.documents[part] for part in parts]
+        weights = [self.postings.weights[part] for part in parts]
+        return documents, weights
 
 
 def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:
@@ -259,7 +256,8 @@ def top(scores: Floats, k: int, mask: Mask | None = None) -> Results:
 
 def _best(scores: Floats, k: int) -> Array:
     if 4 * k < len(scores):
-        bound = np.partition(scores, len(scores) - k)[len(scores) - k]
+        place = len(scores) - k
+        bound = np.partition(scores, place)[place]
         above = np.flatnonzero(scores > bound)
         level = np.flatnonzero(scores == bound)[: k - len(above)]
         return np.concatenate((above[np.argsort(-scores[above], kind="stable")], level))

@@ -47,6 +47,7 @@ TYPES = COUNTS | {
     "positions": ("<i8",),
 }
 FILTER_TYPES = ("<i4",)
+ORIGIN = ("columns", "filters", "span", "cache_key")
 
 
 def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
@@ -61,22 +62,20 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
         )
     scorer, filters, origin = content
     terms = list(scorer.vocabulary)  # by number
+    words = "".join(terms).encode("utf-8", "surrogatepass")
     arrays = {name: getattr(scorer.counts, name) for name in COUNTS}
-    arrays["vocabulary"] = np.frombuffer(
-        "".join(terms).encode("utf-8", "surrogatepass"), dtype=np.uint8
-    )
+    arrays["vocabulary"] = np.frombuffer(words, dtype=np.uint8)
     arrays["ends"] = np.cumsum([0, *map(len, terms)])
     arrays["digests"] = origin.digests
     arrays["positions"] = np.empty(0, np.int64) if origin.positions is None else origin.positions
-    arrays |= {f"filter_{number}": codes for number, codes in enumerate(filters.codes.values())}
+    for number, codes in enumerate(filters.codes.values()):
+        arrays[f"filter_{number}"] = codes
     header = {
         "parameters": asdict(parameters),
         "tokenizer": name,
         "tokenizer_spec": getattr(tokenizer, "spec", None),
         "filters": filters.values,
-        "origin": {
-            name: getattr(origin, name) for name in ("columns", "filters", "span", "cache_key")
-        },
+        "origin": {name: getattr(origin, name) for name in ORIGIN},
         "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
     text = json.dumps(header, ensure_ascii=False).encode()
@@ -90,9 +89,9 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
         checksum.update(part)
     sweep(path.parent, glob.escape(path.name))
     with replacing(path) as file:
-        file.write(MAGIC + bytes([VERSION]) + checksum.intdigest().to_bytes(8, "little"))
-        for part in parts:
-            file.write(part)
+        file.write(MAGIC + bytes([VERSION]))
+        file.write(checksum.intdigest().to_bytes(8, "little"))
+        file.writelines(parts)
 
 
 def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content]:
@@ -104,11 +103,11 @@ def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer
         origin = Origin(**fields, digests=arrays["digests"], positions=positions)
         parameters = Parameters.of(**header["parameters"])
         tokenizer = _tokenizer(path, header["tokenizer"], header["tokenizer_spec"], tokenizer)
-        columns = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
-        filters = Filters(header["filters"], columns)
-        vocabulary = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
-        bounds = pairwise(arrays["ends"].tolist())
-        terms = {vocabulary[start:end]: number for number, (start, end) in enumerate(bounds)}
+        codes = {name: arrays[f"filter_{number}"] for number, name in enumerate(origin.filters)}
+        filters = Filters(header["filters"], codes)
+        words = arrays["vocabulary"].tobytes().decode("utf-8", "surrogatepass")
+        bounds = enumerate(pairwise(arrays["ends"].tolist()))
+        terms = {words[start:end]: number for number, (start, end) in bounds}
         counts = TermCounts(terms, *(arrays[name] for name in COUNTS))
         _check(counts, parameters, filters, origin)
         content = Content(InvertedScorer(counts, parameters), filters, origin)
@@ -137,7 +136,8 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise unreadable(f"the index {path}", error) from None
-    if xxhash.xxh3_64_intdigest(data[START - 8 :]) != int.from_bytes(begin[-16:-8], "little"):
+    checksum = int.from_bytes(begin[-16:-8], "little")
+    if xxhash.xxh3_64_intdigest(data[START - 8 :]) != checksum:
         raise _damaged(path, f"its {len(data)} bytes have another checksum")
     end = START + int.from_bytes(begin[-8:], "little")
     header = json_of(bytes(data[START:end]))
@@ -145,41 +145,47 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
     for name, (dtype, length) in header["arrays"].items():
         if dtype not in TYPES.get(name, FILTER_TYPES):
             raise ValueError(f"{name} has the type {dtype}")
-        arrays[name] = np.frombuffer(data, dtype, length, end) if length else np.empty(0, dtype)
-        end += -(-arrays[name].nbytes // ALIGNMENT) * ALIGNMENT
+        array = np.frombuffer(data, dtype, length, end) if length else np.empty(0, dtype)
+        arrays[name] = array
+        end += array.nbytes + -array.nbytes % ALIGNMENT
     return header, arrays
 
 
 def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
     """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
-    starts, documents, size = counts.starts, counts.documents, len(counts.lengths)
-    positions = np.arange(size) if origin.positions is None else origin.positions
+    starts = counts.starts
+    documents = counts.documents
+    size = len(counts.lengths)
+    positions = origin.positions if origin.positions is not None else np.arange(size)
     gaps = np.diff(documents)
     gaps[starts[1:-1] - 1] = 1  # documents ascend within a term
-    correct = {
-        "starts": len(starts) > 1
-        and starts[0] == 0
-        and starts[-1] == len(documents)
-        and (np.diff(starts) > 0).all(),
-        "documents": (gaps > 0).all() and documents.min() >= 0 and documents.max() < size,
-        "counts": len(counts.counts) == len(documents) and counts.counts.min() > 0,
-        "places": len(counts.places) == len(documents) * parameters.sums_idf,
-        "lengths": counts.lengths.min() >= 0 and counts.lengths.sum() == counts.counts.sum(),
-        "terms": len(counts.vocabulary) == len(starts) - 1,
-        "digests": len(origin.digests) == size,
-        "positions": len(positions) == size
+    has_postings = (
+        starts[0] == 0
+        and starts[-1] == len(documents) == len(counts.counts)
+        and len(counts.places) == len(documents) * parameters.sums_idf
+        and len(counts.vocabulary) == len(starts) - 1
+        and (np.diff(starts) > 0).all()
+    )
+    has_documents = (
+        documents.min() >= 0
+        and documents.max() < size
+        and (gaps > 0).all()
+        and counts.counts.min() > 0
+        and counts.lengths.min() >= 0
+        and counts.lengths.sum() == counts.counts.sum()
+    )
+    has_positions = (
+        len(origin.digests) == len(positions) == size
         and positions[0] >= 0
-        and (np.diff(positions) > 0).all(),
-        "span": type(origin.span) is int
-        and (origin.span > positions[-1] if origin.positions is not None else origin.span == size),
-        "filters": list(filters.values) == list(filters.codes)
-        and all(
-            len(codes) == size and codes.min() >= 0 and codes.max() < len(filters.values[name])
-            for name, codes in filters.codes.items()
-        ),
-    }
-    if wrong := [name for name, fits in correct.items() if not fits]:
-        raise ValueError(", ".join(wrong))
+        and positions[-1] < origin.span
+        and (np.diff(positions) > 0).all()
+        and (origin.positions is not None or origin.span == size)
+    )
+    if not (has_postings and has_documents and has_positions):
+        raise ValueError("its arrays")
+    for name, codes in filters.codes.items():
+        if len(codes) != size or codes.min() < 0 or codes.max() >= len(filters.values[name]):
+            raise ValueError(f"the filter {name}")
 
 
 def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> Tokenizer:

@@ -21,9 +21,9 @@ WORD = re.compile(r"\w+")
 ASCII = bytes(range(128))
 # Lowercases letters, replaces other characters by spaces, and keeps the bytes of characters beyond
 # ASCII.
-ASCII_WORDS = bytes(
-    ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else 32 for code in ASCII
-) + bytes(range(128, 256))
+SPACE = ord(" ")
+LOWER = [ord(character) if WORD.match(character) else SPACE for character in map(chr, ASCII)]
+ASCII_WORDS = bytes(LOWER).lower() + bytes(range(128, 256))
 
 # Function words: determiners, pronouns, prepositions, conjunctions, auxiliaries.
 FUNCTION_WORDS = """
@@ -126,9 +126,8 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
     tokens = [list(terms) for terms in (batch(texts) if batch else map(tokenizer, texts))]
     for terms in tokens:
         if set(map(type, terms)) - {str}:
-            wrong = next(term for term in terms if type(term) is not str)
             raise InputError(
-                f"the tokenizer {name_of(tokenizer)} returned {wrong!r:.60} as a term; expected a string"
+                f"the tokenizer {name_of(tokenizer)} returned {terms!r:.60}; expected strings"
             )
     return tokens
 
@@ -144,14 +143,12 @@ def encode(
         tokens = tokenize(tokenizer, texts)
         ends = np.cumsum([0, *map(len, tokens)])
         place_of: defaultdict[str, int] = defaultdict(count().__next__)
-        places = np.fromiter(
-            map(place_of.__getitem__, chain.from_iterable(tokens)), dtype=np.int64, count=ends[-1]
-        )
+        numbered = map(place_of.__getitem__, chain.from_iterable(tokens))
+        places = np.fromiter(numbered, dtype=np.int64, count=ends[-1])
         terms = list(place_of)
-    numbers = [
-        -1 if term is None or (number := number_of(term)) is None else number for term in terms
-    ]
-    encoded = np.array(numbers or [-1], dtype=np.int64)[places]
+    numbers = [None if term is None else number_of(term) for term in terms]
+    known = [-1 if number is None else number for number in numbers]
+    encoded = np.array(known or [-1], dtype=np.int64)[places]
     absent = np.flatnonzero(encoded < 0)
     return np.delete(encoded, absent), ends - np.searchsorted(absent, ends)
 
@@ -169,24 +166,18 @@ def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
     """Return the start of each text and the end of the last, and the lowercase words as UTF-8, spaces between them."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
-    characters = (
-        words.translate(None, ASCII)
-        .decode("utf-8", "surrogatepass")
-        .encode("utf-32-le", "surrogatepass")
-    )
-    codes = np.frombuffer(characters, dtype="<u4")
+    beyond_ascii = words.translate(None, ASCII).decode("utf-8", "surrogatepass")
+    codes = np.frombuffer(beyond_ascii.encode("utf-32-le", "surrogatepass"), dtype="<u4")
     # the UTF-8 of each character, in lower case or as spaces
     table = np.zeros(codes.max(initial=0) + 1, dtype="S4")
     for code in np.flatnonzero(np.bincount(codes)).tolist():
         lower = chr(code).lower()
-        size, lower_size = (
-            len(text.encode("utf-8", "surrogatepass")) for text in (chr(code), lower)
-        )
+        size = len(chr(code).encode("utf-8", "surrogatepass"))
+        lower_size = len(lower.encode("utf-8", "surrogatepass"))
         if lower_size != size or chr(code) == "Σ":  # İ grows; Σ becomes ς at the end of a word
             return _spaced([text.lower() for text in texts])
         table[code] = lower.encode() if WORD.fullmatch(lower) else b" " * size
+    replaced = table.view(np.uint32)[codes].tobytes().translate(None, b"\0")
     array = np.frombuffer(words, dtype=np.uint8)
-    array[array >= 128] = np.frombuffer(
-        table.view(np.uint32)[codes].tobytes().translate(None, b"\0"), dtype=np.uint8
-    )
+    array[array >= 128] = np.frombuffer(replaced, dtype=np.uint8)
     return np.cumsum([0, *map(len, encoded)], dtype=np.int64), words

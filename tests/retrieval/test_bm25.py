@@ -47,8 +47,7 @@ def test_a_mask_restricts_results_without_changing_scores() -> None:
         ({"b": 1.5}, "b is 1.5, .* b from 0 to 1"),
         ({"delta": -0.5}, "delta is -0.5"),
         ({"epsilon": math.inf}, "epsilon is inf"),
-        ({"tokenizer": lambda text: [1]}, "returned 1 as a term"),
-        ({"method": "lucene", "backend": "rank_bm25"}, "the backend is 'rank_bm25'; allowed: .* okapi, bm25\\+, bm25l"),
+        ({"tokenizer": lambda text: [1]}, r"returned \[1\]; expected strings"),
     ],
 )
 def test_wrong_options_are_rejected(options: dict[str, Any], message: str) -> None:
@@ -128,7 +127,7 @@ def test_datasets_streams_and_rows_give_the_same_index(dataset: Dataset, make: A
     index = BM25Index.from_dataset(make(dataset), filters="chapter")
     assert index.search("big cats", 4) == BM25Index([row["text"] for row in ROWS]).search("big cats", 4)
     assert index.search("cats", 4, where={"chapter": 2}).positions == [2, 3]
-    index.check_belongs(dataset)
+    assert index.update(dataset) == (0, 0)
 
 
 def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +172,7 @@ def test_filters(dataset: Dataset) -> None:
     assert index.search("cats", 9, where={"title": {"Dogs", "Lions"}}).positions == [2, 1]
     assert index.search("cats", 9, where={"chapter": 1}, mask=[False, True, True, True]).positions == [1]
     assert [hits.positions for hits in index.search_batch(["cats"], 9, where={"chapter": 2})] == [[2, 3]]
-    with pytest.raises(InputError, match="no document has \"1\" in 'chapter'; the values are 1, 2"):
+    with pytest.raises(InputError, match="no document has \"1\" in 'chapter'; the first values are 1, 2"):
         index.search("cats", where={"chapter": "1"})
     with pytest.raises(InputError, match="'section' is not a filter of the index; it has: chapter, hard, title"):
         index.search("cats", where={"section": 1})
@@ -201,8 +200,9 @@ def test_an_existing_index_needs_its_dataset(dataset: Dataset, tmp_path: Any) ->
     add_bm25_index(dataset, "text", index_name="bm25", index=BM25Index.load(tmp_path / "index"))
     assert dataset.search("bm25", "lions", k=1).indices == [2]
     other = Dataset.from_list(ROWS[::-1])
-    with pytest.raises(InputError, match="does not belong to this dataset"):
-        add_bm25_index(other, index=index)
+    add_bm25_index(other, index=index)
+    assert other.search("text", "lions", k=1).indices == [1] and index.search("lions", 1).positions == [2]
+    other.drop_index("text")
     with pytest.raises(InputError, match="method cannot be set for an existing index"):
         add_bm25_index(dataset, index=index, method="okapi")
     assert other.list_indexes() == []

@@ -129,16 +129,7 @@ def test_what_cannot_be_done_changes_nothing() -> None:
     index.remove([1])
     with pytest.raises(InputError, match="position 1 can be removed: it was removed before"):
         index.remove([1])
-    with pytest.raises(InputError, match="documents were removed from the index"):
-        index.check_belongs(["a", ""])
-    index.compact()
-    index.check_belongs(["a", ""])
-
-
-def test_an_index_of_rank_bm25_cannot_change() -> None:
-    index = BM25Index(["a", "b"], backend="rank_bm25")
-    with pytest.raises(InputError, match="with the backend rank_bm25 cannot be changed"):
-        index.add(["c"])
+    assert index.update(["a", ""]) == (0, 0) and index.positions.tolist() == [0, 1]
 
 
 def test_an_extended_dataset_reuses_the_index_of_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +142,8 @@ def test_an_extended_dataset_reuses_the_index_of_its_part(monkeypatch: pytest.Mo
     add_bm25_index(whole, index=index)
     assert counted == [row["text"] for row in ROWS[6:]] and whole.search("text", "word8", k=1).indices == [8]
     assert len(index) == 6  # that of the part is not changed
-    with pytest.raises(InputError, match="does not belong to this dataset, which has 3 and differs from position 0 on"):
-        add_bm25_index(rest, index=index)
+    add_bm25_index(rest, index=index)
+    assert rest.search("text", "word8", k=1).indices == [2]
 
 
 @pytest.mark.parametrize(

@@ -51,14 +51,6 @@ def test_scores_are_rank_bm25s(method: str, documents: list[list[str]], query: l
     assert hits.positions == ranked(theirs)[:k] and hits.scores == theirs[hits.positions].tolist()
 
 
-@pytest.mark.parametrize("method", CLASSES)
-@given(documents=DOCUMENTS, query=QUERY)
-def test_the_backend_rank_bm25_ranks_like_ours(method: str, documents: list[list[str]], query: list[str]) -> None:
-    ours, theirs = indexed(documents, method), indexed(documents, method, backend="rank_bm25")
-    assert theirs.scores(" ".join(query)).tolist() == ours.scores(" ".join(query)).tolist()
-    assert theirs.search_batch([" ".join(query), "a"], 7) == ours.search_batch([" ".join(query), "a"], 7)
-
-
 @pytest.mark.parametrize("method", ["bm25+", "lucene", "atire", "robertson"])
 @given(documents=DOCUMENTS, query=QUERY)
 def test_scores_are_bm25s_s(method: str, documents: list[list[str]], query: list[str]) -> None:

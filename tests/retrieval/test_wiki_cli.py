@@ -1,6 +1,5 @@
 """``qabench wiki``: output and exit codes."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["prefetch", "felm"], "the questions of FELM do not have Wikipedia pages; allowed: fanoutqa"),
+    [(["prefetch", "felm"], "the questions of FELM have no Wikipedia pages"),
      (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
      (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
      (["search", " "], "the query must not be empty")],
@@ -81,8 +80,6 @@ def test_import_cache(tmp_path: Path) -> None:
 def test_search_and_page(server: ScriptedWiki) -> None:
     server.pages = {"Jupiter": (38930, 1, "<p>A gas giant.</p>"), "Jupiter trojan": (5, 2, "<p>Rocks.</p>")}
     assert run("search", "jupiter").stdout.splitlines() == ["Jupiter\t38930", "Jupiter trojan\t5"]
-    (hit,) = json.loads(run("search", "jupiter", "-k", "1", "--json").stdout)
-    assert hit == {"title": "Jupiter", "pageid": 38930, "url": "https://en.wikipedia.org/wiki/Jupiter"}
+    assert run("search", "jupiter", "-k", "1").stdout == "Jupiter\t38930\n"
     assert run("page", "Jupiter").stdout.strip() == "A gas giant."
-    assert run("page", "whatever", "--pageid", "5").stdout.strip() == "Rocks."
     assert isinstance(run("page", "Dodo").exception, PageMissing)

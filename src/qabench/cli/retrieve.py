@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Exit, Option
 
-from qabench.benchmarks import Benchmark, benchmark, benchmark_names
-from qabench.cli.options import ConfigName, Format, JsonOnly, completing
-from qabench.cli.output import hint, print_json, print_table, progress_bar, say, warn
+from qabench.benchmarks import benchmark, benchmark_names
+from qabench.cli.options import ConfigName, Format, completing
+from qabench.cli.output import hint, print_table, progress_bar, say, warn
 from qabench.data.rows import Json, SourceRow
 from qabench.errors import InputError, QabenchError
 from qabench.io.files import check_writable, write_text
@@ -331,51 +331,39 @@ def search(
         int, Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")
     ] = 10,
     wiki: WikiPath = None,
-    as_json: JsonOnly = False,
 ) -> None:
     """Search Wikipedia, a ZIM file, or the Kiwix book given by environment variables."""
     from qabench.retrieval.wiki.client import wikipedia
 
-    pages = wikipedia(wiki).search(query, results)
-    if as_json:
-        print_json(
-            [{"title": page.title, "pageid": page.pageid, "url": page.url} for page in pages]
-        )
-        return
-    for page in pages:
+    for page in wikipedia(wiki).search(query, results):
         write_line(page.title if page.pageid is None else f"{page.title}\t{page.pageid}")
 
 
 @wiki_app.command("page")
 def page(
     title: Annotated[str, Argument(help="The page's title.")],
-    pageid: Annotated[
-        int | None, Option(min=1, help="The page's id, used instead of the title.")
-    ] = None,
     wiki: WikiPath = None,
 ) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
     from qabench.retrieval.wiki.client import wikipedia
 
-    write_document(wikipedia(wiki).content({"title": title, "pageid": pageid}) + "\n")
+    write_document(wikipedia(wiki).content({"title": title}) + "\n")
 
 
 def _evidences(name: str, config: str | None) -> list[Json]:
     """Return the evidence pages of a config's questions."""
     pages = benchmark(name).evidence_pages(config)
     if pages is None:
-        names = [
-            name
-            for name in benchmark_names()
-            if type(benchmark(name)).evidence_pages != Benchmark.evidence_pages
-        ]
+        title = benchmark(name).title
         raise InputError(
-            f"the questions of {benchmark(name).title} do not have Wikipedia pages; allowed: {', '.join(names)}"
+            f"the questions of {title} have no Wikipedia pages; choose another benchmark"
         )
     return list(pages)
 
 
 def print_list(what: str, lines: list[str]) -> None:
     """Print a heading and its lines, if there are any."""
-    for line in [f"{len(lines):,} {what}:", *(f"  {line}" for line in lines)] if lines else []:
-        write_line(line)
+    if lines:
+        write_line(f"{len(lines):,} {what}:")
+    for line in lines:
+        write_line(f"  {line}")
