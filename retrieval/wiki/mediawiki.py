@@ -31,8 +31,8 @@ T = TypeVar("T")
 ENGLISH_WIKIPEDIA = "https://en.wikipedia.org/w/api.php"
 VARIABLE = "QABENCH_WIKIPEDIA_API"
 WITHOUT_NETWORK = (
-    "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or with "
-    "`qabench wiki import-cache TARBALL`. Or use a local Kiwix server: set FANOUTQA_WIKIPEDIA_TYPE=kiwix"
+    "Pages in the cache can be read: fill it with `qabench wiki prefetch` on a machine with network access, or "
+    "with the authors' archive. Or use a ZIM file (QABENCH_ZIM) or a Kiwix server (FANOUTQA_WIKIPEDIA_TYPE=kiwix)"
 )
 MAXLAG_SECONDS = 5
 MAX_REDIRECTS = 3

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from scripted_wiki import ScriptedWiki
-from tarballs import tarball
 from typer.testing import CliRunner, Result
 
 from qabench.cli.retrieve import wiki_app
@@ -63,18 +62,6 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 def test_wrong_usage_is_an_input_error(arguments: list[str], message: str) -> None:
     result = run(*arguments)
     assert isinstance(result.exception, InputError) and message in str(result.exception) and result.output == ""
-
-
-def test_import_cache(tmp_path: Path) -> None:
-    members = [("w/1-dated.md", "one"), ("w/2-dated.md", ""), ("w/readme", "x")]
-    result = run("import-cache", str(tarball(tmp_path / "pages.tar.gz", members)))
-    assert result.exit_code == 0
-    assert f"1 pages written to {tmp_path / 'cache/wikicache'}, 0 already existed" in result.stdout
-    assert "skipped: 1 pages without text, 1 other files" in result.stdout
-    assert (tmp_path / "cache/wikicache/1-dated.md").read_text() == "one"
-    result = run("import-cache", str(tarball(tmp_path / "bad.tar", [("../3-dated.md", "x"), ("1-dated.md", "one")])))
-    assert result.exit_code == 1 and "0 pages written" in result.stdout and "1 already existed" in result.stdout
-    assert "1 refused:\n  ../3-dated.md: a path that leads out of its folder\n" in result.stdout
 
 
 def test_search_and_page(server: ScriptedWiki) -> None:

@@ -61,7 +61,7 @@ def test_no_server(tmp_path: Path) -> None:
     with ScriptedWiki() as gone:
         pass
     wiki = wiki_of(gone, tmp_path)
-    with pytest.raises(WikiError, match=r"connection failed: .*refused.*wiki import-cache .*kiwix"):
+    with pytest.raises(WikiError, match=r"connection failed: .*refused.*wiki prefetch.*kiwix"):
         wiki.search("anything")
     nonsense = MediaWiki("no address", cache=WikiCache(tmp_path), client=HttpClient(retry=BRISK))
     with pytest.raises(WikiError, match="no address: invalid URL"):

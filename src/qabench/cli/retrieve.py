@@ -260,39 +260,6 @@ wiki_app = typer.Typer(
 WikiPath = Annotated[str | None, Option(metavar="PATH", help="A ZIM file, instead of Wikipedia.")]
 
 
-@wiki_app.command("import-cache")
-def import_cache(
-    tarball: Annotated[
-        Path, Argument(metavar="TARBALL", help="A tarball of PAGEID-dated.md files.")
-    ],
-) -> None:
-    """Import a tarball of pages, such as the FanOutQA authors', into the cache. Continues an interrupted import.
-
-    Exit code: 0 all pages are in the cache; 1 some were rejected, or the tarball is damaged; 2 it
-    is not a tarball.
-    """
-    from qabench.retrieval.wiki.cache import WikiCache
-    from qabench.retrieval.wiki.tarball import import_cache as read_tarball
-
-    cache = WikiCache()
-    with progress_bar("Reading", "bytes") as progress:
-        imported = read_tarball(tarball, cache, progress)
-    write_line(
-        f"{imported.written} pages written to {cache.folder}, {imported.present} already existed"
-    )
-    if imported.blank or imported.ignored:
-        write_line(
-            f"skipped: {imported.blank} pages without text, {imported.ignored} other files and folders"
-        )
-    print_list("refused", [f"{name}: {reason}" for name, reason in imported.refused])
-    if not imported.verified:
-        hint(
-            f"{tarball} has no checksums, so damaged text of a page is not noticed; a .tar.gz has them"
-        )
-    if imported.refused:
-        raise Exit(1)
-
-
 @wiki_app.command("prefetch")
 def prefetch(
     benchmark: Annotated[
