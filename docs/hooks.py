@@ -19,7 +19,6 @@ from mkdocs.structure.files import File
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli import app
 from qabench.evaluation.signature import Field
-from qabench.io.environment import ENVIRONMENT
 
 sys.path.append(str(Path(__file__).parent))
 from notebook_pages import page_of
@@ -32,7 +31,6 @@ LOG = logging.getLogger("mkdocs.hooks")
 
 GENERATED = {
     "<!-- commands -->": lambda: "\n".join(_commands()),
-    "<!-- environment -->": lambda: "\n".join(_environment()),
     "<!-- official -->": lambda: "\n".join(_official()),
     "<!-- metrics -->": lambda: "\n".join(_metrics()),
 }
@@ -116,12 +114,6 @@ def _command(command: Any, name: str, level: int) -> Iterator[str]:
             yield from _command(
                 command.get_command(context, part), f"{name} {part}", min(level + 1, 4)
             )
-
-
-def _environment() -> Iterator[str]:
-    yield "| variable | meaning | if not set |\n|---|---|---|"
-    for variable in ENVIRONMENT:
-        yield f"| `{variable.name}` | {variable.about} | {variable.default} |"
 
 
 def _official() -> Iterator[str]:

@@ -9,10 +9,12 @@ from typer.testing import CliRunner
 import qabench
 from qabench.benchmarks import Need, benchmark, benchmark_names
 from qabench.cli import app
-from qabench.io.environment import ENVIRONMENT, HIDDEN, environment
+from qabench.io.environment import HIDDEN, environment
 
 ROOT = Path(__file__).parents[2]
-NAMES = {variable.name for variable in ENVIRONMENT}
+NAMES = set(
+    re.findall(r"^\| `(\w+)` ", (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8"), re.MULTILINE)
+)
 # Options of other libraries that our code sets for child processes, but does not read.
 SET_FOR_OTHERS = {"HF_DATASETS_DISABLE_PROGRESS_BARS", "HF_DATASETS_CACHE", "HF_MODULES_CACHE"}
 # Set by `qabench run --on` for its job, and by tests of it.

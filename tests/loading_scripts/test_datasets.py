@@ -202,11 +202,11 @@ def test_a_byte_order_mark_and_other_line_ends_change_nothing(name: str, config:
     ("data", "message"),
     [
         (b'[{"id": "a"', r"rows.json: not JSON \(.*column \d+"),
-        (b"\xff\xfe[]", "rows.json: not UTF-8 at byte 0"),
+        (b"\xff\xfe[]", r"rows.json: not JSON \(.*byte 0xff"),
         (b'{"id": 1}', "rows.json: expected a list of rows, got object"),
         (b'["a"]', "rows.json, row 0: expected an object, got string 'a'"),
-        (b"[" + b"9" * 5000 + b"]", "rows.json: not valid JSON"),
-        (b'[\n{"id": }]', r"rows.json: not JSON \(.*, line 2, column 8\)"),
+        (b"[" + b"9" * 5000 + b"]", "rows.json: not JSON"),
+        (b'[\n{"id": }]', r"rows.json: not JSON \(.*: line 2 column 8 "),
     ],
 )
 def test_a_file_without_a_list_of_rows(data: bytes, message: str, tmp_path: Path) -> None:

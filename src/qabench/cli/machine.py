@@ -18,7 +18,7 @@ from qabench.citations import bibtex
 from qabench.cli.options import Format, JsonOnly
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError, unknown_name
-from qabench.io.environment import ENVIRONMENT, environment, folder_size
+from qabench.io.environment import environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.tables import Table, write_document, write_line
 from qabench.llm.cache import clear, replies_path, stored_replies
@@ -106,7 +106,7 @@ def _size_text(size: int) -> str:
 
 
 def env(as_json: JsonOnly = False) -> None:
-    """Show versions, models, caches, variables and what is official here, for bug reports.
+    """Show versions, caches, variables and what is official here, for bug reports.
 
     Keys are never shown.
     """
@@ -120,22 +120,10 @@ def env(as_json: JsonOnly = False) -> None:
         print_json(facts | {"official": official})
         return
     versions = [[name, facts[name]] for name in ("qabench", "python", "platform")]
-    versions += [
-        [name, version or "not installed"]
-        for name, version in (facts["packages"] | facts["models"]).items()
-    ]
+    versions += [[name, version or "not installed"] for name, version in facts["packages"].items()]
     versions.append(["cache", f"{facts['cache']['path']} ({_size_text(facts['cache']['bytes'])})"])
     print_table(Table("Versions and folders", ["name", "value"], versions))
-    values = facts["variables"]
-    variables = [
-        [
-            variable.name,
-            f"not set: {variable.default}"
-            if values[variable.name] is None
-            else f"{values[variable.name]} ({variable.about})",
-        ]
-        for variable in ENVIRONMENT
-    ]
+    variables = [[name, value] for name, value in facts["variables"].items()]
     print_table(Table("Environment variables", ["name", "value"], variables))
     rows = []
     for row in official:

@@ -25,7 +25,7 @@ from typing import Any
 
 from qabench.data.rows import Row
 from qabench.errors import InputError
-from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines, why_not_json
+from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines
 
 MOST_BYTES = 1 << 28  # of a file, decompressed
 MOST_LINES = 1_000_000
@@ -297,7 +297,7 @@ def _json_list(data: bytes, name: str) -> list[Any]:
     try:
         return list(json_of(data, MOST_LIST_BYTES))
     except ValueError as error:
-        raise InputError(f"{name} begins like a JSON list, but is {why_not_json(error)}") from None
+        raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
 
 
 def _collected(
@@ -324,7 +324,7 @@ def _parse(
     try:
         row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
     except ValueError as error:
-        return BadLine(number, why_not_json(error))
+        return BadLine(number, f"not JSON ({error})")
     if not isinstance(row, Mapping):
         return BadLine(number, f"a JSON {type(row).__name__}, not an object")
     keys = f"{', '.join(map(repr, row)) or 'none':.200}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from qabench.errors import DataError
-from qabench.io.limits import json_of, why_not_json
+from qabench.io.limits import json_of
 
 Row = Mapping[str, Any]
 """A row of a dataset: its values by column."""
@@ -189,7 +189,7 @@ def _parse(data: bytes, encoding: str, where: str) -> Any:
     try:
         return json_of(data.decode(encoding))
     except ValueError as error:
-        raise DataError(f"{where}: {why_not_json(error)}") from None
+        raise DataError(f"{where}: not JSON ({error})") from None
 
 
 def _shown(value: Any) -> str:

@@ -16,7 +16,7 @@ from huggingface_hub import RepoCard
 from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.io.limits import json_of, why_not_json
+from qabench.io.limits import json_of
 from qabench.loading import load_metric
 from qabench.metrics import metric_folder
 
@@ -93,7 +93,7 @@ def read_values(text: str, name: str) -> list[Any]:
     try:
         values = json_of(text)
     except ValueError as error:
-        raise InputError(f"{name}: {why_not_json(error)}; strings need double quotes") from None
+        raise InputError(f"{name}: not JSON ({error}); strings need double quotes") from None
     if not isinstance(values, list):
         raise InputError(f"{name} is {values!r:.60}; paste a JSON list")
     with_id = [item["id"] for item in values if isinstance(item, dict) and "id" in item]

@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
+from itertools import accumulate
 from typing import Any, TextIO
 from urllib.parse import quote
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
 TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
 GAP = 2  # spaces between columns
+NUMBER_STARTS = "0123456789+-."
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 # also an interval, such as "-0.2 to 0.1"
 _NUMBER = re.compile(r"[-+][\d.][-+\d.,e%]*( to [-+]?[\d.]+)?")
@@ -127,9 +129,14 @@ def _forms(secrets: frozenset[str]) -> list[str]:
     return sorted(forms, key=len, reverse=True)
 
 
+def is_secret(name: str) -> bool:
+    """Return whether the value of an environment variable is a secret, by its name."""
+    return _SECRET_NAME.search(name.upper()) is not None
+
+
 @lru_cache(maxsize=4)
 def _secret_names(names: tuple[str, ...]) -> list[str]:
-    return [name for name in names if _SECRET_NAME.search(name.upper())]
+    return list(filter(is_secret, names))
 
 
 def without_folders(text: str) -> str:
@@ -158,10 +165,8 @@ def csv_text(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII
-    # ones.
-    plain = unicodedata.normalize("NFKC", text)
-    first = next((char for char in plain if char.isprintable() and char != " "), "")
+    # Spreadsheets skip spaces, and read full-width signs as the ASCII ones.
+    first = unicodedata.normalize("NFKC", text).lstrip()[:1]
     formula = first in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
     return f"'{text}" if formula else text
 
@@ -227,13 +232,13 @@ class Table:
             csv.writer(text, lineterminator="\n").writerows(rows)
             return text.getvalue()
         # tabulate escapes LaTeX in cells
-        escaped = markdown_text if format == "markdown" else one_line
+        escaped: Callable[[object], str] = one_line
+        title, note, between = "% {}", "% {}", "\n"
+        if format == "markdown":
+            escaped, title, note, between = markdown_text, "**{}**", "{}", "\n\n"
         body = self._tabulated(FORMATS[format], escaped)
-        before, after = ("**", "**\n") if format == "markdown" else ("% ", "")
-        notes = "".join(
-            f"\n{'' if format == 'markdown' else '% '}{escaped(note)}\n" for note in self.notes
-        )
-        return f"{before}{escaped(self.title)}{after}\n{body}\n{notes}"
+        notes = [note.format(escaped(text)) for text in self.notes]
+        return between.join([title.format(escaped(self.title)), body, *notes]) + "\n"
 
     def text(self) -> str:
         """Return the table as text, for ``print``."""
@@ -261,30 +266,27 @@ class Table:
             [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row]
             for row in self.rows
         ]
-        names = list(map(_shown, self.columns))
-        widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-        numeric = [side == "right" for side in self._alignment()]
+        names, sides = list(map(_shown, self.columns)), self._alignment()
+        widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)]
         least = [
-            width if number else min(TEXT_WIDTH, width)
-            for width, number in zip(widths, numeric, strict=True)
+            width if side == "right" else min(TEXT_WIDTH, width)
+            for width, side in zip(widths, sides, strict=True)
         ]
-        shown = len(names)
-        while shown > 2 and sum(least[:shown]) + GAP * (shown - 1) > options.max_width:
-            shown -= 1
+        ends = accumulate(least, lambda end, width: end + GAP + width)
+        shown = max(2, sum(end <= options.max_width for end in ends))
         grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        for name, number, width in list(zip(names, numeric, least, strict=True))[:shown]:
-            grid.add_column(
-                Text(name), justify="right" if number else "left", no_wrap=number, min_width=width
-            )
+        for name, side, width in list(zip(names, sides, least, strict=True))[:shown]:
+            column: Any = {"justify": side, "no_wrap": side == "right", "min_width": width}
+            grid.add_column(Text(name), **column)
         for row in rows:
             grid.add_row(*map(Text, row[:shown]))
+        notes = list(map(_shown, self.notes))
+        if dropped := names[shown:]:
+            notes.append(f"not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)")
         yield Text(_shown(self.title), style="bold")
         if rows:
             yield grid
-        yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
-        if dropped := names[shown:]:
-            text = f"  not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)"
-            yield Text(text, style="dim")
+        yield from (Text(f"  {note}", style="dim") for note in notes)
 
     def _tabulated(
         self,
@@ -295,21 +297,17 @@ class Table:
         """Return the rows in a format of tabulate, which escapes them in HTML."""
         from tabulate import tabulate
 
-        rows, columns = (
-            [[shown(cell) for cell in row] for row in self.rows],
-            list(map(shown, self.columns)),
-        )
+        rows = [[shown(cell) for cell in row] for row in self.rows]
+        columns = list(map(shown, self.columns))
         return str(tabulate(rows, columns, tablefmt=format, disable_numparse=True, colalign=align))
 
     def _alignment(self) -> list[str]:
-        return [
-            "left",
-            *("right" if self._is_numeric(i) else "left" for i in range(1, len(self.columns))),
-        ]
-
-    def _is_numeric(self, column: int) -> bool:
-        cells = [str(row[column]) for row in self.rows if row[column] is not None]
-        return all(cell[:1].isdigit() or cell[:1] in "+-." for cell in cells)
+        """Return the side of each column: numbers, except in the first column, are on the right."""
+        sides = []
+        for _, *column in zip(self.columns, *self.rows, strict=True):
+            starts = [str(cell)[:1] for cell in column if cell is not None]
+            sides.append("right" if all(start in NUMBER_STARTS for start in starts) else "left")
+        return ["left", *sides[1:]]
 
 
 def count_table(
