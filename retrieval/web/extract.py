@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from qabench.errors import MissingExtra
+from qabench.io.http_error import HttpError
 from qabench.io.limits import decoded
 
 EXTRA = "pip install 'qabench[web]'"
@@ -32,8 +33,8 @@ class Extractor:
         self._worker: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
-    def text(self, html: bytes, charset: str | None = None) -> str | None:
-        """Return ``main_text``, or None if it takes longer than ``SECONDS`` or ends the worker process."""
+    def text(self, html: bytes, charset: str | None = None) -> str:
+        """Return ``main_text``, or raise HttpError if it takes longer than ``SECONDS`` or ends the worker process."""
         with self._lock:
             self._worker = self._worker or _started()
             assert self._worker.stdin is not None and self._worker.stdout is not None
@@ -44,7 +45,7 @@ class Extractor:
                 return str(json.loads(self._worker.stdout.readline()))
             except (OSError, ValueError):
                 self._end()
-                return None
+                raise HttpError("unreadable", f"no text within {SECONDS:g} s") from None
 
     def _end(self) -> None:
         worker, self._worker = self._worker, None

@@ -1,4 +1,4 @@
-"""Polite page fetching: robots.txt, a delay per host, limits, public addresses only, and a cache on disk."""
+"""The text of pages that are fetched politely: robots.txt, delays, limits, public addresses only, a cache on disk."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, status_error
 from qabench.io.limits import Limits
 from qabench.io.tables import printable
-from qabench.retrieval.web.extract import EXTRA
+from qabench.retrieval.web.extract import EXTRA, Extractor
 from qabench.retrieval.web.provider import PageLimits
 
-READ = "read"
+READ, NO_TEXT = "read", "no text"
+MAX_REDIRECTS = 5
+MAX_BYTES = 5 << 20  # of a page, uncompressed
 # after a day robots.txt is read again (RFC 9309), and a transient failure is tried again
 DAY = 86400.0
 # seconds. Pages of a host that asks for more between two requests are not fetched
@@ -76,88 +78,80 @@ class WebCache:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchedPage:
-    """The result of fetching one URL.
+class WebPage:
+    """A page's text, or why there is none.
 
     Attributes:
         url: the requested URL.
-        outcome: "read", or the reason why there is no page: "robots.txt", "timeout", "status 404",
-            "not HTML", "too large", "blocked address", "connection failed", "too many redirects",
-            "invalid URL" or others.
+        outcome: "read", "no text", or the reason of an ``HttpError``, such as "robots.txt",
+            "timeout", "status 404", "not HTML", "too large" or "blocked address".
+        text: the main text. Empty without one.
         detail: more about a failure.
-        html: the page. Empty without one.
-        charset: as the server declared it.
     """
 
     url: str
     outcome: str
+    text: str = ""
     detail: str = ""
-    html: bytes = b""
-    charset: str | None = None
 
 
 class PageFetcher:
-    """Fetches pages within limits.
+    """Fetches pages within limits, and reads their text.
 
     Safe for several threads.
     """
 
     def __init__(self, cache: WebCache, limits: PageLimits) -> None:
-        self.cache = cache
-        self.limits = limits
+        self.cache, self.limits, self.extractor = cache, limits, Extractor()
         addresses: Any = "private" if limits.private_addresses else "public"
-        allowed = Limits(limits.max_bytes, limits.timeout, redirects="none", addresses=addresses)
+        allowed = Limits(MAX_BYTES, limits.timeout, redirects="none", addresses=addresses)
         self._client = HttpClient(allowed, headers={"Accept": ACCEPTED})
         self._lock = threading.Lock()
         self._busy: dict[str, threading.RLock] = {}
         self._turns: dict[str, HttpClient] = {}
 
-    def fetch(self, url: str) -> FetchedPage:
-        """Return the page of a URL, from the cache if it is there.
+    def fetch(self, url: str) -> WebPage:
+        """Return the text of a URL's page, from the cache if it is there.
 
         Failures are outcomes, not exceptions.
         """
+        # A page that may not be fetched under one policy may be fetched under the other.
+        key = f"{self.extractor.name} {self.limits.private_addresses} {url}"
         with self._lock_of(url):  # a second thread with the same URL waits and reads the cache
-            entry = self.cache.kept("pages", self._key(url), lambda: self._entry(url))
-        html = entry["html"].encode("latin-1")
-        return FetchedPage(url, entry["outcome"], entry["detail"], html, entry["charset"])
+            entry = self.cache.kept("pages", key, lambda: self._entry(url))
+        return WebPage(url, entry["outcome"], entry["text"], entry["detail"])
 
     def _entry(self, url: str) -> Json:
         """Return what the cache keeps about a page, which is requested."""
-        entry = {"outcome": READ, "detail": "", "charset": None, "passing": False, "html": ""}
         try:
             response = self._following(url)
             kind = response.headers.get("content-type") or HTML[0]
             if kind.partition(";")[0].strip().lower() not in HTML:
                 raise HttpError("not HTML", kind)
+            text = self.extractor.text(response.content, response.charset_encoding)
+            outcome, detail, passing = READ if text.strip() else NO_TEXT, "", False
         except HttpError as error:
-            failure = {"outcome": error.reason, "detail": error.detail, "passing": error.transient}
-            return entry | failure
+            outcome, detail, passing, text = error.reason, error.detail, error.transient, ""
         except ValueError as error:  # a URL that urllib cannot split
-            return entry | {"outcome": "invalid URL", "detail": printable(error, 200)}
-        html = response.content.decode("latin-1")  # one character per byte
-        return entry | {"charset": response.charset_encoding, "html": html}
+            outcome, detail, passing, text = "invalid URL", printable(error, 200), False, ""
+        return {"outcome": outcome, "detail": detail, "passing": passing, "text": text}
 
     def _lock_of(self, url: str) -> threading.RLock:
         with self._lock:  # reentrant, because a page can be the robots.txt of its host
             return self._busy.setdefault(url, threading.RLock())
-
-    def _key(self, url: str) -> str:
-        # A page that may not be fetched under one policy may be fetched under the other.
-        return f"private {url}" if self.limits.private_addresses else url
 
     def _following(self, url: str, *, robots: bool = True) -> Any:
         """Return the response that a URL leads to.
 
         The rules and the address of every redirect are checked.
         """
-        for _ in range(self.limits.redirects + 1):
+        for _ in range(MAX_REDIRECTS + 1):
             response = self._patiently(url, self._allowed_delay(url) if robots else 0.0)
             if not response.has_redirect_location:
                 break
             url = urljoin(url, response.headers["location"])
         else:
-            raise HttpError("too many redirects", f"more than {self.limits.redirects}")
+            raise HttpError("too many redirects", f"more than {MAX_REDIRECTS}")
         if robots and response.status_code != 200:
             raise status_error(response)
         return response
@@ -218,7 +212,7 @@ class PageFetcher:
             return {"rules": str(rules, "utf-8", "replace"), "passing": True}
 
         with self._lock_of(url):  # one thread reads a host's rules, the others wait for them
-            return str(self.cache.kept("rules", self._key(url), ask)["rules"])
+            return str(self.cache.kept("rules", url, ask)["rules"])
 
 
 @functools.cache

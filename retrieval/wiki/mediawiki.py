@@ -10,9 +10,8 @@ from urllib.parse import quote
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
 from qabench.io.environment import offline_variable
-from qabench.io.http import HttpClient
+from qabench.io.http import HttpClient, read_json
 from qabench.io.http_error import HttpError, retry_after
-from qabench.io.limits import json_of
 from qabench.io.tables import quoted
 from qabench.retrieval.wiki.cache import WikiCache
 from qabench.retrieval.wiki.markdown import parsed, to_markdown
@@ -75,17 +74,15 @@ class MediaWiki:
         """
         if offline_variable() and (pageid := self.cache.pageid_of(title)) is not None:
             return WikiPage(title, pageid)
-        asked = WikiPage(title)
-        if "|" in title:
-            raise PageMissing(asked, "a title cannot contain '|'")
-        which: dict[str, str | int] = {"titles": title, "redirects": 1}
-        page = self._first_page({"prop": "pageprops", "ppprop": "disambiguation", **which})
-        if "pageid" not in page:
-            raise PageMissing(asked, _why_missing(page, asked))
-        target = WikiPage(_member(page, str, "title"), _id(page, "pageid"))
-        if "disambiguation" not in (page.get("pageprops") or {}):
+        page = WikiPage(title)
+        about = {"prop": "pageprops", "ppprop": "disambiguation", "redirects": 1}
+        answer = self._first_page(about | _which(page))
+        if "pageid" not in answer:
+            raise PageMissing(page, _why_missing(answer, page))
+        target = WikiPage(_member(answer, str, "title"), _id(answer, "pageid"))
+        if "disambiguation" not in (answer.get("pageprops") or {}):
             return target
-        return _options(self._html(asked, self._at_epoch(target)))
+        return _options(self._html(self._at_epoch(target)))
 
     def content(self, evidence: Any) -> str:
         """Return a page's Markdown at the epoch (see ``wiki_content``)."""
@@ -122,83 +119,61 @@ class MediaWiki:
         For a page that was a redirect at the epoch, this is its own id and the Markdown of the
         target at that time.
         """
-        revision = page if page.pageid and page.revid else self._at_epoch(page)
-        first = revision
-        for _ in range(MAX_REDIRECTS + 1):
-            html = self._html(page, revision)
-            target = _redirect_target(html)
-            if target is None:
-                break
-            revision = self._at_epoch(WikiPage(target), asked=page)
-        else:
-            raise PageMissing(
-                page, f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch"
-            )
+        try:
+            revision = first = page if page.pageid and page.revid else self._at_epoch(page)
+            html = self._html(revision)
+            redirects = 0
+            while (target := _redirect_target(html)) is not None:
+                redirects += 1
+                if redirects > MAX_REDIRECTS:
+                    reason = f"it was the start of more than {MAX_REDIRECTS} redirects at the epoch"
+                    raise PageMissing(page, reason)
+                revision = self._at_epoch(WikiPage(target))
+                html = self._html(revision)
+        except PageMissing as error:  # perhaps of the target of a redirect
+            raise PageMissing(page, error.reason) from None
         text = to_markdown(html)
         if not text.strip():
-            raise PageMissing(
-                page, f"its revision {revision.revid}, the newest at the epoch {EPOCH}, is blank"
-            )
+            reason = f"its revision {revision.revid}, the newest at the epoch {EPOCH}, is blank"
+            raise PageMissing(page, reason)
         return first.pageid or 0, text
 
-    def _at_epoch(self, page: WikiPage, asked: WikiPage | None = None) -> WikiPage:
+    def _at_epoch(self, page: WikiPage) -> WikiPage:
         """Return the page with its id and its newest revision at the epoch."""
-        asked = asked or page
-        if "|" in page.title and not page.pageid:  # the API would split it into several titles
-            raise PageMissing(asked, "a title cannot contain '|'")
-        which: dict[str, str | int] = (
-            {"pageids": page.pageid} if page.pageid else {"titles": page.title}
-        )
-        answer = self._revision(which)
+        about = {"prop": "revisions", "rvprop": "ids|timestamp", "rvlimit": 1, "rvstart": EPOCH}
+        answer = self._first_page(about | _which(page))
         if not answer.get("revisions") and not page.pageid:
             # The title may be a redirect that is newer than the epoch, because the page was renamed
             # later.
-            answer = self._revision(which | {"redirects": 1})
+            answer = self._first_page(about | _which(page) | {"redirects": 1})
         if not answer.get("revisions"):
-            raise PageMissing(asked, _why_missing(answer, page))
+            raise PageMissing(page, _why_missing(answer, page))
         newest = _member(answer, list, "revisions")[0]
         return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 
-    def _revision(self, which: dict[str, str | int]) -> Json:
-        newest: dict[str, str | int] = {
-            "prop": "revisions",
-            "rvprop": "ids|timestamp",
-            "rvlimit": 1,
-            "rvstart": EPOCH,
-        }
-        return self._first_page({**newest, **which})
-
-    def _first_page(self, which: dict[str, str | int]) -> Json:
+    def _first_page(self, which: Json) -> Json:
         """Return the first page in the response to a query."""
-        answer = self._ask({"action": "query", **which})
-        pages = _member(answer, dict, "query").get("pages", [])
-        if not isinstance(pages, list) or not all(isinstance(page, dict) for page in pages):
-            raise WikiError(f"the wiki's response has no list of pages: {quoted(answer, 200)}")
-        return (
-            pages[0]
-            if pages
-            else {"invalid": True, "invalidreason": "the title leads to another wiki"}
-        )
+        query = _member(self._ask({"action": "query", **which}), dict, "query")
+        if not query.get("pages"):
+            return {"invalid": True, "invalidreason": "the title leads to another wiki"}
+        page: Json = _member({"page": _member(query, list, "pages")[0]}, dict, "page")
+        return page
 
-    def _html(self, asked: WikiPage, revision: WikiPage) -> str:
+    def _html(self, revision: WikiPage) -> str:
         try:
             answer = self._ask({"action": "parse", "oldid": revision.revid or 0, "prop": "text"})
         except WikiError as error:
             if isinstance(cause := error.__cause__, HttpError) and cause.reason in GONE:
-                raise PageMissing(asked, f"{cause.detail} ({cause.reason})") from None
+                raise PageMissing(revision, f"{cause.detail} ({cause.reason})") from None
             raise
-        return str(_member(answer, str, "parse", "text"))
+        return _member(answer, str, "parse", "text")
 
-    def _ask(self, params: dict[str, str | int]) -> Json:
+    def _ask(self, params: Json) -> Json:
         if variable := offline_variable():
             raise WikiError(
                 f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}"
             )
-        common: dict[str, str | int] = {
-            "format": "json",
-            "formatversion": 2,
-            "maxlag": MAXLAG_SECONDS,
-        }
+        common = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         try:
             return self.client.get(self.api, _read_answer, params=common | params)
         except HttpError as error:
@@ -207,13 +182,19 @@ class MediaWiki:
             ) from error
 
 
+def _which(page: WikiPage) -> Json:
+    """Return the parameters that select a page, by its id or else by its title."""
+    if page.pageid:
+        return {"pageids": page.pageid}
+    if "|" in page.title:  # the API would split it into several titles
+        raise PageMissing(page, "a title cannot contain '|'")
+    return {"titles": page.title}
+
+
 def _read_answer(response: Any) -> Json:
-    try:
-        answer = json_of(response.content)
-    except ValueError as error:
-        raise HttpError("not JSON", quoted(response.text, 80), transient=True) from error
+    answer = read_json(response)
     if not isinstance(answer, dict):
-        raise HttpError("not a JSON object", quoted(response.text, 80), transient=True)
+        raise HttpError("not a JSON object", response.text, transient=True)
     if "error" in answer:
         fields = answer["error"] if isinstance(answer["error"], dict) else {}
         code, info = str(fields.get("code", "unknown")), str(fields.get("info", "no details"))

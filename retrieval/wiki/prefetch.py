@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 from qabench.evaluation.scoring import Progress
@@ -23,15 +23,14 @@ class Prefetched:
     ``in_all`` counts distinct pages. ``not_tried`` is above 0 if it stopped early.
     """
 
-    in_all: int = 0
-    cached: int = 0
+    in_all: int
+    cached: int
     fetched: int = 0
-    missing: list[PageMissing] = field(default_factory=list)
-    failed: list[tuple[WikiPage, WikiError]] = field(default_factory=list)
+    failed: dict[WikiPage, WikiError] = field(default_factory=dict)
 
     @property
     def not_tried(self) -> int:
-        return self.in_all - self.cached - self.fetched - len(self.missing) - len(self.failed)
+        return self.in_all - self.cached - self.fetched - len(self.failed)
 
     @property
     def complete(self) -> bool:
@@ -55,39 +54,34 @@ def prefetch(
     for page in map(WikiPage.of, evidences):
         distinct.setdefault(page.key, page)
     missing = [page for page in distinct.values() if wiki.cached(page) is None]
-    done = Prefetched(in_all=len(distinct), cached=len(distinct) - len(missing))
+    done = Prefetched(len(distinct), len(distinct) - len(missing))
     progress = progress or (lambda done, in_all: None)
     progress(done.cached, done.in_all)
 
-    def fetch(page: WikiPage) -> None:
-        wiki.keep(page, *wiki.fetch(page))
-
-    failures = 0
-    with ThreadPoolExecutor(wiki.client.in_flight, thread_name_prefix="wikipedia") as threads:
-        pages = {threads.submit(fetch, page): page for page in missing}
+    def fetch(page: WikiPage) -> tuple[WikiPage, WikiError | None]:
         try:
-            for future in as_completed(pages):
-                failed = _count(done, pages[future], future)
-                failures = failures if failed is None else (failures + 1) * failed
-                progress(done.in_all - done.not_tried, done.in_all)
-                if failures == FAILURES_IN_A_ROW:
-                    break
-        except BaseException:
-            wiki.client.close()  # ends the waits between attempts
-            raise
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
-    return done
+            wiki.keep(page, *wiki.fetch(page))
+        except WikiError as error:
+            return page, error
+        return page, None
 
-
-def _count(done: Prefetched, page: WikiPage, future: Future[None]) -> bool | None:
-    """Count a page, and return whether the server failed, or None for a page that says nothing about the server."""
+    in_a_row = 0
     try:
-        future.result()
-        done.fetched += 1
-    except PageMissing as error:
-        done.missing.append(error)
-    except WikiError as error:
-        done.failed.append((page, error))
-        return None if isinstance(error, PageUnreadable) else True
-    return False
+        # The threads are daemons: an interrupted process ends without them.
+        with ThreadPool(wiki.client.in_flight) as threads:
+            for page, error in threads.imap_unordered(fetch, missing):
+                if error is None:
+                    done.fetched += 1
+                else:
+                    done.failed[page] = error
+                # the other errors are of the page, not of the server
+                if not isinstance(error, PageUnreadable):
+                    is_down = error is not None and not isinstance(error, PageMissing)
+                    in_a_row = in_a_row + 1 if is_down else 0
+                progress(done.in_all - done.not_tried, done.in_all)
+                if in_a_row == FAILURES_IN_A_ROW:
+                    break
+    except BaseException:
+        wiki.client.close()  # ends the waits between attempts
+        raise
+    return done

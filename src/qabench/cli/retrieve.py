@@ -281,8 +281,8 @@ def prefetch(
         done = get_pages(evidences, wiki, progress)
     count = f"{done.cached + done.fetched} of {done.in_all} pages"
     write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
-    print_list("missing at the epoch", [f"{error.page}: {error.reason}" for error in done.missing])
-    print_list("failed", [f"{page}: {error}" for page, error in done.failed])
+    reasons = [f"{page}: {getattr(error, 'reason', error)}" for page, error in done.failed.items()]
+    print_list("missing at the epoch, or failed", reasons)
     if done.not_tried:
         write_line(
             f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from qabench.io.environment import package_version
-from qabench.io.http_error import HttpError, check_status
-from qabench.io.limits import Limits
+from qabench.io.http_error import HttpError, check_status, text_of
+from qabench.io.limits import Limits, json_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -122,10 +122,7 @@ class HttpClient:
             body = b"".join(streamed.iter_raw()) if is_read else b""
             body = _unpacked(body, headers.pop("content-encoding", ""), self.limits.max_bytes)
             response = httpx2.Response(status, headers=headers, content=body)
-            try:
-                _ = response.text
-            except ValueError:  # such as UTF-16 without its mark
-                response.encoding = "utf-8"
+            text_of(response)  # from now on it has an encoding that fits
             return response
 
     @contextlib.contextmanager
@@ -201,6 +198,14 @@ class HttpClient:
     def _sleep(self, seconds: float) -> None:
         if self._closed.wait(seconds):
             raise HttpError("closed", "the client was closed while a request waited")
+
+
+def read_json(response: httpx2.Response) -> Any:
+    """Return the JSON document in a response, or raise a transient HttpError."""
+    try:
+        return json_of(response.content)
+    except ValueError as error:
+        raise HttpError("not JSON", response.text, transient=True) from error
 
 
 def _unpacked(data: bytes, encoding: str, most: int) -> bytes:

@@ -58,7 +58,8 @@ def text_of(response: Any) -> str:
     try:
         return str(response.text)
     except ValueError:  # such as UTF-16 without its mark
-        return str(response.content, "utf-8", "replace")
+        response.encoding = "utf-8"
+        return str(response.text)
 
 
 def check_status(response: Any, body: str = "") -> None:

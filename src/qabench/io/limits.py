@@ -33,7 +33,6 @@ class Limits:
         redirects: which redirects are followed. "same host" allows an upgrade to https, too.
         addresses: "any". "public" refuses addresses from which a page could reach into a private
             network. "private" refuses link-local ones only, where clouds serve credentials.
-        problem: the error of a larger body, or "" for one that names ``max_bytes``.
     """
 
     max_bytes: int = 64 << 20
@@ -42,7 +41,6 @@ class Limits:
     sent_per_second: float = math.inf
     redirects: Literal["none", "same host", "any"] = "same host"
     addresses: Literal["any", "public", "private"] = "any"
-    problem: str = ""
 
 
 class TooLarge(ValueError):

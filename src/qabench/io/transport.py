@@ -75,7 +75,7 @@ class Transport(httpx2.HTTPTransport):
         response = super().handle_request(request)
         if ENDLESS in request.extensions:
             deadline.end = math.inf
-        make_safe(response, limits)
+        make_safe(response, limits.max_bytes)
         return response
 
 
@@ -100,8 +100,8 @@ class _Deadline:
         return httpcore2.ReadTimeout(f"no complete answer within {seconds:.1f} seconds")
 
 
-def make_safe(response: Any, limits: Limits) -> None:
-    """Make a response of httpx2 or httpx raise HttpError when more bytes of its body are read.
+def make_safe(response: Any, most: int) -> None:
+    """Make a response of httpx2 or httpx raise HttpError when more bytes of its body than ``most`` are read.
 
     Clients would repeat a request that ends with an error of httpx2.
 
@@ -113,9 +113,7 @@ def make_safe(response: Any, limits: Limits) -> None:
     if decoded(b" ", response.charset_encoding) is None:
         kind = headers.get("content-type", "").partition(";")[0]
         headers["content-type"] = "" if "=" in kind else kind  # "charset=idna" alone
-    most = limits.max_bytes
-    larger = HttpError("too large", f"more than {most:,} bytes")
-    error = HttpError(limits.problem) if limits.problem else larger
+    error = HttpError("too large", f"more than {most:,} bytes")
     for name, counted in (
         ("iter_raw", _counted),
         ("iter_bytes", _counted),

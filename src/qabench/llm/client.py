@@ -5,13 +5,10 @@ A file lock keeps processes from paying twice.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import itertools
 import json
-import os
 import re
-import socket
 import threading
 import time
 import warnings
@@ -25,7 +22,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from qabench.data.rows import Json, without_none
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.evaluation.scoring import Progress
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, causes, first_line, message_in, status_error, text_of
@@ -34,12 +31,11 @@ from qabench.io.tables import quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
 from qabench.llm.exchange import (
+    MAX_REPLY_BYTES,
     ChatOutcome,
     ChatRequest,
     Reply,
-    max_reply_bytes,
     read_reply,
-    too_large,
 )
 
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -51,12 +47,12 @@ LEAST = {"concurrency": 1, "retries": 0, "timeout": 0.001, "max_calls": 0}
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
-_NOBODY_THERE = {errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH}
-# Clients' errors have only the text of the system's error, on Linux and macOS.
-_UNKNOWN_HOST = re.compile(
-    "Name or service not known|nodename nor servname|Temporary failure in name resolution"
+GIVEN_UP = "the endpoint refuses all calls ({})"
+# The errors of clients have only the text of the system's error, on Linux and macOS.
+NOBODY_THERE = re.compile(
+    "Name or service not known|nodename nor servname|Temporary failure in name resolution|"
+    "All connection attempts failed|Connection refused|Connect call failed|No route to host|Network is unreachable"
 )
-_REFUSED = re.compile("All connection attempts failed|Connection refused|Connect call failed")
 BYTES_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4
 EXPECTED_REPLY_TOKENS = 300
@@ -98,8 +94,8 @@ class Plan:
     cost: float | None
 
     def as_dict(self) -> Json:
-        """Return the plan as JSON data, including how tokens were estimated."""
-        return asdict(self) | {"estimate": ESTIMATE}
+        """Return the numbers as JSON data, without ``cost`` if it is unknown."""
+        return without_none(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +103,6 @@ class Usage(Plan):
     """The calls that a run made, including ``retried`` ones, replies from the cache, tokens, and the cost."""
 
     retried: int
-
-    def as_dict(self) -> Json:
-        """Return the usage as JSON data, without ``cost`` if it is unknown."""
-        return without_none(asdict(self))
 
 
 @dataclass(frozen=True)
@@ -154,10 +146,8 @@ def caller_for(
     invalid.
     """
     names = list(Caller.__dataclass_fields__)[2:]
-    if unknown := set(limits) - set(names):
-        raise InputError(
-            f"unknown limits {', '.join(sorted(unknown))}; allowed: {', '.join(names)}"
-        )
+    for name in limits.keys() - set(names):
+        raise unknown_name("unknown limit", name, names)
     if not model:
         raise InputError("no evaluator model was given: set model=...")
     return Caller(resolve_endpoint(base_url, api_key), model, **without_none(limits))
@@ -229,13 +219,12 @@ class ChatClient:
 
     def __init__(self, caller: Caller, cache: ReplyCache) -> None:
         self.caller, self.endpoint, self.cache = caller, caller.endpoint, cache
-        self.max_bytes = max_reply_bytes()
         # Calls include retries. Tokens are counted for successful calls, by the server, or
         # else estimated.
         self.calls = self.prompt_tokens = self.completion_tokens = 0
         self.called: set[bytes] = set()
         seconds = caller.timeout
-        limits = Limits(self.max_bytes, seconds, seconds, problem=too_large(self.max_bytes))
+        limits = Limits(MAX_REPLY_BYTES, seconds, seconds)
         retry = Retry(caller.retries + 1, FIRST_WAIT, MAX_WAIT)
         self.http = HttpClient(limits, retry=retry, in_flight=caller.concurrency)
         self.unusable = self.endpoint.why_unusable  # why no further call can succeed
@@ -273,15 +262,13 @@ class ChatClient:
         by_key = self._by_key(requests)
         outcomes: dict[bytes, ChatOutcome] = {}
 
-        def report() -> None:
-            if progress:
-                progress(len(outcomes), len(by_key))
+        report = progress or (lambda done, in_all: None)
 
         def missing() -> list[tuple[bytes, ChatRequest]]:
             for key, reply in self.cache.find(by_key.keys() - outcomes.keys()).items():
                 outcomes[key] = ChatOutcome(reply, cached=True)
-            report()
-            return [(key, request) for key, request in by_key.items() if key not in outcomes]
+            report(len(outcomes), len(by_key))
+            return [item for item in by_key.items() if item[0] not in outcomes]
 
         try:
             if rest := missing():
@@ -292,7 +279,7 @@ class ChatClient:
                     work = partial(self._outcome, session)
                     for key, outcome in threads.imap_unordered(work, missing()):
                         outcomes[key] = outcome
-                        report()
+                        report(len(outcomes), len(by_key))
         except BaseException:
             self.http.close()  # ends the waits between attempts
             raise
@@ -368,13 +355,10 @@ class ChatClient:
             # a server that has answered before may come back
             failure.unreachable = failure.unreachable and not self.reached
             if failure.unreachable:
-                self._give_up(failure)
+                self.unusable = GIVEN_UP.format(failure)
             raise failure from None
         self.reached = True
-        return read_reply(text_of(response.http_response), self.max_bytes)
-
-    def _give_up(self, failure: HttpError) -> None:
-        self.unusable = f"the endpoint refuses all calls ({failure})"
+        return read_reply(text_of(response.http_response))
 
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""
@@ -382,7 +366,7 @@ class ChatClient:
         error = status_error(response, body, "HTTP")
         if error.status in FATAL or NO_CREDIT in body:
             error.transient = False
-            self._give_up(error)
+            self.unusable = GIVEN_UP.format(error)
         if error.status in (401, 403) and self.endpoint.withheld:
             error.detail += f"; {self.endpoint.withheld}"
         return error
@@ -416,18 +400,11 @@ def reason_of(error: BaseException) -> HttpError:
             message = next(filter(None, map(_body_message, chain)), "") or _message(link)
             return HttpError(f"HTTP {status}", message, status=status)
     url = next(filter(None, map(_url, chain)), "")
-    for link in chain:
-        if isinstance(link, socket.gaierror) or _UNKNOWN_HOST.search(str(link)):
-            return HttpError("unknown host", url, transient=True, unreachable=True)
-        if _REFUSED.search(str(link)):
-            return HttpError("connection refused", url, transient=True, unreachable=True)
-        if isinstance(link, OSError) and isinstance(link.errno, int):
-            nobody = link.errno in _NOBODY_THERE
-            return HttpError(os.strerror(link.errno), url, transient=True, unreachable=nobody)
     reason = _message(chain[-1]) or type(chain[-1]).__name__
     if any("Timeout" in type(link).__name__ for link in chain):
         reason = "no reply in time"
-    return HttpError(reason, url, transient=True)
+    nobody = any(NOBODY_THERE.search(str(link)) for link in chain)
+    return HttpError(reason, url, transient=True, unreachable=nobody)
 
 
 def _body_message(error: BaseException) -> str:

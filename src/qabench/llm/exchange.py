@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -13,15 +12,14 @@ from importlib import import_module
 from typing import Any
 
 from qabench.data.rows import Json
-from qabench.errors import InputError
 from qabench.evaluation.scoring import Messages
 from qabench.io.http_error import HttpError, text_of
-from qabench.io.limits import MAX_REPLY_CHARACTERS, Limits, TooLarge, json_of
+from qabench.io.limits import MAX_REPLY_CHARACTERS, TooLarge, json_of
 from qabench.io.tables import quoted, redacted
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 TOO_LONG = "the prompt is longer than the model's context"
-LIMIT_VARIABLE = "QABENCH_MAX_REPLY_MB"
+MAX_REPLY_BYTES = MAX_REPLY_CHARACTERS
 MAX_TOKENS = 10**9  # of one call. A server that reports more reports nothing
 
 
@@ -83,10 +81,10 @@ class ChatOutcome:
     cached: bool = False
 
 
-def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Json:
+def read_document(body: str) -> Json:
     """Return the JSON object in the body of a response, or raise UnreadableReply."""
     try:
-        document = json_of(body, longest)
+        document = json_of(body, MAX_REPLY_CHARACTERS)
     except TooLarge as error:
         raise UnreadableReply(f"the reply is too large: {error}") from None
     except ValueError:
@@ -96,9 +94,9 @@ def read_document(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Json:
     return document
 
 
-def read_reply(body: str, longest: int = MAX_REPLY_CHARACTERS) -> Reply:
+def read_reply(body: str) -> Reply:
     """Return the reply in the body of a response, or raise UnreadableReply."""
-    document = read_document(body, longest)
+    document = read_document(body)
     if error := document.get("error"):  # some gateways report a provider's failure with status 200
         raise UnreadableReply(f"the reply is an error: {quoted(error, 200)}", transient=True)
     try:
@@ -134,24 +132,6 @@ def _count(value: Any) -> int | None:
     return value if type(value) is int and 0 <= value <= MAX_TOKENS else None
 
 
-def max_reply_bytes() -> int:
-    """Return the maximum size of a response in bytes: QABENCH_MAX_REPLY_MB, or 16 MiB.
-
-    InputError if it is invalid.
-    """
-    text = os.environ.get(LIMIT_VARIABLE) or "16"
-    if not (text.isascii() and text.isdecimal() and 0 < int(text[:10]) <= 1 << 20):
-        raise InputError(
-            f"{LIMIT_VARIABLE} is {text!r}; allowed: a number of MiB from 1 to {1 << 20:,}"
-        )
-    return int(text) << 20
-
-
-def too_large(most: int) -> str:
-    """Return the reason for which a reply was not read to its end."""
-    return f"the reply is larger than {most >> 20} MiB ({LIMIT_VARIABLE})"
-
-
 @contextmanager
 def limited_replies() -> Iterator[None]:
     """Limit the replies to the clients of Inspect's providers, and let only Inspect repeat calls.
@@ -164,7 +144,6 @@ def limited_replies() -> Iterator[None]:
     """
     from openai import AsyncOpenAI
 
-    most = max_reply_bytes()
     defaults: Any = AsyncOpenAI.__init__.__kwdefaults__
     with ExitStack() as stack:
         stack.callback(defaults.update, max_retries=defaults["max_retries"])
@@ -174,26 +153,24 @@ def limited_replies() -> Iterator[None]:
                 package = import_module(name)
                 client = package.AsyncClient
                 stack.callback(setattr, client, "send", client.send)
-                client.send = _limited(client.send, most, package.Response)
+                client.send = _limited(client.send, package.Response)
         yield
 
 
 def _limited(
-    unlimited: Callable[..., Awaitable[Any]], most: int, kind: type[Any]
+    unlimited: Callable[..., Awaitable[Any]], kind: type[Any]
 ) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import make_safe
 
-    limits = Limits(most, problem=too_large(most))
-
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
         response = await unlimited(client, request, stream=True, **options)
-        make_safe(response, limits)
+        make_safe(response, MAX_REPLY_BYTES)
         if stream:
             return response
         try:
             await response.aread()
             if response.is_success and request.url.path.endswith("/completions"):
-                read_document(text_of(response), most)
+                read_document(text_of(response))
             if response.is_success:
                 return response
             # Inspect writes what a server says about a failure to the log.

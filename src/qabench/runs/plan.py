@@ -37,9 +37,9 @@ from qabench.io.workers import run_sync
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens
 from qabench.llm.endpoint import ADDRESSED, clean_url
 from qabench.llm.exchange import (
+    MAX_REPLY_BYTES,
     ChatRequest,
     limited_replies,
-    max_reply_bytes,
 )
 from qabench.tasks.common import IN_PROCESS, adapted
 
@@ -359,7 +359,7 @@ def models_at(url: str) -> list[str]:
 
     Raises QabenchError if it does not answer, or rejects the key.
     """
-    limits = Limits(max_reply_bytes(), SECONDS, redirects="none")
+    limits = Limits(MAX_REPLY_BYTES, SECONDS, redirects="none")
     headers = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
     try:
         with closing(HttpClient(limits, headers=headers)) as client:

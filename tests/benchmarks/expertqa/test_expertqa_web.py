@@ -20,9 +20,8 @@ from qabench.benchmarks.expertqa.answers import Answering, Options, answering, c
 from qabench.benchmarks.expertqa.facts import find_all, passages_for
 from qabench.benchmarks.expertqa.passages import SearchResult, WebPassages, official_urls, split_page
 from qabench.errors import InputError
-from qabench.retrieval.web.fetch import WebCache
+from qabench.retrieval.web.fetch import NO_TEXT, READ, WebCache, WebPage
 from qabench.retrieval.web.provider import PageLimits
-from qabench.retrieval.web.web import NO_TEXT, READ, WebPage
 from qabench.tasks.prompts import Prompt
 
 WORDS = ["tide", "moon", "sun", "sea", "water", "gravity", "spring", "rises", "falls", "coast", "the", "of", "a", "by"]

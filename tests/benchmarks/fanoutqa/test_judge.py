@@ -225,7 +225,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     [
         ("--judge-prices", "2.5", "judge_prices is '2.5'; allowed: the prices per million"),
         ("--judge", "[1]", r"judge is '\[1\]'; allowed: a JSON object"),
-        ("--judge", '{"speed": 1}', "unknown limits speed"),
+        ("--judge", '{"speed": 1}', "unknown limit 'speed'"),
     ],
 )
 def test_options_of_the_command(answers: Path, option: str, value: str, message: str) -> None:

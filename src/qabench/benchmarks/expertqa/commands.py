@@ -19,6 +19,7 @@ from qabench.data.rows import json_rows
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest, signature
 from qabench.io.tables import Table, bounds_text
+from qabench.llm.client import ESTIMATE
 from qabench.llm.endpoint import key_for_typed
 from qabench.runs.sources import evaluate_predictions
 
@@ -259,10 +260,8 @@ def facts(
     )
     if dry_run:
         values = plan_facts(items, fields, scorer).as_dict()
-        note = values.pop("estimate")
-        return print_table(
-            Table("Plan", ["", "number"], [[name, value] for name, value in values.items()], [note])
-        )
+        rows = [[name, value] for name, value in values.items()]
+        return print_table(Table("Plan", ["", "number"], rows, [ESTIMATE]))
     source, find = evidence_from(corpus, search, ranker, encoder)
     with_atomic_claims = all(
         claim.get("atomic_claims") is not None for item in items for claim in item["claims"]

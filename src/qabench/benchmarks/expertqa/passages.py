@@ -28,9 +28,9 @@ from qabench.retrieval.documents import Document
 from qabench.retrieval.engines import open_engine
 from qabench.retrieval.lucene import LuceneIndex
 from qabench.retrieval.opensearch import OpenSearchIndex
-from qabench.retrieval.web.fetch import READ
+from qabench.retrieval.web.fetch import READ, WebPage
 from qabench.retrieval.web.provider import load_provider
-from qabench.retrieval.web.web import Web, WebPage
+from qabench.retrieval.web.web import Web
 
 BM25, DENSE, API = "bm25", "dense", "api"
 CHUNK_SIZE, OVERLAP = 1000, 200  # characters, as in the authors' chunks of web pages
