@@ -165,8 +165,9 @@ def csv_text(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     text = visible(value)
-    # Spreadsheets skip spaces, and read full-width signs as the ASCII ones.
-    first = unicodedata.normalize("NFKC", text).lstrip()[:1]
+    # Spreadsheets skip spaces and invisible characters, and read full-width signs as the ASCII ones.
+    plain = unicodedata.normalize("NFKC", text)
+    first = next((char for char in plain if char.isprintable() and char != " "), "")
     formula = first in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
     return f"'{text}" if formula else text
 
