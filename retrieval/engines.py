@@ -1,4 +1,4 @@
-"""Open a search engine by the name that ``--retriever`` gives."""
+"""Open a search engine by the name that ``-T retriever`` gives."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENGINES = {"lucene": "DIR", "opensearch": "URL/INDEX", "elasticsearch": "URL/IND
 
 
 def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | OpenSearchIndex:
-    """Open the search engine of ``--retriever``.
+    """Open the search engine of ``-T retriever``.
 
     Args:
         retriever: "lucene:DIR" (a Lucene index; see ``LuceneIndex``), or "opensearch:URL/INDEX" or

@@ -138,7 +138,7 @@ def test_the_help_of_run_has_sections() -> None:
     text = qabench("run", "--help").stdout
     titles = ["Arguments:", "Model:", "Questions and scores:", "Prompt and protocol:", "Limits:", "Output:"]
     assert [line for line in text.splitlines() if line in [*titles, "Options:"]] == titles
-    assert "--prompt NAME" in text and "--protocol NAME" in text
+    assert "--prompt NAME" in text
 
 
 def run(*arguments: str, stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:

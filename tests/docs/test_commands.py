@@ -23,7 +23,7 @@ UsageError = typer.BadParameter.__mro__[1]  # of click, or of Typer's own copy
 EXTERNAL = {  # parts of commands that need what no test machine has, or that another test runs
     "models": ("attribute", "--scores faithfulness", "bleurt", "labels.jsonl", "vicuna"),
     "search services": ("search=", "--search google", "report logs", "lucene:", "opensearch:"),
-    "the Hub": ("publish", "--push", "-base-url huggingface", "hf-inference-providers", "--on ", "--attach"),
+    "the Hub": ("publish", "--push", "-base-url huggingface", "hf-inference-providers"),
     "Wikipedia": (".zim", "wiki "),
     "the network": ("fetch",),
     "a cluster": ("--ray",),

@@ -315,7 +315,7 @@ def runs(mirror: Path, server: OpenAIServer) -> Results:
             settings: dict[str, list[str]] = {}
             if benchmark == "fanoutqa":
                 titles = write_wiki(Path(f"{config}.zim"), rows_of(benchmark, config, "validation")[:5])
-                wiki = ["--wiki", f"{config}.zim", "--context-length", "4096"]
+                wiki = ["-T", f"wiki={config}.zim", "-T", "context_length=4096"]
                 settings = {"closed-book": [], "open-book": wiki, "evidence-provided": wiki}
                 call = {"id": "c", "type": "function"}
                 call["function"] = {"name": "search", "arguments": json.dumps({"query": titles[0]})}  # type: ignore[assignment]

@@ -15,7 +15,7 @@ from qabench.llm.cache import ReplyCache
 from qabench.llm.client import Caller
 from qabench.llm.endpoint import Endpoint
 from qabench.llm.exchange import ChatOutcome, ChatRequest, limited_replies
-from qabench.runs.plan import models_at
+from qabench.runs.plan import _models_at
 
 MEBIBYTE = 1 << 20
 BOMB = gzip.compress(b" " * (50 * MEBIBYTE), 1)
@@ -86,5 +86,5 @@ def test_an_echoed_key_is_not_written_to_the_log(server: OpenAIServer, monkeypat
 
 def test_a_list_of_models_of_300_mb_is_not_read(server: OpenAIServer) -> None:
     server.models = huge()
-    assert models_at(server.base_url) == []
+    assert _models_at(server.base_url) == []
     assert server.bytes_sent < 60 * MEBIBYTE  # 16 MiB, and the buffers

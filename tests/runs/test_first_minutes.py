@@ -49,12 +49,10 @@ def test_a_call_is_repeated_as_the_option_says(retries: int, server: OpenAIServe
 def test_a_server_is_gone(server: OpenAIServer, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "BEFORE_NOTE", 0.1)
     said: list[str] = []
-    server.fault = lambda number, body: Fault(503, body={}) if number == 1 else None
+    server.fault = lambda number, body: Fault(503, body={}) if number in (1, 2) else None
     watch = Watch(arguments["log_dir"], say=said.append)
-    start("felm", None, "m", **arguments, **OPTIONS, limit=2, max_retries=1, watch=watch)
-    gone, back = said
-    assert gone.startswith("the server does not answer (HTTP 503), trying again until about ")
-    assert back == "the server answers again"
+    start("felm", None, "m", **arguments, **OPTIONS, limit=2, max_retries=2, watch=watch)
+    assert said == ["the server does not answer (HTTP 503), trying again"]
 
 
 @pytest.mark.quick
@@ -85,7 +83,7 @@ def test_runs_of_one_model_are_told_apart_by_what_differs(server: OpenAIServer, 
 def test_frequent_mistakes_with_models(server: OpenAIServer) -> None:
     server.fault = lambda number, body: Fault(404, body={"error": {"message": "no"}})
     address = server.base_url.removesuffix("/v1")
-    with pytest.raises(QabenchError, match=f"the model m at {address} does not .*; is the address {address}/v1"):
+    with pytest.raises(QabenchError, match=f"the model m at {address} does not .*; most base URLs end with /v1"):
         probe("openai-api/qabench/m", address, None, GenerateConfig(timeout=5, max_retries=0))
     with pytest.raises(InputError, match=r"Add --base-url URL, or a provider: openai/gpt-4o"):
         make_model("gpt-4o")
@@ -117,6 +115,7 @@ def test_a_missing_package_of_a_local_model_names_the_extra(monkeypatch: pytest.
 )  # fmt: skip
 def test_a_run_is_announced_at_once(arguments: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    monkeypatch.delitem(sys.modules, "qabench.runs.running")
     result = CliRunner().invoke(app, ["run", *arguments])
     assert isinstance(result.exception, MissingExtra) and result.stderr.startswith(says)
 

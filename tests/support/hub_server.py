@@ -11,9 +11,7 @@ import base64
 import hashlib
 import json
 import re
-import shutil
 import socket
-import tempfile
 import threading
 import time
 import traceback
@@ -21,7 +19,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -185,17 +182,10 @@ class Hub(Loopback):
         self.repos: dict[tuple[str, str], Repo] = {}
         self.contents: dict[str, bytes] = {}  # by git object id, or SHA-256 of a large file
         self.collections: dict[str, dict[str, Any]] = {}
-        self.jobs: dict[str, Any] = {}  # of hub_jobs, as the next two
-        self.buckets: dict[str, dict[str, str]] = {}  # hashes by path
-        self.store = tempfile.mkdtemp(prefix="qabench-tests-")
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.outside: list[str] = []
         self.lock = threading.RLock()
-
-    def __exit__(self, *exception: object) -> None:
-        super().__exit__(*exception)
-        shutil.rmtree(self.store, ignore_errors=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -234,10 +224,6 @@ class Hub(Loopback):
     def check_owner(self, id: str, user: str | None) -> None:
         if user is None or id.split("/")[0] not in (user, *self.organizations):
             raise Refusal(403 if user else 401, f"You don't have the rights to write to {id}")
-
-    def folder(self, bucket: str) -> Path:
-        """Return the folder with the files of a bucket."""
-        return Path(self.store, "buckets", bucket)
 
     def regular(self, content: bytes) -> Blob:
         oid = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()

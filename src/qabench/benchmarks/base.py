@@ -143,8 +143,6 @@ class Benchmark(Displayed, ABC):
         title: such as "FanOutQA".
         data: where the rows are on the Hub, or None if the dataset's folder has tables of files.
         settings: the settings of ``qabench run``. The first is the default.
-        retriever_setting: the setting of ``qabench run --retriever`` without ``--setting``, or ""
-            if no setting has one.
         prompt: the user message of the default ``asking``, with columns of a row as fields.
         part: the argument of the tasks that selects a part of the questions, such as "category".
         scores: all scores, in display order.
@@ -174,7 +172,6 @@ class Benchmark(Displayed, ABC):
     title: ClassVar[str]
     data: ClassVar[HubDataset | None] = None
     settings: ClassVar[tuple[Setting, ...]]
-    retriever_setting: ClassVar[str] = ""
     prompt: ClassVar[str] = "{question}"
     part: ClassVar[str] = "groups"
     scores: ClassVar[tuple[ScoreSpec, ...]]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from httpx2 import Client, HTTPError
 from huggingface_hub import get_session, get_token, set_client_factory
@@ -16,7 +15,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.io.http_error import HttpError, causes
 from qabench.io.limits import Limits
 from qabench.io.tables import keep_secret, printable
-from qabench.io.transport import ENDLESS, limited_client
+from qabench.io.transport import limited_client
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -61,17 +60,11 @@ def bounded_answers() -> Iterator[None]:
     """Limit the answers to huggingface_hub, whose own client has no timeout, in time and size.
 
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
-    longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``. The output of a job
-    takes any time.
+    longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
-
-    def mark_output(request: Any) -> None:
-        if re.fullmatch("/api/jobs/.+/logs", request.url.path):
-            request.extensions[ENDLESS] = True
 
     # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
     hooks = get_session().event_hooks
-    bounded = {**hooks, "request": [mark_output, *hooks["request"]]}
     limits = Limits(
         MAX_ANSWER_BYTES,
         MAX_ANSWER_SECONDS,
@@ -79,7 +72,7 @@ def bounded_answers() -> Iterator[None]:
         MIN_BYTES_PER_SECOND,
         redirects="any",
     )
-    set_client_factory(lambda: limited_client(limits, event_hooks=bounded))
+    set_client_factory(lambda: limited_client(limits, event_hooks=hooks))
     try:
         yield
     finally:

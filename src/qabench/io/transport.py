@@ -27,8 +27,6 @@ from qabench.io.tables import printable
 CONNECT_SECONDS = 10.0
 MAX_REDIRECTS = 5
 PIECE = 1 << 16  # bytes that are sent before the deadline is checked again
-# an extension of requests whose answer goes on for hours, such as the output of a job
-ENDLESS = "qabench endless"
 _EXCHANGE = "qabench exchange"
 
 
@@ -73,8 +71,6 @@ class Transport(httpx2.HTTPTransport):
             deadline.addresses = addresses_of(host, port, private=limits.addresses == "private")
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write"), deadline)
         response = super().handle_request(request)
-        if ENDLESS in request.extensions:
-            deadline.end = math.inf
         make_safe(response, limits.max_bytes)
         return response
 

@@ -1,8 +1,8 @@
 """``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark.
 
-The digest of a function covers all that its answers depend on, as far as Python can tell: the text
-of its file or notebook cell, its code, defaults and closure, and the constants and functions that
-it uses from its module. It does not cover what other modules, files and servers do.
+The digest of a function covers the text of its file or notebook cell, and what ``datasets`` puts
+into the fingerprint of a function: its code, defaults, closure and globals. It does not cover what
+other modules, files and servers do.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import asyncio
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path, PurePath
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
+
+from datasets.fingerprint import Hasher
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
@@ -38,7 +39,6 @@ Reply = str | dict[str, Any]
 Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
 ERROR = "error"  # the field of the file with the exception of a question
 FUNCTION = "function"  # the field with the name and the digest of the function that answered
-CONSTANTS = (type(None), bool, int, float, complex, str, bytes, PurePath)
 _digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
@@ -256,106 +256,31 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
 def name_with_digest(function: Callable[..., Any]) -> str:
     """Return the name of a function, and a digest of it.
 
-    Two functions with the same source have different digests if their defaults or closures differ.
-    In one process, a function keeps the digest of its first run, even if it changes lists and
-    objects that it refers to.
+    Two functions with the same source have different digests if their defaults or closures differ,
+    unless these cannot be pickled. In one process, a function keeps the digest of its first run,
+    even if it changes objects that it refers to.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
-    constant = short_digest(_text(function, True, {}))
-    owner = function.__self__ if isinstance(function, MethodType) else function
     try:
-        digests = _digests.setdefault(owner, {})
+        digests = _digests.setdefault(getattr(function, "__self__", function), {})
     except TypeError:  # an object without weak references
         digests = {}
-    if constant not in digests:
-        digests[constant] = short_digest(_text(function, False, {}))
-    return f"{name}-{digests[constant]}"
+    if name not in digests:
+        try:
+            content = Hasher.hash(function)
+        except Exception:  # of any class: it refers to a client or a lock, for example
+            content = ""
+        digests[name] = short_digest(f"{content}\n{_source(function)}")
+    return f"{name}-{digests[name]}"
 
 
-def _text(value: Any, constants_only: bool, met: dict[int, tuple[int, Any]]) -> str:
-    """Return a text of a value, equal for equal values in all processes.
-
-    Objects are described by their class, because their content could differ between processes. With
-    ``constants_only``, so are lists, sets and dicts. ``met`` has the number of each value by its
-    id, and keeps the values alive: ids of deleted objects are used again.
-    """
-    if isinstance(value, CONSTANTS):
-        return f"{type(value).__name__} {value!r}"
-    if not isinstance(value, tuple | frozenset | CodeType):
-        if id(value) in met:
-            return f"#{met[id(value)][0]}"
-        met[id(value)] = (len(met), value)
-    if constants_only and isinstance(value, list | set | Mapping):
-        return type(value).__name__
-    parts = _parts(value)
-    if parts is None:
-        return _class_name(value)
-    texts = [_text(part, constants_only, met) for part in parts]
-    if isinstance(value, set | frozenset):
-        texts.sort()
-    return f"({', '.join(texts)})"
-
-
-def _parts(value: Any) -> Iterable[Any] | None:
-    """Return the values that a container has or that a function depends on, or None for another object."""
-    if isinstance(value, tuple | frozenset | list | set):
-        return value
-    if isinstance(value, Mapping):
-        return tuple(value.items())
-    if isinstance(value, CodeType):
-        return value.co_code, value.co_names, value.co_varnames, value.co_consts
-    if isinstance(value, FunctionType):
-        return (
-            value.__code__,
-            value.__defaults__,
-            tuple((value.__kwdefaults__ or {}).items()),
-            tuple(_content(cell) for cell in value.__closure__ or ()),
-            _used_globals(value),
-            _source(value),
-        )
-    if isinstance(value, MethodType):
-        owner = value.__self__
-        return value.__func__, _class_name(owner), getattr(owner, "__dict__", None)
-    if isinstance(value, partial):
-        return value.func, value.args, tuple(value.keywords.items())
-    if hasattr(value, "__wrapped__"):  # such as functools.cache
-        return (value.__wrapped__,)
-    if callable(value) and isinstance(type(value).__call__, FunctionType):
-        return type(value).__call__, _class_name(value), getattr(value, "__dict__", None)
-    return None
-
-
-def _class_name(value: Any) -> str:
-    named = value if isinstance(value, type | BuiltinFunctionType) else type(value)
-    return f"{named.__module__}.{named.__qualname__}"
-
-
-def _content(cell: Any) -> Any:
+def _source(function: Any) -> str:
+    """Return the text of a function's file or notebook cell, or "" for a function of a prompt."""
+    while isinstance(function, partial):
+        function = function.func
+    code = inspect.unwrap(function)
     try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
-
-
-def _used_globals(function: FunctionType) -> tuple[tuple[str, Any], ...]:
-    """Return the constants and functions of its own module that a function uses by name."""
-    used = [
-        (name, function.__globals__[name])
-        for name in function.__code__.co_names
-        if name in function.__globals__
-    ]
-    return tuple(
-        (name, value)
-        for name, value in used
-        if isinstance(value, CONSTANTS)
-        or (isinstance(value, FunctionType) and value.__module__ == function.__module__)
-    )
-
-
-def _source(function: FunctionType) -> str:
-    """Return the text of a function's file, or of its notebook's cell, or "" for a function of a prompt."""
-    try:
-        lines, _ = inspect.findsource(function)
+        lines, _ = inspect.findsource(code if inspect.isroutine(code) else type(code))
     except (TypeError, OSError):
         return ""
     return "".join(lines)

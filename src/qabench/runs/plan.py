@@ -35,7 +35,7 @@ from qabench.io.limits import Limits, json_of
 from qabench.io.tables import printable
 from qabench.io.workers import run_sync
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens
-from qabench.llm.endpoint import ADDRESSED, clean_url
+from qabench.llm.endpoint import ADDRESSED
 from qabench.llm.exchange import (
     MAX_REPLY_BYTES,
     ChatRequest,
@@ -218,7 +218,6 @@ def probe(
     QabenchError with the cause, the address, and the models at the server.
     """
     os.environ.setdefault(KEY_VARIABLE, NO_KEY)
-    models = models_at(clean_url(base_url)) if base_url else []
     made_with = model_config or GenerateConfig()
     called_with = (task_config or GenerateConfig()).merge(made_with)
     called_with.max_tokens = min(TOKENS, called_with.max_tokens or TOKENS)
@@ -251,12 +250,13 @@ def probe(
         raise
     except Exception as error:
         place = f" at {printable(base_url)}" if base_url else ""
-        hint = f"; models there: {some(models)}" if models else ""
+        hint = ""
         failure = reason_of(error)
         if base_url and failure.status in (401, 403):
             hint = f"; set {KEY_VARIABLE} to the server's key"
-        elif base_url and failure.status == 404 and "/v1" not in base_url:
-            hint += f"; is the address {printable(base_url.rstrip('/'))}/v1?"
+        elif base_url and failure.status == 404:
+            models = _models_at(base_url)
+            hint = f"; models there: {some(models)}" if models else "; most base URLs end with /v1"
         text = failure.reason if place and failure.status is None else str(failure)
         detail = plain(error) if text == "HTTP" else text
         named = model.removeprefix(f"{ADDRESSED[0]}{SERVICE}/")
@@ -354,25 +354,13 @@ def plain(error: object) -> str:
     return printable(" ".join(message.split()).removeprefix("ERROR: ")) or type(error).__name__
 
 
-def models_at(url: str) -> list[str]:
-    """Return the models that a server lists.
-
-    Raises QabenchError if it does not answer, or rejects the key.
-    """
+def _models_at(url: str) -> list[str]:
+    """Return the models that a server lists, or none if it has no such list."""
     limits = Limits(MAX_REPLY_BYTES, SECONDS, redirects="none")
     headers = {"Authorization": f"Bearer {os.environ.get(KEY_VARIABLE, NO_KEY)}"}
     try:
         with closing(HttpClient(limits, headers=headers)) as client:
-            response = client.once(f"{url}/models")
-    except HttpError as error:
-        if error.reason == "too large":
-            return []
-        raise QabenchError(f"no server answers at {printable(url)}: {error}") from error
-    if response.status_code in (401, 403):
-        raise QabenchError(
-            f"the server at {printable(url)} rejects the key (HTTP {response.status_code}): set {KEY_VARIABLE}"
-        )
-    try:
-        return [str(model["id"]) for model in json_of(response.content)["data"]]
-    except (ValueError, KeyError, TypeError):
+            models = json_of(client.once(f"{url}/models").content)["data"]
+        return [str(model["id"]) for model in models]
+    except (HttpError, ValueError, KeyError, TypeError):
         return []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
     "-T corpus=FILE.jsonl with passages in the column 'text' (with -T ranker=dense also the extra dense); or "
-    "--retriever lucene:DIR, opensearch:URL/INDEX or elasticsearch:URL/INDEX."
+    "-T retriever=lucene:DIR, opensearch:URL/INDEX or elasticsearch:URL/INDEX."
 )
 _SEARCH = (
     "-T search=searxng and QABENCH_SEARXNG_URL; or -T search=google, CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX; or "
@@ -248,7 +248,6 @@ class ExpertQABenchmark(Benchmark):
         )
         for name, (about, requires, without) in _SETTINGS.items()
     )
-    retriever_setting = "retrieve-read"
     part = "fields"
     scores = SCORES
     headline = ("autoais_macro", "autoais_agreement.accuracy", "rougeL", "fact_score", "evidence")

@@ -233,7 +233,7 @@ def _evidence(how: Answering, options: Options) -> Evidence:
                 and getattr(options, option.name) != option.default
             ):
                 raise InputError(
-                    f"-T {option.name} has no effect with --retriever {options.retriever}; leave one of them out"
+                    f"-T {option.name} has no effect with -T retriever={options.retriever}; leave one of them out"
                 )
         return engine_passages(
             options.retriever, named_in_this_call("retriever", options.retriever)
@@ -241,7 +241,7 @@ def _evidence(how: Answering, options: Options) -> Evidence:
     if options.corpus is None:
         raise InputError(
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "
-            "--retriever lucene:DIR"
+            "-T retriever=lucene:DIR"
         )
     size = options.chunk_size or (None if how.protocol == OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if options.ranker == AUTO else options.ranker

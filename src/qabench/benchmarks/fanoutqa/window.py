@@ -45,8 +45,8 @@ def context_window(model: Model, context_length: int | None) -> int:
         )
     if not length:
         raise InputError(
-            f"the context window of {model} is not known: set it in tokens, such as --context-length 8192 in "
-            "`qabench run` or -T context_length=8192, or register the model with inspect_ai.model.set_model_info"
+            f"the context window of {model} is not known: set it in tokens, such as -T context_length=8192, "
+            "or register the model with inspect_ai.model.set_model_info"
         )
     return length
 
