@@ -27,7 +27,7 @@ from qabench.evaluation.signature import version
 from qabench.hub import staging
 from qabench.hub.build import build, digests
 from qabench.hub.cards import license_of
-from qabench.hub.requirements import check_resolvable, own_wheel
+from qabench.hub.requirements import own_wheel
 from qabench.hub.staging import check_dataset, check_space, run_card, stage_dataset, stage_space, write_space
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
@@ -130,7 +130,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
-    [("license: apache-2.0", "license: [apache-2.0", "the card is not valid"),
+    [("license: apache-2.0", "license: [apache-2.0", "load_dataset cannot read it"),
      ("list: bool", "list: string", "sample, test: the features are not those of the benchmark")],
 )  # fmt: skip
 def test_invalid_repositories(old: str, new: str, problem: str, felm: Path) -> None:
@@ -141,8 +141,7 @@ def test_invalid_repositories(old: str, new: str, problem: str, felm: Path) -> N
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "problem"),
-    [("README.md", "sdk: gradio", "sdk: [gradio", "the card is not valid"),
-     ("README.md", "```python", "```text", "the card has no Python code"),
+    [("README.md", "```python", "```text", "the card has no Python code"),
      ("README.md", "# 0.5 0.625", "# 0.5 0.626", "states that its code prints '0.5 0.626'"),
      ("felm_factuality.py", "class FelmFactuality", "oops class", "SyntaxError")],
 )  # fmt: skip
@@ -186,7 +185,6 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("template")
 def test_the_space_of_a_benchmark_outside_has_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gradio", reason="needs the extra space")
-    monkeypatch.setattr(staging, "check_resolvable", lambda requirements: None)
     staged = stage_space("rivers_match", "me", tmp_path)
     assert staged.state == "staged", staged.reason
     files = {"app.py", "pyproject.toml", "rivers/questions.jsonl", "rivers/metrics/rivers_match/rivers_match.py"}
@@ -195,17 +193,6 @@ def test_the_space_of_a_benchmark_outside_has_its_package(tmp_path: Path, monkey
     command = [sys.executable, "-c", APP]
     done = subprocess.run(command, cwd=staged.folder, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "Rivers match\n", done.stderr
-
-
-@pytest.fixture
-def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of wheels, from which alone pip installs."""
-    folder = tmp_path / "packages"
-    folder.mkdir()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    check_resolvable.cache_clear()
-    return folder
 
 
 def add(folder: Path, name: str, number: str, *lines: str) -> Path:
@@ -219,30 +206,13 @@ def add(folder: Path, name: str, number: str, *lines: str) -> Path:
     return path
 
 
-def test_a_space_is_refused_if_pip_cannot_install_it(packages: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "space"
-    staging.write_space("felm_factuality", folder, "someone")
-    add(packages, "gradio", staging.GRADIO)
-    with pytest.raises(QabenchError, match=rf"pip cannot install requirements\.txt: .*qabench=={version()}"):
-        staging.check_requirements(folder)
-    add(packages, "qabench", version(), "Requires-Python: >=3.99")
-    check_resolvable.cache_clear()
-    with pytest.raises(QabenchError, match=r"pip cannot install requirements\.txt"):
-        staging.check_requirements(folder)
-    add(packages, "qabench", version(), "Requires-Python: >=3.11")
-    check_resolvable.cache_clear()
-    staging.check_requirements(folder)
-
-
-def test_an_unreleased_version_is_beside_its_space(packages: Path, tmp_path: Path) -> None:
+def test_an_unreleased_version_is_beside_its_space(tmp_path: Path) -> None:
     folder = tmp_path / "space"
     wheel = add(tmp_path, "qabench", version())
     staging.write_space("felm_factuality", folder, "someone", wheel)
     lines = (folder / "requirements.txt").read_text(encoding="utf-8").split("\n")
     url = f"https://huggingface.co/spaces/someone/felm_factuality/resolve/main/{wheel.name}"
     assert f"qabench @ {url}" in lines and (folder / wheel.name).read_bytes() == wheel.read_bytes()
-    add(packages, "gradio", staging.GRADIO)
-    staging.check_requirements(folder, wheel)
 
 
 def test_cards_of_spaces_name_python_and_gradio(tmp_path: Path) -> None:
@@ -261,4 +231,4 @@ def test_the_wheel_of_this_installation(tmp_path: Path, monkeypatch: pytest.Monk
         wheels.append(wheel.read_bytes())
     assert wheels[0] == wheels[1], "a published version never changes"
     names = zipfile.ZipFile(io.BytesIO(wheels[0])).namelist()
-    assert "qabench/hub/jobs.py" in names and "qabench/metrics/fanout_acc/fanout_acc.py" in names
+    assert "qabench/hub/publish.py" in names and "qabench/metrics/fanout_acc/fanout_acc.py" in names

@@ -13,7 +13,6 @@ import yaml
 from click.testing import Result
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi, parse_eval_result_entries
-from huggingface_hub.errors import LocalEntryNotFoundError
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -22,7 +21,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
-from qabench.hub.leaderboards import shown_tasks, tasks_of
+from qabench.hub.leaderboards import tasks_of
 from qabench.hub.results import About, entries, to_yaml
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.runs.log import read_run
@@ -114,30 +113,6 @@ def test_entries_belong_to_tasks_of_the_dataset() -> None:
     ids = {task["id"] for task in tasks_of("fanoutqa")}
     new = entries(REPORT, CLOSED)
     assert {entry.task_id for entry in new} <= ids and all(entry.source_url is None for entry in new)
-
-
-def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> None:
-    api = HfApi(endpoint=hub.url, token=TOKEN)
-    arguments = (report, "--setting", "closed-book", "--dataset", "someone/fanoutqa")
-    said = command(*arguments).stderr
-    assert "not checked which leaderboards of someone/fanoutqa will show them: " in said
-    api.create_repo("someone/fanoutqa", repo_type="dataset")
-    assert "3 of 3 are only on the model's page" in command(*arguments).stderr
-    tasks = [{"id": "dev_closed_book_acc_loose", "config": "dev", "split": "validation"}]
-    content = yaml.safe_dump({"evaluation_framework": "qabench", "tasks": tasks}).encode()
-    api.upload_file(path_or_fileobj=content, path_in_repo="eval.yaml", repo_id="someone/fanoutqa", repo_type="dataset")
-    said = command(*arguments).stderr
-    assert "leaderboards of someone/fanoutqa that will show them: dev_closed_book_acc_loose\n" in said
-    assert "2 of 3 are only on the model's page: eval.yaml of someone/fanoutqa has no such task" in said
-
-
-def test_leaderboards_of_a_hub_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreachable(*args: object, **options: object) -> str:
-        raise LocalEntryNotFoundError("no connection")
-
-    monkeypatch.setattr(HfApi, "hf_hub_download", unreachable)
-    with pytest.raises(QabenchError, match="no connection"):
-        shown_tasks("someone/fanoutqa")
 
 
 def test_an_entry_has_everything_a_reader_needs() -> None:

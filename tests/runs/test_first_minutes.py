@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.evaluation import labels
-from qabench.runs import plan, running
+from qabench.runs import running
 from qabench.runs.log import read_run
 from qabench.runs.plan import make_model, probe
 from qabench.runs.running import Watch, resume, start
@@ -28,8 +28,7 @@ def arguments(server: OpenAIServer, tmp_path: Path) -> dict[str, Any]:
     return {"base_url": server.base_url, "log_dir": tmp_path}
 
 
-def test_the_first_call_obeys_the_timeout_and_says_so(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "BEFORE_NOTE", 0.1)
+def test_the_first_call_obeys_the_timeout_and_says_so(server: OpenAIServer) -> None:
     said: list[str] = []
     hold, once = threading.Event(), GenerateConfig(timeout=1, max_retries=0)
     server.fault = lambda number, body: Fault(hold=hold)
@@ -52,7 +51,7 @@ def test_a_server_is_gone(server: OpenAIServer, arguments: dict[str, Any], monke
     server.fault = lambda number, body: Fault(503, body={}) if number in (1, 2) else None
     watch = Watch(arguments["log_dir"], say=said.append)
     start("felm", None, "m", **arguments, **OPTIONS, limit=2, max_retries=2, watch=watch)
-    assert said == ["the server does not answer (HTTP 503), trying again"]
+    assert said[1:] == ["the server does not answer (HTTP 503), trying again"]
 
 
 @pytest.mark.quick
@@ -62,7 +61,7 @@ def test_a_resumed_run_says_how_many_answers_it_keeps(server: OpenAIServer, argu
     said: list[str] = []
     watch = Watch(arguments["log_dir"], say=said.append)
     resume(log, "m", **arguments, watch=watch)
-    assert said == ["2 kept, 1 to ask"] and (watch.done, watch.total) == (1, 1)
+    assert said[1:] == ["2 kept, 1 to ask"] and (watch.done, watch.total) == (1, 1)
 
 
 def test_runs_of_one_model_are_told_apart_by_what_differs(server: OpenAIServer, arguments: dict[str, Any]) -> None:

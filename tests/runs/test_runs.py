@@ -21,6 +21,7 @@ import datasets
 import pytest
 from filelock import FileLock
 from inspect_ai import eval as inspect_eval
+from inspect_ai import eval_set
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ModelUsage
 from openai_server import Fault, OpenAIServer
@@ -132,7 +133,7 @@ def test_run_prints_the_scores_and_where_the_log_is(server: OpenAIServer, option
     assert "acc.loose" in ran.stdout and "9 answered" in ran.stdout and "not official" in ran.stdout
     ids = [row["id"] for row in question_rows("sample")]
     assert [record.id for record in read_run(log).records] == [id for id in ids[1:4] for _ in range(3)]
-    assert ran.stderr.splitlines()[1] == f"log: {log}"
+    assert ran.stderr.splitlines()[2] == f"log: {log}"
     assert {call.headers.get("x-team") for call in server.calls} == {"qa"}
     assert "do-not-send-this" not in str([call.headers for call in server.calls])
     assert {call.body["temperature"] for call in server.calls[PROBE:]} == {0}
@@ -143,7 +144,7 @@ def test_a_run_asks_by_id_and_category(options: list[str]) -> None:
     (category, *_) = rows[3]["categories"]
     for option, selected in (
         (["-T", f"ids={rows[3]['id']}"], 1),
-        (["-T", f"categories={category}"], sum(category in row["categories"] for row in rows)),
+        (["-T", f"category={category}"], sum(category in row["categories"] for row in rows)),
     ):
         ran = here("run", "fanoutqa", *options, "--json", *option)
         assert json.loads(ran.stdout)["counts"]["answered"] == selected
@@ -411,6 +412,22 @@ def test_the_options_of_a_setting_are_listed() -> None:
     abouts = {name: about for name, _, about in csv.reader(ran.stdout.splitlines())}
     assert "option" in abouts and "claims" in abouts and "method" not in abouts
     assert all(about and "`" not in about and "see " not in about for about in abouts.values())
+
+
+def test_a_set_of_tasks_of_inspect_is_reported(server: OpenAIServer, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("QABENCH_BASE_URL", server.base_url)
+    monkeypatch.setenv("QABENCH_API_KEY", "none")
+    models = [f"openai-api/qabench/{name}" for name in "ab"]
+    options: dict[str, Any] = {"model": models, "limit": 2, "log_dir": str(tmp_path / "logs"), "display": "none"}
+    tasks = ["qabench/fanoutqa_closed_book", "qabench/felm"]
+    for _ in range(2):
+        finished, logs = eval_set(tasks, task_args={"config": "sample"}, **options)
+        assert finished and len(logs) == 4
+    assert len(server.calls) == 8
+    ran = here("score", tmp_path / "logs", "--format", "csv")
+    assert [row["system"] for row in csv.DictReader(ran.stdout.splitlines())] == ["a", "b", "system", "a", "b"]
+    assert here("report", tmp_path / "logs", "--output", tmp_path / "report").returncode == 0
+    assert here("compare", "fanoutqa", tmp_path / "logs", "--resamples", 100).returncode == 0
 
 
 def test_a_broken_benchmark_does_not_break_the_others() -> None:

@@ -1,7 +1,7 @@
 """A Hub on loopback with the API that huggingface_hub, datasets and evaluate use, over real HTTP.
 
 Repositories of models, datasets and Spaces with commits, tags and pull requests; uploads as commits and by the LFS
-protocol; downloads with ranges; card validation; collections. All of it is in memory. Every request is recorded, and
+protocol; downloads with ranges; card validation. All of it is in memory. Every request is recorded, and
 rules make chosen ones fail. Not here: Xet (``used_here`` turns it off), gated repositories, discussions.
 """
 
@@ -181,7 +181,6 @@ class Hub(Loopback):
         self.organizations = organizations
         self.repos: dict[tuple[str, str], Repo] = {}
         self.contents: dict[str, bytes] = {}  # by git object id, or SHA-256 of a large file
-        self.collections: dict[str, dict[str, Any]] = {}
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.outside: list[str] = []
@@ -456,44 +455,6 @@ def resolve(hub: Hub, request: Request, kind: str = "models", *, id: str, revisi
         return Response(200, content, headers)
     start, stop = int(match[1]), min(int(match[2] or len(content)) + 1, len(content))
     return Response(206, content[start:stop], headers | {"Content-Range": f"bytes {start}-{stop - 1}/{len(content)}"})
-
-
-@route("POST", "/api/collections")
-def create_collection(hub: Hub, request: Request) -> Response:
-    body = request.json()
-    hub.check_owner(body["namespace"], request.user)
-    if len(body["title"]) > 60 or len(body.get("description") or "") > 150:
-        raise Refusal(400, "the title or the description is too long")
-    slug = f"{body['namespace']}/{body['title']}-{len(hub.collections):024x}"
-    hub.collections[slug] = {
-        "slug": slug, "title": body["title"], "description": body.get("description", ""), "items": [], "position": 0,
-        "owner": {"name": body["namespace"]}, "private": body.get("private", False), "theme": "orange", "upvotes": 0,
-        "lastUpdated": DATE,
-    }  # fmt: skip
-    return Response.of(hub.collections[slug])
-
-
-@route("GET", "/api/collections")
-def collections(hub: Hub, request: Request) -> Response:
-    """List the collections of an owner, each with only its first items."""
-    rows = [row for slug, row in hub.collections.items() if slug.startswith(f"{request.query['owner'][0]}/")]
-    names = [name for row in rows[:1] for name in row if name != "position"]
-    return Response.of([{name: row[name] for name in names} | {"items": row["items"][:4]} for row in rows])
-
-
-@route("GET", "/api/collections/<slug>")
-def collection(hub: Hub, request: Request, slug: str) -> Response:
-    return Response.of(hub.collections[slug])
-
-
-@route("POST", "/api/collections/<slug>/items")
-def add_item(hub: Hub, request: Request, slug: str) -> Response:
-    hub.check_owner(slug, request.user)
-    body, items = request.json(), hub.collections[slug]["items"]
-    hub.repo(body["item"]["type"], body["item"]["id"])
-    note = {"note": {"text": body["note"]}} if body.get("note") else {}
-    items.append({"_id": f"{len(items):024x}", "position": len(items), **body["item"], **note})
-    return Response.of(hub.collections[slug])
 
 
 def card_data(text: str) -> dict[str, Any]:

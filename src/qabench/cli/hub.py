@@ -18,8 +18,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
-from qabench.data.rows import grouped
-from qabench.errors import InputError, QabenchError, unknown_name
+from qabench.errors import InputError, unknown_name
 from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
 
@@ -174,8 +173,6 @@ def _print_published(published: Published) -> None:
     columns = ["repository", "kind", "state", "files", "bytes", "commit"]
     title = f"{'To be published' if published.dry_run else 'Published'} at {published.endpoint}"
     print_table(Table(title, columns, list(map(_outcome_cells, published.repositories))))
-    if published.collection:
-        say(f"collection {published.collection}")
     for outcome in published.repositories:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)
@@ -183,16 +180,9 @@ def _print_published(published: Published) -> None:
                 f"{outcome.repo_id} (dataset): without {missing}, whose data is not available",
                 "yellow",
             )
-    names = grouped(
-        ((each.state == "failed", each.reason), f"{each.repo_id} ({each.kind})")
-        for each in published.repositories
-        if each.reason
-    )
-    for (failed, reason), repositories in names.items():
-        write, style = (say_on_stderr, "red") if failed else (say, "yellow")
-        write(f"{', '.join(repositories)}: {reason}", style)
-    if published.collection_error:
-        say_on_stderr(f"collection: {published.collection_error}", "red")
+        if outcome.reason:
+            write, style = (say_on_stderr, "red") if outcome.state == "failed" else (say, "yellow")
+            write(f"{outcome.repo_id} ({outcome.kind}): {outcome.reason}", style)
 
 
 def _outcome_cells(outcome: Repository) -> list[Any]:
@@ -289,31 +279,6 @@ def results(
         print_json(document | {"model": push, "pull_request": pull_request})
     else:
         _print_entries(yaml_texts, written, push, pull_request)
-    _say_where_shown(files)
-
-
-def _say_where_shown(files: Files) -> None:
-    """Say which of the entries the leaderboards of their datasets will show."""
-    from qabench.hub.leaderboards import shown_tasks
-
-    entries = [entry for entries in files.values() for entry in entries]
-    for dataset in dict.fromkeys(entry.dataset_id for entry in entries):
-        ids = [entry.task_id for entry in entries if entry.dataset_id == dataset]
-        try:
-            shown = shown_tasks(dataset)
-        except QabenchError as error:
-            say_on_stderr(
-                f"not checked which leaderboards of {dataset} will show them: {error}", "dim"
-            )
-            continue
-        leaderboards = [id for id in ids if id in shown]
-        if leaderboards:
-            say_on_stderr(
-                f"leaderboards of {dataset} that will show them: {', '.join(leaderboards)}", "dim"
-            )
-        if missing := len(ids) - len(leaderboards):
-            note = f"{missing} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
-            say_on_stderr(note, "dim")
 
 
 def _print_entries(

@@ -62,7 +62,6 @@ def bounded_answers() -> Iterator[None]:
     A server is given up if it sends nothing for ``MAX_SILENT_SECONDS``, or if its answer takes
     longer than ``MAX_ANSWER_SECONDS`` or is larger than ``MAX_ANSWER_BYTES``.
     """
-
     # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
     hooks = get_session().event_hooks
     limits = Limits(
@@ -103,7 +102,6 @@ def require_token(api: HfApi) -> None:
 
 def _explained(error: Exception, endpoint: str) -> HubError:
     """Return the HubError with advice for an exception of huggingface_hub."""
-    malformed = None
     for cause in causes(error):  # a failed upload is a RuntimeError without the reason
         if isinstance(cause, OfflineModeIsEnabled):
             return HubError("HF_HUB_OFFLINE is set, so nothing can be sent: unset it")
@@ -120,13 +118,7 @@ def _explained(error: Exception, endpoint: str) -> HubError:
                 f"{endpoint} cannot be reached ({type(cause).__name__}: {cause}): check the network "
                 "and HF_ENDPOINT, and run the command again"
             )
-        if isinstance(
-            cause, ArithmeticError | AttributeError | LookupError | TypeError | ValueError
-        ):
-            malformed = malformed or cause
-    if malformed:
-        what = f"{type(malformed).__name__}: {printable(malformed, 200)}"
-        return HubError(
-            f"{endpoint} gave an answer that is not the Hub's ({what}): check HF_ENDPOINT"
-        )
-    return HubError(f"{endpoint}: {type(error).__name__}: {error}")
+    # an answer that is not the Hub's can cause any exception in huggingface_hub
+    return HubError(
+        f"{endpoint}: {type(error).__name__}: {printable(error, 200)}: check HF_ENDPOINT"
+    )

@@ -9,17 +9,11 @@ unless ``--framework qabench`` is given.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import yaml
-from huggingface_hub import HfApi
-from huggingface_hub.errors import RemoteEntryNotFoundError
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import Json
-from qabench.errors import QabenchError
-from qabench.hub.client import bounded_answers, hub_errors
-from qabench.io.limits import yaml_of
 from qabench.loading_scripts import FOLDER, dataset_table
 
 FRAMEWORKS = ("inspect-ai", "qabench")
@@ -58,24 +52,3 @@ def eval_file(name: str, framework: str) -> Json | None:
         "evaluation_framework": framework,
         "tasks": tasks_of(name),
     }
-
-
-def shown_tasks(dataset: str) -> set[str]:
-    """Return the ids of the leaderboards that a dataset has on the Hub, or none if it has no ``eval.yaml``.
-
-    Raises:
-        HubError: the Hub cannot be reached, or has no such dataset.
-        QabenchError: the file is not valid.
-    """
-    api = HfApi()
-    with bounded_answers(), hub_errors(api):
-        try:
-            path = Path(api.hf_hub_download(dataset, FILE, repo_type="dataset", etag_timeout=5))
-        except RemoteEntryNotFoundError:
-            return set()
-    try:
-        return {str(task["id"]) for task in yaml_of(path.read_text(encoding="utf-8"))["tasks"]}
-    except (KeyError, TypeError, ValueError) as error:
-        raise QabenchError(
-            f"{FILE} of {dataset} is not a list of tasks with ids: {error}"
-        ) from None

@@ -1,4 +1,4 @@
-"""Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces, a collection of both.
+"""Publishing to the Hub: datasets as ``qabench build`` writes them, metrics as Spaces.
 
 Only repositories that pass the checks of ``qabench.hub.staging`` are sent. Each repository gets one
 commit with all changes, and the tag of the package's version. If nothing changed, nothing is sent.
@@ -11,7 +11,6 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -37,26 +36,18 @@ from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
 
-COLLECTION = "qabench"
-# Spaces that are checked and sent at the same time. The Hub limits requests, not connections
-AT_ONCE = 4
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of ``publish``.
-
-    ``collection`` is the name of the collection on the Hub.
-    """
+    """The result of ``publish``."""
 
     org: str
     endpoint: str
     dry_run: bool
     repositories: tuple[Repository, ...]
-    collection: str | None = None
-    collection_error: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -64,9 +55,7 @@ class Published:
 
         A skipped repository has not failed.
         """
-        return self.collection_error is None and all(
-            repository.state != "failed" for repository in self.repositories
-        )
+        return all(repository.state != "failed" for repository in self.repositories)
 
     def as_dict(self) -> Json:
         """Return the result as JSON data."""
@@ -98,7 +87,7 @@ def publish(
         what: the kinds of repositories.
         org: an organization or a user.
         names: only these benchmarks and their metrics, or () for all.
-        private: make new repositories and the collection private. An existing public repository is
+        private: make new repositories private. An existing public repository is
             rejected.
         dry_run: build, check and compare with the Hub if it can be reached. Send nothing.
         accept_licenses: the user has read the licenses of the data and will comply with them.
@@ -124,43 +113,20 @@ def publish(
             with hub_errors(api):
                 api.whoami()
         outcomes: list[Repository] = []
-        with (
-            tempfile.TemporaryDirectory(
-                prefix="qabench-publish-", ignore_cleanup_errors=True
-            ) as folder,
-            # Spaces are checked and sent while datasets are built
-            ThreadPoolExecutor(max_workers=AT_ONCE) as pool,
-        ):
+        with tempfile.TemporaryDirectory(
+            prefix="qabench-publish-", ignore_cleanup_errors=True
+        ) as folder:
             root = Path(folder)
             wheel = own_wheel(root) if spaces else None
-            futures = [
-                pool.submit(
-                    lambda name: _outcome(
-                        api, stage_space(name, org, root, wheel), private, dry_run
-                    ),
-                    name,
-                )
-                for name in spaces
-            ]
-            try:
-                staged_datasets = (
-                    stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets
-                )
-                sent = (_outcome(api, staged, private, dry_run) for staged in staged_datasets)
-                for outcome in chain(sent, (future.result() for future in futures)):
-                    outcomes.append(outcome)
-                    if progress:
-                        progress(len(outcomes), len(datasets) + len(spaces))
-            finally:
-                pool.shutdown(cancel_futures=True)
-        collection, problem = None, None
-        if not dry_run:
-            try:
-                with hub_errors(api):
-                    collection = _collect(api, org, outcomes, private)
-            except HubError as error:
-                problem = str(error)
-    return Published(org, api.endpoint, dry_run, tuple(outcomes), collection, problem)
+            staged = chain(
+                (stage_dataset(name, org, root, skip_missing=skip_missing) for name in datasets),
+                (stage_space(name, org, root, wheel) for name in spaces),
+            )
+            for repository in staged:
+                outcomes.append(_outcome(api, repository, private, dry_run))
+                if progress:
+                    progress(len(outcomes), len(datasets) + len(spaces))
+    return Published(org, api.endpoint, dry_run, tuple(outcomes))
 
 
 def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Repository:
@@ -256,13 +222,6 @@ def _upload(api: HfApi, staged: Repository, private: bool) -> str:
             commit_message=f"qabench {version()}",
         ).oid
         api.create_tag(**repo, tag=staged.tag, revision=commit)
-        # Read back: a proxy may answer 200 for a Hub that has not set it.
-        if (tagged := _tagged_commit(api, staged)) != commit:
-            raise HubError(
-                f"{api.endpoint} confirmed the tag {staged.tag} of {staged.repo_id}, but the tag names "
-                f"{'no commit' if tagged is None else f'the commit {tagged}'} instead of {commit}: check HF_ENDPOINT "
-                "and run the command again"
-            )
     return str(commit)
 
 
@@ -304,31 +263,3 @@ def _check_card(api: HfApi, staged: Repository) -> None:
             RepoCard.load(staged.folder / "README.md").validate(repo_type=staged.kind)
         except ValueError as error:
             raise QabenchError(f"the Hub rejects the card: {error}") from None
-
-
-def _collect(api: HfApi, org: str, outcomes: Sequence[Repository], private: bool) -> str | None:
-    """Add the published repositories to the organization's collection, and return its name, or None if it has none."""
-    items = [
-        (outcome.kind, outcome.repo_id)
-        for outcome in outcomes
-        if outcome.state in ("published", "unchanged")
-    ]
-    if not items:
-        return None
-    slug = next(
-        (listed.slug for listed in api.list_collections(owner=org) if listed.title == COLLECTION),
-        None,
-    )
-    if slug:
-        collection = api.get_collection(slug)  # the list contains only some of its items
-    else:
-        *titles, last = [dataset_table(name).title for name in benchmark_names()]
-        about = f"{', '.join(titles)} and {last}: data and official scores, by the qabench project."
-        collection = api.create_collection(
-            COLLECTION, namespace=org, description=about, private=private, exists_ok=True
-        )
-    present = {(item.item_type, item.item_id) for item in collection.items}
-    for kind, repo_id in items:
-        if (kind, repo_id) not in present:
-            api.add_collection_item(collection.slug, repo_id, kind, exists_ok=True)
-    return collection.slug

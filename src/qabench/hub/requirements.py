@@ -1,4 +1,4 @@
-"""What a machine of the Hub installs: a wheel of this checkout unless the version is released, and a check by pip."""
+"""What a Space installs: a wheel of this checkout unless the version is released."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -40,7 +38,24 @@ def own_wheel(folder: Path) -> Path | None:
         if commit := code_version().partition("+")[2]:
             (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
         source = str(copy)
-    done = _pip("wheel", "--no-deps", "--wheel-dir", str(folder), source)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        source,
+    ]
+    done = subprocess.run(
+        [*command, "--quiet", "--disable-pip-version-check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PIP_SECONDS,
+        env=os.environ | REPRODUCIBLE,
+    )
     if done.returncode:
         reason = done.stderr.strip()[-500:]
         raise QabenchError(
@@ -48,29 +63,3 @@ def own_wheel(folder: Path) -> Path | None:
         )
     (wheel,) = folder.glob("*.whl")
     return wheel
-
-
-@cache
-def check_resolvable(requirements: str) -> None:
-    """Let pip resolve requirements for this Python without installing them.
-
-    Raises QabenchError if it cannot.
-    """
-    with tempfile.TemporaryDirectory(prefix="qabench-requirements-") as folder:
-        path = Path(folder, "requirements.txt")
-        path.write_text(requirements, encoding="utf-8")
-        done = _pip("install", "--dry-run", "--ignore-installed", "--requirement", str(path))
-    if done.returncode:
-        raise QabenchError(f"pip cannot install requirements.txt: {done.stderr.strip()[-500:]}")
-
-
-def _pip(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--disable-pip-version-check"]
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PIP_SECONDS,
-        env=os.environ | REPRODUCIBLE,
-    )

@@ -12,9 +12,8 @@ import logging
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, redirect_stdout, suppress
+from contextlib import closing, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -52,7 +51,6 @@ NO_KEY = "none"  # sent to servers that need no key
 SECONDS = 30  # for the list of a server's models
 # seconds for the first call without --timeout: a server may have to load the model
 FIRST_ANSWER = 300
-BEFORE_NOTE = 3.0  # seconds of waiting before a note says so
 TOKENS = 16
 # Providers that start a server or load weights when they are made, which is not done twice, and
 # those for tests.
@@ -238,14 +236,9 @@ def probe(
                 return loaded
             else:
                 seconds = called_with.timeout or FIRST_ANSWER
-                waiting = f"waiting for the model's first answer, up to {seconds} s (--timeout)"
-                with _said_later(BEFORE_NOTE, say, waiting):
-                    run_sync(
-                        _call_once(
-                            partial(make_model, model, base_url, model_args, config=made_with),
-                            called_with,
-                        )
-                    )
+                say(f"waiting for the model's first answer, up to {seconds} s (--timeout)")
+                make = partial(make_model, model, base_url, model_args, config=made_with)
+                run_sync(_call_once(make, called_with))
     except QabenchError:
         raise
     except Exception as error:
@@ -262,18 +255,6 @@ def probe(
         named = model.removeprefix(f"{ADDRESSED[0]}{SERVICE}/")
         raise QabenchError(f"the model {named}{place} does not answer: {detail}{hint}") from error
     return model
-
-
-@contextmanager
-def _said_later(seconds: float, say: Callable[[str], None], text: str) -> Iterator[None]:
-    """Say a sentence if the block takes longer than some seconds."""
-    timer = threading.Timer(seconds, say, [text])
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 async def _call(model: Any, config: Any) -> None:

@@ -394,7 +394,9 @@ def model_identity(model: Model) -> dict[str, str]:
         "name": name,
         "base_url": model.api.base_url or configured_base_url(str(model)) or "",
         "model_args": json.dumps(arguments, sort_keys=True, default=repr),
-        "files": _files_digest([name, *_texts(arguments)]),
+        "files": _files_digest(
+            [name, *(text for text in arguments.values() if isinstance(text, str))]
+        ),
     }
 
 
@@ -404,16 +406,6 @@ def configured_base_url(model: str) -> str | None:
     provider = parts[1] if f"{parts[0]}/" in ADDRESSED and len(parts) > 1 else parts[0]
     value = os.environ.get(f"{provider.upper().replace('-', '_')}_BASE_URL")
     return clean_url(value) if value else None
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        value = value.values()
-    elif not isinstance(value, list | tuple):
-        return []
-    return [text for part in value for text in _texts(part)]
 
 
 def _files_digest(names: Iterable[str]) -> str:

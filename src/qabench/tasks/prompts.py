@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from qabench.data.rows import Json, Row
-from qabench.errors import InputError, SourceUnavailable, unknown_name, unreadable
+from qabench.errors import InputError, SourceUnavailable, unknown_name
 from qabench.evaluation.scoring import Messages
 from qabench.io.limits import toml_of
 from qabench.loading_scripts import open_path
@@ -172,17 +172,15 @@ def read_prompt(path: Path) -> Prompt:
     Raises:
         InputError: the file cannot be read, is empty, or is not TOML with these keys.
     """
-    is_toml = path.suffix == ".toml"
     try:
         text = path.read_text(encoding="utf-8")
-        document: Json = toml_of(text) if is_toml else {"user": text}
-    except OSError as error:
-        raise unreadable(f"the prompt file {path}", error) from None
-    except ValueError as error:
-        format = "TOML" if is_toml else "UTF-8"
-        raise InputError(f"the prompt file {path} is not {format}: {error}") from None
-    texts = all(isinstance(value, str) for value in document.values())
-    if not texts or document.keys() - {"system", "user"}:
+        document: Json = toml_of(text) if path.suffix == ".toml" else {"user": text}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"cannot read the prompt file {path}, which must be UTF-8 text, or TOML: {error}"
+        ) from None
+    texts = [value for value in document.values() if isinstance(value, str)]
+    if len(texts) < len(document) or document.keys() - {"system", "user"}:
         raise InputError(f"the prompt file {path} must have the string user, and may have system")
     if not document.get("user", "").strip():
         raise InputError(f"the prompt file {path} has no user message")
