@@ -117,7 +117,6 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
             only_the_sample(tmp_path_factory.mktemp("home"), patch)
             patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: None)
             patch.setattr("qabench.hub.staging.check_space", lambda folder: None)
-            patch.setattr("qabench.hub.staging.check_requirements", lambda folder, wheel: None)
             patch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
             assert publish("all", "qabench", accept_licenses=True, skip_missing=True).ok
         yield hub

@@ -38,7 +38,6 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr("huggingface_hub.utils._http.time", Mock(wraps=time, sleep=lambda seconds: None))
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: None)
-    monkeypatch.setattr(staging, "check_requirements", lambda folder, wheel: None)
     monkeypatch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
     monkeypatch.setattr(staging, "check_space", lambda folder: None)
     with Hub(("qabench", "elsewhere")) as hub:
