@@ -6,7 +6,6 @@ import hashlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +19,6 @@ INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
 OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
 LARGE = 4 << 30  # bytes. Checking a larger file takes minutes
-
-
-@dataclass(frozen=True, slots=True)
-class Article:
-    """A page of a ZIM file: its title, its path in the file, and its HTML."""
-
-    title: str
-    path: str
-    html: str
 
 
 class ZimFile:
@@ -51,7 +41,6 @@ class ZimFile:
             ) from None
         # for signatures
         self.name = f"the ZIM file {self.path.stem} ({str(self._archive.uuid)[:8]})"
-        self.size = int(self._archive.all_entry_count)  # articles, redirects, images and others
         self._verify()
 
     def _verify(self) -> None:
@@ -81,8 +70,7 @@ class ZimFile:
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with this title. Disambiguation pages count as pages."""
-        article = self._page(WikiPage(title))
-        return WikiPage(article.title, url=article.path)
+        return self._page(WikiPage(title))[0]
 
     def content(self, evidence: Any) -> str:
         """Return a page's Markdown (see ``wiki_content``).
@@ -90,10 +78,10 @@ class ZimFile:
         Without a path from this file's search, the title is used.
         """
         page = WikiPage.of(evidence)
-        article = self._page(page)
-        text = article_to_markdown(article.html)
+        article, html = self._page(page)
+        text = article_to_markdown(html)
         if not text.strip():
-            raise PageMissing(page, f"the page {article.path!r} of {self.path} is blank")
+            raise PageMissing(page, f"the page {article.url!r} of {self.path} is blank")
         return text
 
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
@@ -121,16 +109,16 @@ class ZimFile:
         except (RuntimeError, ValueError, KeyError) as error:
             raise PageUnreadable(f"{self.path} is damaged: {printable(one_line(error))}") from None
 
-    def _article(self, entry: Any) -> Article | None:
-        """Return the article of an entry, after redirects, or None for another file."""
+    def _article(self, entry: Any) -> tuple[WikiPage, str] | None:
+        """Return the article of an entry and its HTML, after redirects, or None for another file."""
         item = entry.get_item()
         if not item.mimetype.startswith(HTML):
             return None
         if not self._archive.has_new_namespace_scheme and not item.path.startswith(OLD_ARTICLES):
             return None
-        return Article(item.title, item.path, _decoded(bytes(item.content)))
+        return WikiPage(item.title, url=item.path), _decoded(bytes(item.content))
 
-    def _page(self, page: WikiPage) -> Article:
+    def _page(self, page: WikiPage) -> tuple[WikiPage, str]:
         with self._errors():
             for entry in self._candidates(page):
                 if article := self._article(entry):
