@@ -147,9 +147,17 @@ def build(
     progress: Callable[[int], None] | None,
     before: Content | None = None,
 ) -> Content:
-    """Index the documents of a source, after the documents of ``before``.
+    """Index the documents of a source.
 
-    See ``BM25Index`` for the arguments and errors.
+    Args:
+        source: the documents.
+        parameters: the method and its parameters.
+        tokenizer: see ``BM25Index``.
+        progress: see ``BM25Index``.
+        before: an index of earlier documents, which get the first positions. It is not changed.
+
+    Raises:
+        InputError: see ``BM25Index``.
     """
     counter = TermCounter(tokenizer, parameters.sums_idf, before.scorer.counts if before else None)
     digests = []
@@ -175,7 +183,16 @@ def build(
 
 
 def without(before: Content, parameters: Parameters, removed: Array) -> Content:
-    """Return an index without the documents at some positions."""
+    """Return an index without the documents at some positions.
+
+    Args:
+        before: the index. It is not changed.
+        parameters: the method and its parameters.
+        removed: the positions, distinct.
+
+    Raises:
+        InputError: there is no document at a position, or no document with a term would be left.
+    """
     origin = before.origin
     positions = origin.numbers()
     if len(absent := np.setdiff1d(removed, positions)):
@@ -212,7 +229,15 @@ def _digests(block: Sequence[Row]) -> Array:
 
 
 def checked_strings(texts: Iterable[str], name: str) -> Iterator[str]:
-    """Yield documents or queries. Raises InputError if one is not a string, and names it."""
+    """Yield documents or queries.
+
+    Args:
+        texts: the documents or queries.
+        name: "document" or "query", for messages.
+
+    Raises:
+        InputError: one is not a string, or ``texts`` is a single string.
+    """
     if isinstance(texts, str):
         raise InputError("expected a list of strings, got a single string: put it in a list")
     for position, text in enumerate(texts):
@@ -252,7 +277,16 @@ def as_json(value: Any, where: str) -> str:
 
 
 class InvertedScorer:
-    """The inverted index, searched by compiled code if numba is installed (extra ``fast``)."""
+    """The inverted index, searched by compiled code if numba is installed (extra ``fast``).
+
+    Args:
+        counts: how often each term occurs in each document.
+        parameters: the method and its parameters.
+
+    Attributes:
+        vocabulary: the number of each term.
+        postings: the documents and weights of each term.
+    """
 
     def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
         self.counts = counts
@@ -271,13 +305,22 @@ class InvertedScorer:
         """Return the score of every document."""
         return self._search.scores(self._numbers(terms))
 
-    def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
+    def top(
+        self,
+        terms: Sequence[str],
+        k: int,
+        mask: Mask | None,
+    ) -> Results:
         """Return the k best documents in ``mask`` (None for all documents)."""
         k = self._prepare(1, k, mask)
         return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
     def top_all(
-        self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None
+        self,
+        tokenizer: Tokenizer,
+        texts: Sequence[str],
+        k: int,
+        mask: Mask | None,
     ) -> list[Results]:
         """Return the k best documents in ``mask`` for each query."""
         k = self._prepare(len(texts), k, mask)
@@ -285,7 +328,12 @@ class InvertedScorer:
             return [([], [])] * len(texts)
         return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
 
-    def _prepare(self, queries: int, k: int, mask: Mask | None) -> int:
+    def _prepare(
+        self,
+        queries: int,
+        k: int,
+        mask: Mask | None,
+    ) -> int:
         """Choose the search, and return how many documents are returned per query."""
         if self._queries < math.inf:
             self._choose_search(queries)
@@ -304,7 +352,7 @@ class InvertedScorer:
         ):
             terms, ends = encode(tokenizer, texts, self.vocabulary.get)
             return lambda first, last: (terms, ends[first : last + 1])
-        from qabench.retrieval.bm25.compiled import WordTable, joined
+        from qabench.retrieval.bm25.word_table import WordTable, joined
 
         self._table = table = self._table or WordTable(self.vocabulary)
         data, bounds = joined(tokenizer, texts)
@@ -390,7 +438,11 @@ class Filters:
 
 
 def weigh(counts: TermCounts, parameters: Parameters) -> Postings:
-    """Return postings, whose weights are computed term by term when a query first has the term."""
+    """Return postings, whose weights are computed term by term when a query first has the term.
+
+    The bound of a term's weights needs no weights: it is the weight of the highest count in the
+    shortest document.
+    """
     starts = counts.starts
     documents = counts.documents
     lengths = counts.lengths

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import array
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
@@ -33,7 +33,6 @@ from qabench.retrieval.bm25.search import (
     Results,
     Search,
 )
-from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -55,7 +54,12 @@ compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 def _pointer(context: Any, address: Any, like: Any) -> Any:
     """Convert an address to a pointer to values of the type of ``like``."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(
+        context: Any,
+        builder: Any,
+        signature: Any,
+        arguments: Any,
+    ) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like)(address, like), generate
@@ -74,7 +78,22 @@ def _floats(address: int, shape: Any) -> Any:
 
 
 class Index(NamedTuple):
-    """The arrays of ``Postings`` and ``Search``."""
+    """The arrays of ``Postings`` and ``Search``.
+
+    Attributes:
+        starts: see ``Postings``.
+        documents: see ``Postings``.
+        weights: see ``Postings``.
+        base: see ``Postings``.
+        highest: see ``Postings``.
+        rows: see ``Search``.
+        addends: the rows of a small collection, ``Search.values`` as float64.
+        values: the rows of a larger collection, ``Search.values`` as uint8.
+        places: for each row, where the first document of each part is in the postings, and the end
+            of the last part.
+        unit: see ``Search``.
+        most_terms: see ``Search``.
+    """
 
     starts: Array
     documents: Array
@@ -82,17 +101,30 @@ class Index(NamedTuple):
     base: Floats
     highest: Floats
     rows: Array
-    addends: Array  # the rows of a small collection
-    values: Array  # the rows of a larger one
-    # for each row, where each part's first document is in the postings, and the end of the last
+    addends: Array
+    values: Array
     places: Array
     unit: float
     most_terms: float
 
 
 @compiled
-def _sift(scores: Array, positions: Array, size: int, score: float, position: int) -> None:
-    """Replace the top of a heap: the lowest score, and of equal scores the highest position."""
+def _sift(
+    scores: Array,
+    positions: Array,
+    size: int,
+    score: float,
+    position: int,
+) -> None:
+    """Replace the top of a heap: the lowest score, and of equal scores the highest position.
+
+    Args:
+        scores: the scores in the heap.
+        positions: the position of each score's document.
+        size: the number of entries of the heap, which begin the two arrays.
+        score: the new score.
+        position: the position of its document.
+    """
     i = 0
     while 2 * i + 1 < size:
         child = 2 * i + 1
@@ -111,11 +143,20 @@ def _sift(scores: Array, positions: Array, size: int, score: float, position: in
 
 @compiled
 def _best(
-    totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats
+    totals: Floats,
+    documents: Array,
+    allowed: Mask,
+    positions: Array,
+    scores: Floats,
 ) -> None:
-    """Find the best documents.
+    """Find the best documents, best first. Equal scores are ordered by ascending position.
 
-    The length of ``documents`` is 0 if they are all documents, by position.
+    Args:
+        totals: the scores of some documents.
+        documents: their positions. Empty if they are all documents, by position.
+        allowed: whether each document of the index may be returned. Empty if all may.
+        positions: gets the positions of the best.
+        scores: gets their scores.
     """
     scores[:] = -np.inf
     positions[:] = 0
@@ -124,7 +165,9 @@ def _best(
             document = documents[j] if len(documents) else j
             if len(allowed) == 0 or allowed[document]:
                 _sift(scores, positions, len(scores), totals[j], document)
-    for last in range(len(scores) - 1, 0, -1):  # sort the heap
+
+    # Sort the heap: its top, the worst document, goes to the end.
+    for last in range(len(scores) - 1, 0, -1):
         score = scores[last]
         position = positions[last]
         scores[last] = scores[0]
@@ -134,7 +177,11 @@ def _best(
 
 @compiled
 def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
-    """Score all documents, term by term in the query's order."""
+    """Score all documents, term by term in the query's order.
+
+    The additions are in the same order as in ``Search.scores``, so that the sums are equal to the
+    last bit.
+    """
     sums = np.zeros(size)
     spare = np.empty(size)
     for term in terms:
@@ -161,11 +208,25 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
 
 @compiled
 def _pruned(
-    index: Index, terms: Array, allowed: Mask, size: int, positions: Array, scores: Floats
+    index: Index,
+    terms: Array,
+    allowed: Mask,
+    size: int,
+    positions: Array,
+    scores: Floats,
 ) -> bool:
-    """Find the best documents by bounds.
+    """Find the best documents by bounds (see the module ``search``).
 
-    Returns whether these are useful: else, all documents must be scored.
+    Args:
+        index: the index.
+        terms: the terms of the query, with repetitions.
+        allowed: whether each document may be returned. Empty if all may.
+        size: the number of documents.
+        positions: gets the positions of the best documents.
+        scores: gets their scores.
+
+    Returns:
+        Whether the bounds are useful. If not, all documents must be scored.
     """
     n = len(terms)
     k = len(scores)
@@ -176,10 +237,14 @@ def _pruned(
         most += index.highest[term] / index.unit
     if n == 0 or most > MOST_TOTAL or not n * (n + 2) < index.most_terms:
         return False
+
+    # More candidates than this take longer than scoring all documents.
     limit = postings // (LOOKUP_COST * n)
     near = _candidates(index, terms, allowed, size, k, limit)
     if len(near) < k:
         return False
+
+    # Score the candidates, term by term in the query's order.
     sums = np.zeros(len(near))
     addends = np.empty(len(near))
     for term in terms:
@@ -190,11 +255,28 @@ def _pruned(
 
 
 @compiled
-def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, limit: int) -> Array:
-    """Return the documents that can be among the k best, ascending, or none if they are more than ``limit``."""
+def _candidates(
+    index: Index,
+    terms: Array,
+    allowed: Mask,
+    size: int,
+    k: int,
+    limit: int,
+) -> Array:
+    """Return the documents that can be among the k best, ascending, or none if they are more than ``limit``.
+
+    Args:
+        index: the index.
+        terms: the terms of the query, with repetitions.
+        allowed: whether each document may be returned. Empty if all may.
+        size: the number of documents.
+        k: how many documents the query asks for.
+        limit: the largest number of candidates.
+    """
     n = len(terms)
     rare = np.array([term for term in terms if index.rows[term] < 0], dtype=np.int64)
-    rows = np.array([index.rows[term] for term in terms if index.rows[term] >= 0], dtype=np.int64)
+    frequent_rows = [index.rows[term] for term in terms if index.rows[term] >= 0]
+    rows = np.array(frequent_rows, dtype=np.int64)
     next_places = index.starts[rare]
     totals = np.empty(BLOCK, dtype=np.uint16)
     heap = np.full(k, -1.0)
@@ -267,8 +349,20 @@ def _highest(totals: Array) -> int:
 
 
 @compiled
-def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
-    """Compute the addends of a term to the scores of documents, which ascend: its weights, or ``base``."""
+def _look_up(
+    index: Index,
+    term: int,
+    near: Array,
+    addends: Floats,
+) -> None:
+    """Compute the addends of a term to the scores of some documents: its weights, or ``base``.
+
+    Args:
+        index: the index.
+        term: the term.
+        near: the documents, ascending, so that each search begins where the last one ended.
+        addends: gets the addends.
+    """
     addends[:] = index.base[term]
     row = index.rows[term]
     start = index.starts[term]
@@ -318,12 +412,27 @@ def _index_at(header: int) -> Index:
 
 @compiled
 def _search(
-    header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int
+    header: int,
+    terms: int,
+    count: int,
+    mask: int,
+    k: int,
+    positions: int,
+    scores: int,
 ) -> int:
-    """Search for one query. Returns 0, or ``MISSING`` if the row of a frequent term must be computed first.
+    """Search for one query. All arrays are given by their addresses.
 
-    All but ``count`` (of terms) and ``k`` are addresses. The address of ``mask`` is 0 if all
-    documents are allowed.
+    Args:
+        header: the header of the index (see ``_index_at``).
+        terms: the terms of the query. int64.
+        count: the number of terms.
+        mask: whether each document may be returned. 0 if all may.
+        k: how many documents to find.
+        positions: gets the positions of the best documents. int64.
+        scores: gets their scores. float64.
+
+    Returns:
+        0, or ``MISSING`` if the row of a frequent term must be computed first.
     """
     index = _index_at(header)
     size = _integers(header, NUMBERS)[10]
@@ -341,11 +450,26 @@ def _search(
 
 @compiled
 def _search_all(
-    header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int
+    header: int,
+    terms: int,
+    ends: int,
+    count: int,
+    mask: int,
+    k: int,
+    positions: int,
+    scores: int,
 ) -> int:
-    """Search for ``count`` queries (see ``_search``).
+    """Search for many queries (see ``_search``).
 
-    Query i has the terms ``ends[i]`` to ``ends[i + 1] - 1``.
+    Args:
+        header: the header of the index.
+        terms: the terms of all queries.
+        ends: where the terms of each query start, and the end of the last. int64.
+        count: the number of queries.
+        mask: whether each document may be returned. 0 if all may.
+        k: how many documents to find for each query.
+        positions: gets the positions of each query's best documents.
+        scores: gets their scores.
     """
     bounds = _integers(ends, count + 1)
     for i in range(count):
@@ -379,7 +503,11 @@ class Best(threading.local):
 class CompiledSearch(Search):
     """``Search`` by compiled functions.
 
-    Raises RuntimeError if numba finds no writable folder for its cache.
+    Attributes:
+        places: see ``Index``.
+
+    Raises:
+        RuntimeError: numba finds no writable folder for its cache.
     """
 
     compiled = True
@@ -402,7 +530,12 @@ class CompiledSearch(Search):
         self._address = _address(self._header)
         self._best = Best()
 
-    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
+    def top(
+        self,
+        terms: Sequence[int],
+        k: int,
+        mask: Mask | None,
+    ) -> Results:
         """Return the positions and scores of the k best documents (see ``Search.top``)."""
         numbers = array.array("q", terms)
         best = self._best
@@ -414,7 +547,13 @@ class CompiledSearch(Search):
             _search(self._address, *arguments)
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
-    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
+    def top_all(
+        self,
+        part: Part,
+        size: int,
+        k: int,
+        mask: Mask | None,
+    ) -> list[Results]:
         """Return the results of ``Search.top_all``.
 
         A thread per processor if there are many queries.
@@ -442,10 +581,11 @@ class CompiledSearch(Search):
         threads = processors()
         fewest, most = SMALL_QUERIES_PER_CALL if self.small else QUERIES_PER_CALL
         step = max(fewest, min(most, -(-size // threads)))
+        starts = range(0, size, step)
         if size <= step or threads == 1:
-            return list(chain.from_iterable(map(run, range(0, size, step))))
+            return list(chain.from_iterable(map(run, starts)))
         with ThreadPoolExecutor(threads) as executor:
-            return list(chain.from_iterable(executor.map(run, range(0, size, step))))
+            return list(chain.from_iterable(executor.map(run, starts)))
 
     def _fill_row(self, term: int, row: int) -> None:
         super()._fill_row(term, row)
@@ -456,113 +596,3 @@ class CompiledSearch(Search):
 
 def _address(values: Array | None) -> int:
     return 0 if values is None else int(values.ctypes.data)
-
-
-# --- Terms of queries, found by compiled functions, so that threads find them at once
-
-# of the hash FNV-1a, in signed integers
-FIRST_CODE = 0xCBF29CE484222325 - 2**64
-FACTOR = 0x100000001B3
-SPACE = 32
-# a letter in lower case. A space for what is in no word
-LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
-
-
-@compiled
-def _slot(table: Array, words: Array, ends: Array, code: int, text: Array) -> int:
-    """Return the slot of a word in a hash table, or an empty slot if the word is not there."""
-    slot = code & (len(table) - 1)
-    while table[slot] >= 0:
-        start = ends[table[slot]]
-        if ends[table[slot] + 1] - start == len(text):
-            place = 0
-            while place < len(text) and words[start + place] == text[place]:
-                place += 1
-            if place == len(text):
-                break
-        slot = (slot + 1) & (len(table) - 1)
-    return slot
-
-
-@compiled
-def _fill(table: Array, words: Array, ends: Array) -> None:
-    """Enter all words into an empty table."""
-    for number in range(len(ends) - 1):
-        text = words[ends[number] : ends[number + 1]]
-        code = FIRST_CODE
-        for byte in text:
-            code = (code ^ byte) * FACTOR
-        table[_slot(table, words, ends, code, text)] = number
-
-
-@compiled
-def _encode(
-    table: Array,
-    words: Array,
-    ends: Array,
-    lower: Array,
-    texts: Array,
-    bounds: Array,
-    terms: Array,
-    term_ends: Array,
-) -> None:
-    """Find the numbers of known words.
-
-    Text i has the bytes from ``bounds[i]`` to before ``bounds[i + 1]``.
-    """
-    count = 0
-    for i in range(len(bounds) - 1):
-        place = bounds[i]
-        end = bounds[i + 1]
-        while place < end:
-            start = place
-            code = FIRST_CODE
-            while place < end and lower[texts[place]] != SPACE:
-                texts[place] = lower[texts[place]]
-                code = (code ^ texts[place]) * FACTOR
-                place += 1
-            if place > start:
-                number = table[_slot(table, words, ends, code, texts[start:place])]
-                if number >= 0:
-                    terms[count] = number
-                    count += 1
-            place += 1
-        term_ends[i + 1] = count
-
-
-class WordTable:
-    """The vocabulary of an index in a hash table.
-
-    ``Words`` is the only tokenizer that it can replace.
-    """
-
-    def __init__(self, vocabulary: Iterable[str]) -> None:
-        self.words, self.ends = _joined(list(vocabulary))
-        self.table = np.full(1 << (2 * len(self.ends)).bit_length(), -1, dtype=np.int32)
-        _fill(self.table, self.words, self.ends)
-
-    def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
-        """Return the numbers of known terms in some texts, and the start of each text and the end of the last."""
-        terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
-        ends = np.zeros(len(bounds), dtype=np.int64)
-        _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)
-        return terms[: ends[-1]], ends
-
-
-def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
-    """Return texts as UTF-8, with the start of each one and the end of the last.
-
-    Texts beyond ASCII are tokenized.
-    """
-    if tokenizer.stemmer or not "".join(texts).isascii():
-        texts = [
-            text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))
-            for text in texts
-        ]
-    return _joined(texts)
-
-
-def _joined(texts: Sequence[str]) -> tuple[Array, Array]:
-    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
-    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return np.frombuffer(bytearray(b"".join(encoded)), dtype=np.uint8), bounds

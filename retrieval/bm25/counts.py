@@ -69,16 +69,21 @@ class TermCounts:
 
         Terms without a document are removed.
         """
+        # Drop the postings of other documents.
         remaining = keep[self.documents]
         frequencies = np.add.reduceat(remaining, self.starts[:-1], dtype=np.int64)
         numbers = np.cumsum(keep, dtype=np.int32) - np.int32(1)
         documents = numbers[self.documents[remaining]]
         counts = self.counts[remaining]
         places = self.places[remaining] if len(self.places) else self.places
+
+        # Drop terms without postings.
         terms = np.flatnonzero(frequencies)
         frequencies = frequencies[terms]
         starts = np.append(0, np.cumsum(frequencies))
-        if len(places):  # number the terms by first occurrence in the documents that are kept
+
+        # Number the terms by their first occurrence in the documents that are kept.
+        if len(places):
             order = np.lexsort((places[starts[:-1]], documents[starts[:-1]]))
             index = ranges(starts[order], frequencies[order])
             documents = documents[index]
@@ -104,7 +109,10 @@ class TermCounter:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, with_places: bool, before: TermCounts | None = None
+        self,
+        tokenizer: Tokenizer,
+        with_places: bool,
+        before: TermCounts | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.with_places = with_places
@@ -126,6 +134,8 @@ class TermCounter:
         if len(self.vocabulary) > 1 << 16:
             order = order[np.argsort((terms >> 16).astype(np.uint16)[order], kind="stable")]
         numbers = terms[order]
+
+        # Count each term's occurrences in a document, which are now neighbors.
         documents = np.repeat(np.arange(len(texts), dtype=np.int32), lengths)[order]
         firsts = np.flatnonzero(_changes(numbers) | _changes(documents))
         counts = np.diff(firsts, append=len(order))
@@ -133,6 +143,8 @@ class TermCounter:
         documents = documents[firsts]
         places = order[firsts] - ends[documents] if self.with_places else firsts[:0]
         documents += np.int32(self.size)
+
+        # Find where the postings of each term begin.
         postings = [documents, _narrow(counts), _narrow(places)]
         runs = np.flatnonzero(_changes(numbers))
         frequencies = np.diff(runs, append=len(numbers))
@@ -146,10 +158,14 @@ class TermCounter:
         for terms, runs, _ in self._blocks:
             frequencies[terms] += runs
         starts = np.append(0, np.cumsum(frequencies))
+
+        # Allocate documents, counts and places in the widest type of any block.
         arrays = []
         for number, size in enumerate((starts[-1], starts[-1], starts[-1] * self.with_places)):
             types = [postings[number].dtype for _, _, postings in self._blocks]
             arrays.append(np.empty(size, np.result_type(*types)))
+
+        # Copy the postings of each block behind the postings of the same terms in earlier blocks.
         free = starts[:-1].copy()
         self._blocks.reverse()
         while self._blocks:  # frees the memory of each block after it is copied

@@ -60,23 +60,43 @@ def idf_bm25plus(n: int, df: int) -> float:
     return math.log((n + 1) / df)
 
 
-def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+def weigh_atire(
+    idf: Floats,
+    tf: Ints,
+    relative: Floats,
+    p: Parameters,
+) -> Floats:
     """Weigh by Okapi BM25 with the factor k1 + 1 (Trotman, Puurula and Burgess, ADCS 2014)."""
     return idf * (tf * (p.k1 + 1) / (tf + p.k1 * relative))
 
 
-def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+def weigh_lucene(
+    idf: Floats,
+    tf: Ints,
+    relative: Floats,
+    p: Parameters,
+) -> Floats:
     """Weigh without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
     return idf * (tf / (p.k1 * relative + tf))
 
 
-def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+def weigh_bm25l(
+    idf: Floats,
+    tf: Ints,
+    relative: Floats,
+    p: Parameters,
+) -> Floats:
     """Weigh as ``rank_bm25.BM25L``: the weight of Lv and Zhai (SIGIR 2011) times tf, a factor only in rank_bm25."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
-def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
+def weigh_bm25plus(
+    idf: Floats,
+    tf: Ints,
+    relative: Floats,
+    p: Parameters,
+) -> Floats:
     """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
@@ -107,7 +127,12 @@ class Parameters:
 
     @classmethod
     def of(
-        cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
+        cls,
+        method: str,
+        k1: float,
+        b: float,
+        delta: float | None,
+        epsilon: float = 0.25,
     ) -> Parameters:
         """Check and return the parameters.
 
@@ -138,7 +163,10 @@ class Parameters:
     def idf(self, documents: int, frequencies: Ints) -> Floats:
         """Return the idf of each term.
 
-        The terms must be in the order of their first occurrence.
+        Args:
+            documents: the number of documents.
+            frequencies: the number of documents with each term. The terms must be in the order of
+                their first occurrence.
         """
         formula = FORMULAS[self.method][0]
         # math.log and not np.log, whose last bit depends on the processor. Few frequencies are
@@ -152,8 +180,19 @@ class Parameters:
             idf[idf < 0] = self.epsilon * mean
         return idf
 
-    def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
-        """Return the weights of terms in documents that contain them, elementwise."""
+    def weights(
+        self,
+        idf: Floats,
+        tf: Ints,
+        relative: Floats,
+    ) -> Floats:
+        """Return the weights of terms in documents that contain them, elementwise.
+
+        Args:
+            idf: the idf of the term.
+            tf: how often the term occurs in the document.
+            relative: the length of the document relative to the mean, normalized by b.
+        """
         return FORMULAS[self.method][1](idf, tf, relative, self)
 
     def base(self, idf: Floats) -> Floats:

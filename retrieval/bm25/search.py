@@ -138,10 +138,18 @@ class Search:
             sums[documents] = raised
         return sums
 
-    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
-        """Return the positions and scores of the k best documents.
+    def top(
+        self,
+        terms: Sequence[int],
+        k: int,
+        mask: Mask | None,
+    ) -> Results:
+        """Return the positions and scores of the k best documents, best first.
 
-        K is at most the number of documents in ``mask``.
+        Args:
+            terms: the numbers of the query's terms, with repetitions.
+            k: how many documents, at most the number of documents in ``mask``.
+            mask: whether each document may be returned. None if all may.
         """
         self.fill(terms)
         near = None if self.small else self._candidates(terms, k, mask)
@@ -150,11 +158,21 @@ class Search:
         best, scores = top(self._scores_of(terms, near), k)
         return near[best].tolist(), scores
 
-    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
-        """Return the results of ``top`` for queries from 0 to before ``size``.
+    def top_all(
+        self,
+        part: Part,
+        size: int,
+        k: int,
+        mask: Mask | None,
+    ) -> list[Results]:
+        """Return the results of ``top`` for many queries.
 
-        ``part(first, last)`` returns the terms of some of them, and the start of each query's terms
-        and the end of the last.
+        Args:
+            part: a function that returns the terms of the queries from one number to before another
+                one, the start of each query's terms, and the end of the last.
+            size: the number of queries.
+            k: see ``top``.
+            mask: see ``top``.
         """
         terms, ends = part(0, size)
         return [
@@ -190,13 +208,20 @@ class Search:
             self.values[row] = 0
             self.values[row, documents] = (weights - base) / self.unit + 1
 
-    def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
+    def _candidates(
+        self,
+        terms: Sequence[int],
+        k: int,
+        mask: Mask | None,
+    ) -> Array | None:
         """Return the documents that can be among the k best, ascending, or None without useful bounds."""
         postings = self.postings
         n = len(terms)
         most = n + postings.highest[terms].sum() / self.unit
         if most > MOST_TOTAL or not n * (n + 2) < self.most_terms:
             return None
+
+        # Add the bytes of frequent terms.
         totals = np.zeros(postings.size, dtype=np.uint16)
         rare = []
         for term, row in zip(terms, self.rows[terms].tolist(), strict=True):
@@ -204,12 +229,16 @@ class Search:
                 rare.append(term)
             else:
                 totals += self.values[row]
+
+        # Read the postings of rare terms.
         if rare:
             documents, weights = self._parts(rare)
             bases = np.repeat(postings.base[rare], list(map(len, weights)))
             gains = np.concatenate(weights) - bases
             units = (gains / self.unit + 1).astype(np.uint16)
             np.add.at(totals, np.concatenate(documents), units)
+
+        # A document whose total is below the k-th highest by more than n is not among the best.
         if mask is not None:
             totals *= mask
         bound = int(np.partition(totals, -k)[-k]) - n

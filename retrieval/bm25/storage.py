@@ -50,10 +50,19 @@ FILTER_TYPES = ("<i4",)
 ORIGIN = ("columns", "filters", "span", "cache_key")
 
 
-def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
+def save(
+    path: Path,
+    parameters: Parameters,
+    tokenizer: Tokenizer,
+    content: Content,
+) -> None:
     """Write an index to a file (see ``BM25Index.save``).
 
     Temporary files of killed processes are deleted.
+
+    Raises:
+        InputError: the tokenizer has no name.
+        QabenchError: the file cannot be written. An existing file is not changed.
     """
     name = name_of(tokenizer)
     if "<" in name:
@@ -78,12 +87,15 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
         "origin": {name: getattr(origin, name) for name in ORIGIN},
         "arrays": {name: [array.dtype.str, len(array)] for name, array in arrays.items()},
     }
+
+    # Each array begins at a multiple of the alignment.
     text = json.dumps(header, ensure_ascii=False).encode()
     text += b" " * (-(START + len(text)) % ALIGNMENT)
     parts: list[Any] = [len(text).to_bytes(8, "little"), text]
     for array in arrays.values():
         parts.append(np.ascontiguousarray(array).view(np.uint8).data)
         parts.append(b"\0" * (-array.nbytes % ALIGNMENT))
+
     checksum = xxhash.xxh3_64()
     for part in parts:
         checksum.update(part)
@@ -95,7 +107,15 @@ def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Cont
 
 
 def load(path: Path, tokenizer: Tokenizer | None) -> tuple[Parameters, Tokenizer, Content]:
-    """Return the index in a file (see ``BM25Index.load``)."""
+    """Return the index in a file.
+
+    Args:
+        path: the file.
+        tokenizer: see ``BM25Index.load``.
+
+    Raises:
+        InputError: see ``BM25Index.load``.
+    """
     try:
         header, arrays = _read(path)
         positions = arrays["positions"] if len(arrays["positions"]) else None
@@ -151,7 +171,12 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
     return header, arrays
 
 
-def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
+def _check(
+    counts: TermCounts,
+    parameters: Parameters,
+    filters: Filters,
+    origin: Origin,
+) -> None:
     """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
     starts = counts.starts
     documents = counts.documents
@@ -188,7 +213,12 @@ def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin:
             raise ValueError(f"the filter {name}")
 
 
-def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> Tokenizer:
+def _tokenizer(
+    path: Path,
+    name: str,
+    spec: Any,
+    override: Tokenizer | None,
+) -> Tokenizer:
     if override is None and spec is None:
         raise InputError(
             f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="

@@ -95,10 +95,12 @@ class Words:
         return [term for term in self._finish(terms) if term is not None]
 
     def encode(self, texts: Sequence[str]) -> tuple[Any, Any, list[str | None]]:
-        """Return the number of each word of all texts, the start of each text and the end of the last, and the terms.
+        """Return the terms of many texts, each distinct word once.
 
-        The terms are in the order of first occurrence. None for a stop word. Each distinct word is
-        stemmed once.
+        Returns:
+            The number of each word of all texts, the start of each text in them and the end of the
+            last, and the term of each number, in the order of first occurrence. The term is None
+            for a stop word. Each distinct word is stemmed once.
         """
         import pyarrow.compute
 
@@ -135,7 +137,16 @@ def tokenize(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[str]]:
 def encode(
     tokenizer: Tokenizer, texts: Sequence[str], number_of: Callable[[str], int | None]
 ) -> tuple[Array, Array]:
-    """Return the numbers of all texts' terms without None, and the start of each text and the end of the last."""
+    """Return the numbers of the terms of texts.
+
+    Args:
+        tokenizer: the tokenizer.
+        texts: the texts.
+        number_of: returns the number of a term, or None if the term is to be left out.
+
+    Returns:
+        The numbers of all texts' terms, and the start of each text in them and the end of the last.
+    """
     terms: Sequence[str | None]
     if type(tokenizer) is Words:
         places, ends, terms = tokenizer.encode(texts)
@@ -163,7 +174,12 @@ def name_of(tokenizer: Tokenizer) -> str:
 
 
 def _spaced(texts: Sequence[str]) -> tuple[Array, bytearray]:
-    """Return the start of each text and the end of the last, and the lowercase words as UTF-8, spaces between them."""
+    """Return the words of texts in lowercase.
+
+    Returns:
+        The start of each text and the end of the last, and the text's words as UTF-8, with spaces
+        in place of all other characters. So the texts keep their lengths.
+    """
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     words = bytearray(b"".join(encoded).translate(ASCII_WORDS))
     beyond_ascii = words.translate(None, ASCII).decode("utf-8", "surrogatepass")

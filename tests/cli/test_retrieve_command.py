@@ -67,7 +67,7 @@ def test_files_of_each_format_give_the_same_run(tmp_path: Path, suffix: str) -> 
         options = {"sep": "\t"} if suffix == "tsv" else {}
         getattr(dataset, {"jsonl": "to_json", "parquet": "to_parquet"}.get(suffix, "to_csv"))(target, **options)
     out = retrieve(path, "--column", "body", "--id-column", "name", "--queries", queries, "--output", run)
-    assert out == f"{run}: 3 documents for 2 queries, ranked by bm25+, k1=1.5, b=0.75, delta=1.0\n"
+    assert out == f"{run}: 3 documents for 2 queries, ranked by method=bm25+, k1=1.5, b=0.75, delta=1.0\n"
     lines = [line.split() for line in run.read_text().splitlines()]
     assert [" ".join(line[:4]) for line in lines] == RUN and {line[5] for line in lines} == {"bm25+"}
     hits = BM25Index([row["body"] for row in ROWS]).search("giant planet", 2)
@@ -140,7 +140,7 @@ def test_variant_and_parameters_are_options(source: Path) -> None:
     assert shown["bm25"] == {"method": "bm25l", "k1": 2, "b": 0.5, "delta": 1.5}
     index = BM25Index([row["body"] for row in ROWS], method="bm25l", k1=2, b=0.5, delta=1.5)
     assert [hit["score"] for hit in shown["documents"]] == index.search("giant planet", 2).scores
-    assert "ranked by bm25l, k1=2.0, b=0.5, delta=1.5" in retrieve(*arguments)
+    assert "ranked by method=bm25l, k1=2.0, b=0.5, delta=1.5" in retrieve(*arguments)
     assert METHODS == formulas.METHODS
 
 
@@ -152,10 +152,10 @@ def test_a_kept_index_follows_its_file(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(TermCounter, "add", lambda self, texts: (tokenized.extend(texts), add(self, texts))[1])
     moon = {"name": "moon", "body": "The Moon"}
     for rows, note, new in (
-        (ROWS[:2], "2 documents, 2 added, 0 removed", ROWS[:2]),
+        (ROWS[:2], "2 added, 0 removed", ROWS[:2]),
         (ROWS[:2], "", []),
-        ([*ROWS[:2], moon], "3 documents, 1 added, 0 removed", [moon]),
-        ([ROWS[0], moon, ROWS[2]], "3 documents, 1 added, 1 removed", [ROWS[2]]),
+        ([*ROWS[:2], moon], "1 added, 0 removed", [moon]),
+        ([ROWS[0], moon, ROWS[2]], "1 added, 1 removed", [ROWS[2]]),
     ):
         Dataset.from_list(rows).to_json(path)
         expected = retrieve(*arguments[1:])

@@ -40,7 +40,7 @@ def test_every_character() -> None:
 @given(texts=st.lists(st.text(st.characters(), max_size=30) | st.text("the cat Running_İa ,", max_size=30), max_size=6))
 @example(texts=[ODD, "", "  ", " a  b ", ODD.upper(), "The CAT", "x" * 300])
 def test_compiled_code_finds_the_same_terms(tokenizer: Words, texts: list[str]) -> None:
-    from qabench.retrieval.bm25.compiled import WordTable, joined
+    from qabench.retrieval.bm25.word_table import WordTable, joined
 
     terms = list(dict.fromkeys(term for text in [*texts[1:], "a cat x"] for term in tokenizer(text)))
     numbers, ends = WordTable(terms).encode(*joined(tokenizer, texts))

@@ -115,8 +115,7 @@ def retrieve(
                 hit = {"rank": rank, "id": document.id, "score": score, "text": document.text}
                 ranked.append({"query": name, **hit})
     used = index.parameters.used()
-    parameters = [f"{name}={value}" for name, value in used.items() if name != "method"]
-    ranker = ", ".join([method, *parameters])
+    ranker = ", ".join(f"{name}={value}" for name, value in used.items())
     if output:
         write_text(output, _run(ranked, method))
         counts = f"{len(ranked):,} documents for {len(texts_by_query):,} queries"
@@ -138,7 +137,8 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
     with progress_bar("Indexing", "documents") as show:
         if path is None or not path.exists():
             index = BM25Index(texts, progress=lambda done: show(done, len(texts)), **options)
-            added, removed = len(texts), 0
+            added = len(texts)
+            removed = 0
         else:
             index = BM25Index.load(path)
             if index.parameters != Parameters.of(**options):
@@ -148,7 +148,7 @@ def _index(texts: list[str], options: dict[str, Any], folder: Path | None) -> BM
             added, removed = index.update(texts, lambda done: show(done, 0))
     if path and (added or removed):
         index.save(path)
-        hint(f"{path}: {len(index):,} documents, {added:,} added, {removed:,} removed")
+        hint(f"{path}: {added:,} added, {removed:,} removed")
     return index
 
 
@@ -169,7 +169,11 @@ def _run(ranked: list[Json], method: str) -> str:
 
 
 def _rows(
-    source: str, config: str | None, split: str | None, column: str, id_column: str | None
+    source: str,
+    config: str | None,
+    split: str | None,
+    column: str,
+    id_column: str | None,
 ) -> Iterator[SourceRow]:
     """Return the rows of a file, or of a dataset's split."""
     from qabench.retrieval.corpus import READERS, read_rows
@@ -190,7 +194,10 @@ def _rows(
 
 
 def _documents(
-    rows: Iterator[SourceRow], source: str, column: str, id_column: str | None
+    rows: Iterator[SourceRow],
+    source: str,
+    column: str,
+    id_column: str | None,
 ) -> list[Document]:
     """Return the documents in rows, and print how many rows were skipped."""
     from qabench.retrieval.corpus import read_documents

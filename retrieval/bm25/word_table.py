@@ -1,0 +1,145 @@
+"""Terms of queries, found by compiled functions, so that threads find them at once. See ``compiled``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from qabench.retrieval.bm25.compiled import compiled
+from qabench.retrieval.bm25.search import Array
+from qabench.retrieval.bm25.tokenizers import ASCII_WORDS, Words
+
+# of the hash FNV-1a, in signed integers
+FIRST_CODE = 0xCBF29CE484222325 - 2**64
+FACTOR = 0x100000001B3
+SPACE = 32
+# a letter in lower case. A space for what is in no word
+LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
+
+
+@compiled
+def _slot(
+    table: Array,
+    words: Array,
+    ends: Array,
+    code: int,
+    text: Array,
+) -> int:
+    """Return the slot of a word in a hash table, or an empty slot if the word is not there.
+
+    Args:
+        table: the number of a word in each slot. Below 0 in empty slots.
+        words: the bytes of all words.
+        ends: where each word starts in ``words``, and the end of the last.
+        code: the hash code of the word.
+        text: the bytes of the word.
+    """
+    slot = code & (len(table) - 1)
+    while table[slot] >= 0:
+        start = ends[table[slot]]
+        if ends[table[slot] + 1] - start == len(text):
+            place = 0
+            while place < len(text) and words[start + place] == text[place]:
+                place += 1
+            if place == len(text):
+                break
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
+
+
+@compiled
+def _fill(table: Array, words: Array, ends: Array) -> None:
+    """Enter all words into an empty table."""
+    for number in range(len(ends) - 1):
+        text = words[ends[number] : ends[number + 1]]
+        code = FIRST_CODE
+        for byte in text:
+            code = (code ^ byte) * FACTOR
+        table[_slot(table, words, ends, code, text)] = number
+
+
+@compiled
+def _encode(
+    table: Array,
+    words: Array,
+    ends: Array,
+    lower: Array,
+    texts: Array,
+    bounds: Array,
+    terms: Array,
+    term_ends: Array,
+) -> None:
+    """Find the numbers of known words in texts.
+
+    Args:
+        table: the hash table of the words.
+        words: the bytes of all words.
+        ends: where each word starts in ``words``, and the end of the last.
+        lower: the lowercase of each byte, or a space if it is in no word.
+        texts: the bytes of all texts. They are changed to lowercase.
+        bounds: where each text starts, and the end of the last.
+        terms: gets the numbers of the known words.
+        term_ends: gets where the terms of each text start, and the end of the last.
+    """
+    count = 0
+    for i in range(len(bounds) - 1):
+        place = bounds[i]
+        end = bounds[i + 1]
+        while place < end:
+            start = place
+            code = FIRST_CODE
+            while place < end and lower[texts[place]] != SPACE:
+                texts[place] = lower[texts[place]]
+                code = (code ^ texts[place]) * FACTOR
+                place += 1
+            if place > start:
+                number = table[_slot(table, words, ends, code, texts[start:place])]
+                if number >= 0:
+                    terms[count] = number
+                    count += 1
+            place += 1
+        term_ends[i + 1] = count
+
+
+class WordTable:
+    """The vocabulary of an index in a hash table.
+
+    ``Words`` is the only tokenizer that it can replace.
+
+    Attributes:
+        words: the bytes of all words.
+        ends: where each word starts in ``words``, and the end of the last.
+        table: the number of a word in each slot. Below 0 in empty slots.
+    """
+
+    def __init__(self, vocabulary: Iterable[str]) -> None:
+        self.words, self.ends = _joined(list(vocabulary))
+        self.table = np.full(1 << (2 * len(self.ends)).bit_length(), -1, dtype=np.int32)
+        _fill(self.table, self.words, self.ends)
+
+    def encode(self, texts: Array, bounds: Array) -> tuple[Array, Array]:
+        """Return the numbers of known terms in some texts, and the start of each text and the end of the last."""
+        terms = np.empty((bounds[-1] - bounds[0] + len(bounds)) // 2, dtype=np.int64)
+        ends = np.zeros(len(bounds), dtype=np.int64)
+        _encode(self.table, self.words, self.ends, LOWER, texts, bounds, terms, ends)
+        return terms[: ends[-1]], ends
+
+
+def joined(tokenizer: Words, texts: Sequence[str]) -> tuple[Array, Array]:
+    """Return texts as UTF-8, with the start of each one and the end of the last.
+
+    Texts beyond ASCII are tokenized.
+    """
+    if tokenizer.stemmer or not "".join(texts).isascii():
+        texts = [
+            text if text.isascii() and not tokenizer.stemmer else " ".join(tokenizer(text))
+            for text in texts
+        ]
+    return _joined(texts)
+
+
+def _joined(texts: Sequence[str]) -> tuple[Array, Array]:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    bounds = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return np.frombuffer(bytearray(b"".join(encoded)), dtype=np.uint8), bounds
