@@ -20,7 +20,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from qabench.data.pinned import HubDataset, SourceTable, load_table
+from qabench.data.pinned import HubDataset, SourceFile, load_table
 from qabench.data.rows import read_json
 from qabench.data.sources import local_path
 from qabench.errors import InputError, unknown_name, unreadable
@@ -93,16 +93,12 @@ def _custom_folders(path: str) -> dict[str, Path]:
         for location in (spec and spec.submodule_search_locations) or ():
             folders[entry_point.name] = Path(location)
     for directory in filter(None, path.split(os.pathsep)):
-        folders |= {module.parent.name: module.parent for module in _modules(directory)}
+        for module in Path(directory).absolute().glob("*/__init__.py"):
+            if _INSTANCE.search(module.read_bytes()):
+                folders[module.parent.name] = module.parent
     return {
         name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()
     }
-
-
-def _modules(directory: str) -> list[Path]:
-    """Return the modules in a directory's folders that define a benchmark."""
-    modules = Path(directory).absolute().glob("*/__init__.py")
-    return [module for module in modules if _INSTANCE.search(module.read_bytes())]
 
 
 def benchmark_names() -> list[str]:
@@ -118,10 +114,8 @@ def folder_of(name: str) -> Path:
     """
     name = name.removeprefix("qabench/")
     if name not in (names := benchmark_names()):
-        directories = filter(None, os.environ.get(PATH_VARIABLE, "").split(os.pathsep))
-        empty = [each for each in directories if not _modules(each)]
-        note = f". {PATH_VARIABLE}: no benchmark is in {', '.join(empty)}" if empty else ""
-        raise unknown_name("unknown benchmark", name, names, ", ".join(names) + note)
+        where = f"{', '.join(names)}, or one in a folder of {PATH_VARIABLE}"
+        raise unknown_name("unknown benchmark", name, names, where)
     return custom_folders().get(name, FOLDER / name)
 
 
@@ -188,15 +182,24 @@ def citation(name: str) -> str:
 
 
 @functools.cache
-def source_table(name: str) -> SourceTable:
-    """Return the table of a benchmark's upstream files.
+def source_table(name: str) -> dict[str, SourceFile]:
+    """Return a benchmark's upstream files by path.
 
     Empty if all its files are shipped.
     """
     if data := hub_dataset(name):
-        return SourceTable(name, [data.file(name)])
+        file = data.file(name)
+        return {file.path: file}
     path = folder_of(name) / "sources.json"
-    return load_table(path, name) if path.is_file() else SourceTable(name, ())
+    return load_table(path, name) if path.is_file() else {}
+
+
+def _source(name: str, path: str) -> SourceFile:
+    """Return an upstream file. Raises InputError, which names the most similar path."""
+    if path not in (table := source_table(name)):
+        allowed = "the paths in its sources.json, or ./ and a file beside it"
+        raise unknown_name(f"{name} has no source file", path, table, allowed)
+    return table[path]
 
 
 def open_path(name: str, path: str) -> Path:
@@ -206,14 +209,14 @@ def open_path(name: str, path: str) -> Path:
     """
     if path.startswith(SHIPPED):
         return folder_of(name) / path
-    return local_path(source_table(name)[path])
+    return local_path(_source(name, path))
 
 
 def file_digest(name: str, path: str) -> str:
     """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
     if path.startswith(SHIPPED):
         return custom_digest(folder_of(name) / path)
-    source = source_table(name)[path]
+    source = _source(name, path)
     pinned = source.sha256 or source.git_blob_sha1
     return pinned[:12] if pinned else custom_digest(open_path(name, path))
 

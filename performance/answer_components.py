@@ -12,9 +12,9 @@ from typing import Any
 import ftfy
 from cases import Case, Measured, timed
 
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fastbook.answer_components import answer_component_scores
-from qabench.benchmarks.fastbook.retrieval import parse_method
-from qabench.benchmarks.fastbook.study import load_study, run
+from qabench.benchmarks.fastbook.retrieval import retrieve
 from qabench.text import repaired
 
 K = 10
@@ -52,7 +52,7 @@ def official(references: list[Any], rankings: list[list[str]]) -> Scores:
 
 def scores(references: list[Any], rankings: list[list[str]]) -> Scores:
     score = answer_component_scores(references, rankings, K)
-    return score.mrr_per_question(K), score.recall_per_question(K)
+    return score.per_question("mrr", K), score.per_question("recall", K)
 
 
 def copies(rankings: list[list[str]]) -> list[list[str]]:
@@ -61,20 +61,18 @@ def copies(rankings: list[list[str]]) -> list[list[str]]:
 
 
 def cases(size: int | None = None) -> Iterator[Case]:
-    study = load_study()
-    hits = run(study, parse_method("fts"), K).hits
-    rankings = [
-        [study.corpus[row["chapter"]][position] for position in found.positions]
-        for row, found in zip(study.questions, hits, strict=True)
-    ]
+    questions = benchmark("fastbook").load("questions").rows
+    references = [question.row["answer_context"] for question in questions]
+    predicted = retrieve(questions, "questions", "fts", None, K).predicted
+    rankings = [fields["passages"] for fields in predicted.values()]
 
     def ours(new_objects: bool = False, cached: bool = True) -> Measured:
         passages = copies(rankings) if new_objects else rankings
         if not cached:
             repaired.cache_clear()
-        return timed(lambda: scores(study.references, passages))
+        return timed(lambda: scores(references, passages))
 
-    others = {"the authors' loop": lambda: official(study.references, rankings)}
+    others = {"the authors' loop": lambda: official(references, rankings)}
     yield Case("191 questions, no string repaired before", lambda: ours(cached=False), others)
     yield Case("the second system over a corpus", lambda: ours(), others)
     yield Case(

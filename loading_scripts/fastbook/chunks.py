@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from qabench.data.rows import Row
-from qabench.errors import InputError
 from qabench.text import repaired
 
+CHUNK_SIZE, OVERLAP = 500, 64  # tokens, as in the source
 CHUNKER = "sentences-1"  # the number changes when any chunk changes
 LONGEST_ABBREVIATION = 16  # characters, with what must precede it
 TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -30,20 +30,18 @@ Unit = tuple[int, int, int]
 """Start, end and number of tokens of a part of the text that is not split: a sentence or line, and whitespace."""
 
 
-def cut(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
+def cut(text: str, size: int = CHUNK_SIZE, overlap: int = OVERLAP) -> list[str]:
     """Return the chunks of a text in order, without whitespace at their ends.
 
     Together they contain every token. A chunk has at most ``size`` tokens and begins with as many
-    sentences of the previous chunk as fit into ``overlap`` (None: 64 tokens, but at most a quarter
-    of the size). A sentence longer than ``size`` is split after ``size`` tokens. Raises InputError
-    for sizes out of range.
+    sentences of the previous chunk as fit into ``overlap``, which is less than ``size``. A sentence
+    longer than ``size`` is split after ``size`` tokens.
     """
     return [text[start:end].strip() for start, end in cut_spans(text, size, overlap)]
 
 
-def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tuple[int, int]]:
+def cut_spans(text: str, size: int, overlap: int) -> list[tuple[int, int]]:
     """Return (start, end) of each chunk in the text, with the whitespace at its ends (see ``cut``)."""
-    overlap = check_sizes(size, overlap)
     units = list(_units(text, size))
     spans, first, tokens = [], 0, 0
     for i, (_, _, count) in enumerate(units):
@@ -54,18 +52,6 @@ def cut_spans(text: str, size: int = 500, overlap: int | None = None) -> list[tu
     if tokens:
         spans.append((units[first][0], len(text)))
     return spans
-
-
-def check_sizes(size: int, overlap: int | None) -> int:
-    """Return the overlap, after a check of both values. Raises InputError as ``cut``."""
-    if size < 1:
-        raise InputError(f"the chunk size is {size}; it must be at least 1 token")
-    overlap = min(size // 4, 64) if overlap is None else overlap  # 64 in the source, for 500 tokens
-    if not 0 <= overlap < size:
-        raise InputError(
-            f"the overlap is {overlap}; allowed: 0 to {size - 1}, less than the chunk size"
-        )
-    return overlap
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:

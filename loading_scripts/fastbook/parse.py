@@ -9,7 +9,6 @@ attachments and metadata are not.
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
@@ -23,8 +22,6 @@ QUESTIONNAIRE = "## Questionnaire"
 CELL_TYPES = ("markdown", "code", "raw")
 FLAGS = {"true": True, "false": False}
 
-_LARGEST = 2**63 - 1  # int64, the type of the column
-_INTEGER = re.compile(r"0|[1-9][0-9]{0,18}")
 _FILE_NAME = re.compile(r"([0-9]{1,4})_.+\.ipynb", re.DOTALL)
 
 
@@ -136,12 +133,12 @@ def _question_context(row: SourceRow) -> Json:
     }
 
 
-def _number(row: SourceRow, key: str, kind: type[int] | type[str] = int) -> int:
-    value = row.get(key, kind)
-    number = value if isinstance(value, int) else int(value) if _INTEGER.fullmatch(value) else -1
-    if not 0 <= number <= _LARGEST:
+def _number(row: SourceRow, key: str) -> int:
+    value = row.get(key, int, str)  # CSV files have only text
+    number = int(value) if str(value).isdecimal() and len(str(value)) < 19 else -1
+    if number < 0:
         raise DataError(
-            f"{row.where}, field {key!r}: expected an integer from 0 to {_LARGEST}, got {value!r:.60}"
+            f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}"
         )
     return number
 
@@ -161,25 +158,12 @@ def _cell(row: SourceRow, position: int) -> Json:
 
 def _title(cells: list[Json], where: str) -> str:
     for cell in cells:
-        if cell["cell_type"] == "markdown":
-            for line in cell["source"].split("\n"):
-                if line.startswith("# "):
-                    return str(line[2:].strip())
+        for line in cell["source"].split("\n") if cell["cell_type"] == "markdown" else ():
+            if line.startswith("# "):
+                return str(line[2:].strip())
     raise DataError(
         f"{where}, field 'cells': expected a markdown cell with the chapter's title, such as '# Tides'"
     )
-
-
-def _keywords(row: SourceRow) -> Json:
-    row.only(*KEYWORD_COLUMNS)
-    chapter, number = _number(row, "chapter", str), _number(row, "question_number", str)
-    return {
-        "id": question_id(chapter, number),
-        "chapter": chapter,
-        "question_number": number,
-        "question_text": row.get("question_text", str),
-        "keywords": row.get("keywords", str),
-    }
 
 
 def read_questions(path: Path) -> Iterator[SourceRow]:
@@ -189,9 +173,8 @@ def read_questions(path: Path) -> Iterator[SourceRow]:
 
     Raises DataError.
     """
-    for i, value in enumerate(
-        SourceRow.of(read_json(path), str(path)).only("questions").get("questions", list)
-    ):
+    document = SourceRow.of(read_json(path), str(path)).only("questions")
+    for i, value in enumerate(document.get("questions", list)):
         yield SourceRow.of(value, f"{path}, row {i}")
 
 
@@ -202,16 +185,24 @@ def read_keywords(path: Path) -> Iterator[Json]:
 
     Raises DataError that names file and line.
     """
+    line = 1
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 at byte {error.start}") from None
-    # A row with too few fields has null for the others.
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, restkey="(further field)")
-    try:
-        if reader.fieldnames != list(KEYWORD_COLUMNS):
-            raise DataError(f"{path}, line 1: expected the columns {', '.join(KEYWORD_COLUMNS)}")
-        for fields in reader:
-            yield _keywords(SourceRow.of(fields, f"{path}, line {reader.line_num}"))
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from None
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            # A row with too few fields has null for the others.
+            reader = csv.DictReader(file, strict=True, restkey="(further field)")
+            if reader.fieldnames != list(KEYWORD_COLUMNS):
+                columns = ", ".join(KEYWORD_COLUMNS)
+                raise DataError(f"{path}, line 1: expected the columns {columns}")
+            for fields in reader:
+                line = reader.line_num
+                row = SourceRow(fields, f"{path}, line {line}").only(*KEYWORD_COLUMNS)
+                chapter, number = _number(row, "chapter"), _number(row, "question_number")
+                yield {
+                    "id": question_id(chapter, number),
+                    "chapter": chapter,
+                    "question_number": number,
+                    "question_text": row.get("question_text", str),
+                    "keywords": row.get("keywords", str),
+                }
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}, after line {line}: not CSV ({error})") from None

@@ -1,9 +1,8 @@
-"""Rows of FELM's file as rows of the dataset, and back. This module does not import ``datasets``, which is slow.
+"""Rows of FELM's file as rows of the dataset. This module does not import ``datasets``, which is slow.
 
 The source writes missing values in several ways: NaN for a response, an empty string or an empty
 list instead of a list. Which of them it writes follows from the rest of the row, so the dataset can
-have lists throughout without loss: ``parse_row`` rejects a row that breaks one of these rules, and
-``to_source`` uses them to convert rows back.
+have lists throughout without loss: ``parse_row`` rejects a row that breaks one of these rules.
 
 - ``response`` is NaN if there is none, and never null.
 - ``type`` and ``ref`` are empty strings in the domain ``reasoning``, and lists in all others.
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.data.rows import Json, Row, SourceRow, read_json_lines
+from qabench.data.rows import Json, SourceRow, read_json_lines
 from qabench.errors import DataError
 
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
@@ -59,7 +58,7 @@ def parse_row(row: SourceRow) -> Json:
         "prompt": row.get("prompt", str),
         "response": _response(row),
         "segmented_response": segments,
-        "labels": _aligned(row, "labels", _labels(row), segments),
+        "labels": _aligned(row, "labels", row.items("labels", bool), segments),
         "comment": _aligned(row, "comment", row.texts("comment"), segments),
         "type": _no_list(row, "type") if no_lists else _types(row, segments),
         "ref": ref,
@@ -67,37 +66,11 @@ def parse_row(row: SourceRow) -> Json:
     }
 
 
-def to_source(row: Row) -> Json:
-    """Return a row of the dataset as it is in the source: the inverse of ``parse_row``."""
-    source = {key: row[key] for key in FIELDS}
-    if row["response"] is None:
-        source["response"] = math.nan
-    if row["domain"] == TEXT_FOR_LIST:
-        source |= {"type": "", "ref": ""}
-    if not row["ref"]:
-        source["ref_contents"] = ""
-    return source
-
-
 def _response(row: SourceRow) -> str | None:
     response = row.get("response", str, float)
-    if isinstance(response, str):
-        return response
-    if not math.isnan(response):
-        raise DataError(
-            f"{row.where}, field 'response': expected string or NaN, got number {response!r}"
-        )
-    return None
-
-
-def _labels(row: SourceRow) -> list[bool]:
-    labels = row.get("labels", list)
-    for i, label in enumerate(labels):
-        if not isinstance(label, bool):
-            raise DataError(
-                f"{row.where}, field 'labels'[{i}]: expected true or false, got {label!r:.60}"
-            )
-    return list(labels)
+    if isinstance(response, float) and not math.isnan(response):
+        raise DataError(f"{row.where}, field 'response': expected NaN, got {response!r}")
+    return response if isinstance(response, str) else None
 
 
 def _types(row: SourceRow, segments: list[str]) -> list[str | None]:
@@ -122,14 +95,5 @@ def _aligned(row: SourceRow, key: str, items: list[Any], segments: list[str]) ->
 
 def _no_list(row: SourceRow, key: str) -> list[Any]:
     """Return an empty list for the empty string that the source has instead of the list ``key``."""
-    text = row.get(key, str)
-    if text:
-        why = (
-            f"the domain is {TEXT_FOR_LIST!r}"
-            if key != "ref_contents"
-            else "the row has no references"
-        )
-        raise DataError(
-            f"{row.where}, field {key!r}: expected an empty string, because {why}, got {text!r:.60}"
-        )
+    row.one_of(key, [""])
     return []

@@ -94,7 +94,7 @@ def test_a_wrong_group_of_a_metric(folder: Path) -> None:
 
 def test_a_folder_without_benchmarks_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_PATH", str(folder / "rivers"))
-    with pytest.raises(InputError, match=r"QABENCH_PATH: no benchmark is in .*rivers$"):
+    with pytest.raises(InputError, match=r"or one in a folder of QABENCH_PATH"):
         qabench.evaluate_predictions("rivers", None, ANSWERS)
 
 

@@ -25,7 +25,7 @@ REASONS = {
     **dict.fromkeys(("ids", "category", "domains", "fields", "chapters"), SELECTS),
     **dict.fromkeys(("config", "questions", "split"), DATA),
     **dict.fromkeys(("retriever", "corpus", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
-    **dict.fromkeys(("dense_model", "colbert_model", "chunk_size", "overlap", "chunker"), NO_CALLS),
+    **dict.fromkeys(("chunk_size", "overlap"), NO_CALLS),
     "scores": "changes which scores there are",
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",
@@ -46,8 +46,6 @@ CHANGED: Mapping[tuple[str, str, str], Any] = {
     ("fastbook", "rag", "method"): "fts",
     ("fastbook", "rag", "query"): "keywords",
     ("fastbook", "rag", "k"): 5,
-    ("fastbook", "rag", "chunk_size"): 300,
-    ("fastbook", "rag", "overlap"): 0,
 }
 UNCHANGED = {"fail_on_refusal": "it never reaches the model", "num_choices": "tasks read the first choice"}
 

@@ -15,7 +15,7 @@ from qabench.benchmarks.expertqa.claims import cut_sources, sentences
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.fanoutqa.judge import official_score, read_judgment
 from qabench.benchmarks.fanoutqa.normalizer import after_lemmas, before_lemmas
-from qabench.benchmarks.fastbook.study import parse_corpus, parse_run_with_texts
+from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts
 from qabench.benchmarks.felm.scores import read_claims
 from qabench.benchmarks.felm.scores import read_reply as read_felm_reply
 from qabench.cli.run import parse_limit, parse_pairs

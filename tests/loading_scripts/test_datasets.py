@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from datasets.info import DatasetInfosDict
+from felm_oracle import to_source
 from huggingface_hub import DatasetCard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from qabench.data.rows import read_json_lines, read_json_list
 from qabench.errors import DataError, SourceUnavailable
 from qabench.loading import builder, load_dataset
 from qabench.loading_scripts import FOLDER, LEADERBOARD, benchmark_names, dataset_table
-from qabench.loading_scripts.felm.parse import FIELDS, to_source
+from qabench.loading_scripts.felm.parse import FIELDS
 from qabench.loading_scripts.published import published_rows
 
 SHIPPED = [

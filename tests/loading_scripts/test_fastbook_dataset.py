@@ -119,10 +119,8 @@ def test_a_notebook_of_another_form_is_an_error(cells: list[Any], file: str, mes
         ("1,2,a\n", "line 2, field 'keywords': expected string, got null"),
         ("1,2,a,b,c\n", r"line 2: unknown field '\(further field\)'"),
         ('1,2,"a\nb",c\n1,x,a,b\n', r"line 4, field 'question_number': expected an integer.*'x'"),
-        ("01,2,a,b\n", r"line 2, field 'chapter': expected an integer.*'01'"),
-        ('1,2,a,b\n1,3,"a,b\n', r"line 3: not CSV"),
-        ('1,2,"a"b,c\n', r"line 2: not CSV"),
-        ("1,2,a," + "b" * 200_000, r"line 2: not CSV \(field larger"),
+        ('1,2,a,b\n1,3,"a,b\n', r"after line 2: not CSV"),
+        ('1,2,"a"b,c\n', r"after line 1: not CSV"),
     ],
 )
 def test_a_broken_keyword_row_is_named(text: str, message: str, tmp_path: Path) -> None:

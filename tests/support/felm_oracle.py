@@ -6,6 +6,7 @@ The script imports clients and models that are replaced by stand-ins; its code r
 import contextlib
 import io
 import json
+import math
 import re
 import sys
 import warnings
@@ -17,11 +18,23 @@ from unittest import mock
 
 from expertqa_scripts import module
 
-from qabench.loading_scripts.felm.parse import to_source
+from qabench.loading_scripts.felm.parse import FIELDS, TEXT_FOR_LIST
 
 Call = dict[str, Any]
 """A call to a model: "messages" or "prompt", "temperature" and "max_tokens"."""
 STARTS_WITH = "<s> "  # how Vicuna's tokenizer decodes what it encoded
+
+
+def to_source(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of the dataset as it is in the source: the inverse of ``parse_row``."""
+    source = {key: row[key] for key in FIELDS}
+    if row["response"] is None:
+        source["response"] = math.nan
+    if row["domain"] == TEXT_FOR_LIST:
+        source |= {"type": "", "ref": ""}
+    if not row["ref"]:
+        source["ref_contents"] = ""
+    return source
 
 
 class Script:

@@ -149,6 +149,8 @@ class Benchmark(Displayed, ABC):
         headline: names of scores. The first one that an evaluation has is its main score.
         groups: group of scores -> what its scores are, in one sentence.
         default_groups: the groups that are computed by default.
+        counted_by: the column by whose values ``qabench stats`` counts. By split if the rows do not
+            have it.
         groupings: grouping -> its title, such as "type" -> "type of answer".
         options: additional options of ``evaluate`` and ``read``.
         prediction_fields: a prediction must have at least one of these fields.
@@ -178,6 +180,7 @@ class Benchmark(Displayed, ABC):
     headline: ClassVar[tuple[str, ...]] = ()
     groups: ClassVar[Mapping[str, str]]
     default_groups: ClassVar[tuple[str, ...]]
+    counted_by: ClassVar[str] = ""
     groupings: ClassVar[Mapping[str, str]] = {}
     options: ClassVar[tuple[Option, ...]] = ()
     prediction_fields: ClassVar[tuple[str, ...]] = ("answer",)
@@ -369,9 +372,11 @@ class Benchmark(Displayed, ABC):
     def statistics(self, config: str, splits: Splits) -> list[Table]:
         """Return the tables of ``qabench stats`` for the rows of a config's splits.
 
-        For the config ``leaderboard`` it is the table of the published main scores, else
-        ``data_tables``.
+        For the config ``leaderboard`` it is the table of the published main scores, else the sums
+        of ``counts``.
         """
+        from qabench.benchmarks.reproduction import count_table
+
         if config == LEADERBOARD:
             from qabench.loading_scripts.published import published_table
 
@@ -380,15 +385,11 @@ class Benchmark(Displayed, ABC):
                     score for score in self.published() if self.score_spec(score.metric).main
                 )
             ]
-        return self.data_tables(config, splits)
+        return [count_table(self, config, splits)]
 
-    def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables for the rows of a config's splits.
-
-        By default, the number of rows.
-        """
-        counts: list[list[Any]] = [[split, sum(1 for _ in rows)] for split, rows in splits.items()]
-        return [Table("Rows by split", ["split", "rows"], counts)]
+    def counts(self, row: Row) -> Mapping[str, int]:
+        """Return what a row adds to the numbers of ``qabench stats``, by default one row."""
+        return {"rows": 1}
 
     def published(self) -> list[PublishedScore]:
         """Return the published scores: by default the scores of the dataset's ``leaderboard.json``, if it has one."""
@@ -400,7 +401,7 @@ class Benchmark(Displayed, ABC):
         """Recompute published numbers: by default the statistics of the data."""
         from qabench.benchmarks.reproduction import data_checks
 
-        return data_checks(self.name, self.statistics)
+        return data_checks(self)
 
     def evaluation(
         self,
@@ -477,12 +478,14 @@ class Benchmark(Displayed, ABC):
         """Return the main score of these evaluations, or None if nothing is scored."""
         columns = column_names(record for each in evaluations for record in each.records)
         declared = self.scores or [spec for each in evaluations for spec in each.score_specs]
-        specs = {spec.name: spec for spec in present(declared, columns)}
-        for headline in self.headline:
-            for name, spec in specs.items():
-                if headline in (name, name.partition("@")[0]):
-                    return spec
-        return next(iter(specs.values()), None)
+        specs = present(declared, columns)
+        headlines = [
+            spec
+            for headline in self.headline
+            for spec in specs
+            if headline in (spec.name, spec.name.partition("@")[0])
+        ]
+        return next(iter([*headlines, *specs]), None)
 
     def declaration(self, score: str) -> Declaration:
         """Return the official values of the fields of a signature, by the score's name in it.

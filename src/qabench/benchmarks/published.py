@@ -98,20 +98,21 @@ def own_entries(
 
     ``setting`` is the setting of files of predictions.
     """
+    if evaluation.setting != PREDICTIONS or not setting:
+        setting = evaluation.setting
     for name, score in evaluation.scores().items():
         if name in names:
             line = evaluation.signatures.get(score.spec.group)
-            interval = score.interval
             yield RankedSystem(
                 evaluation.model,
-                interval.mean,
+                score.interval.mean,
                 name,
                 evaluation.config,
-                setting if setting and evaluation.setting == PREDICTIONS else evaluation.setting,
+                setting,
                 str(evaluation.path),
                 (parse(line)[1].get("judge") or "") if line else "",
-                interval.low,
-                interval.high,
+                score.interval.low,
+                score.interval.high,
                 score.n,
                 tuple(evaluation.deviations(score)),
             )
@@ -151,24 +152,19 @@ def ranks(evaluation: Evaluation) -> dict[str, str]:
     have no rank. A file of predictions has no setting, so it has a rank only where the published
     scores have none either.
     """
-    specs = {
-        name: score.spec
-        for name, score in evaluation.scores().items()
-        if not evaluation.deviations(score)
-    }
-    entries = local_entries(evaluation.benchmark) if specs else []
-    if not entries:
-        return {}
-    scorer = benchmark(evaluation.benchmark)
+    official = [
+        name for name, score in evaluation.scores().items() if not evaluation.deviations(score)
+    ]
+    entries = local_entries(evaluation.benchmark) if official else []
     sentences = {}
-    for own in own_entries(evaluation, list(specs)):
+    for own in own_entries(evaluation, official):
+        scorer = benchmark(evaluation.benchmark)
         rows = ranked([own, *(entry for entry in entries if entry.metric == own.metric)], scorer)
         row = next(row for row in rows if row.n is not None)  # published scores have no n
         group = [entry for entry in rows if entry.group == row.group]
         if len(group) > 1:
-            sentences[own.metric] = (
-                f"{specs[own.metric].title} {own.score:.4f} has rank {_place(row, group)}."
-            )
+            title = scorer.score_spec(own.metric).title
+            sentences[own.metric] = f"{title} {own.score:.4f} has rank {_place(row, group)}."
     return sentences
 
 

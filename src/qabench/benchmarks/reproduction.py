@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
-from qabench.data.rows import Json
+from qabench.data.rows import Json, Splits, read_json
 from qabench.errors import SourceError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
-from qabench.loading_scripts import LEADERBOARD, dataset_table, open_path
+from qabench.loading_scripts import dataset_table, folder_of, open_path
 
-HERE, PUBLISHED, PUBLISHED_SUFFIX = "here", "published", " (published)"
+if TYPE_CHECKING:
+    from qabench.benchmarks.base import Benchmark
+
 Kind = Literal["score", "statistic"]
 
 
@@ -21,7 +24,7 @@ class Check:
     """A number that was computed from public data, or could not be.
 
     Attributes:
-        name: what it counts or measures, such as "FELM all: Segments by domain: science, segments".
+        name: what it counts or measures, such as "all: segments: science".
         published: the published value, or None.
         computed: the value computed here. None if it was not computed, for the reason in
             ``explanation``.
@@ -69,38 +72,64 @@ class Reproduction:
     notes: list[str] = field(default_factory=list)
 
 
-Differences = Mapping[str, tuple[float, str]]
-"""``Check.name`` -> the computed value if it is known to differ from the published one, and the reason."""
+def published_numbers(name: str) -> Json:
+    """Return the content of a benchmark's ``published.json``, if it has one.
 
-
-def data_checks(
-    name: str,
-    statistics: Callable[[str, Mapping[str, Any]], list[Table]],
-    differences: Differences | None = None,
-) -> Reproduction:
-    """Compare the published statistics of a benchmark's data with the output of ``qabench stats``.
-
-    Configs that are parts of the files of an earlier config are left out.
-
-    Args:
-        name: such as "felm".
-        statistics: from a config and the rows of its splits to tables, such as
-            ``Benchmark.statistics``.
-        differences: explained differences. A value that is neither the published nor the expected
-            one is unexplained.
+    "published" has the numbers by config, figure and group. "differences" has in the same form the
+    numbers of the data that are known to differ, for the "reason". "means" has figures that are
+    quotients of two others.
     """
+    path = folder_of(name) / "published.json"
+    content: Json = read_json(path) if path.is_file() else {}
+    return content
+
+
+def count_table(benchmark: Benchmark, config: str, splits: Splits) -> Table:
+    """Return the sums of ``Benchmark.counts`` by group, next to the published numbers."""
+    counts: dict[str, Counter[str]] = {}
+    for split, rows in splits.items():
+        for row in rows:
+            group = str(row.get(benchmark.counted_by, split))
+            for figure, number in benchmark.counts(row).items():
+                counts.setdefault(figure, Counter())[group] += number
+    if len({group for by_group in counts.values() for group in by_group}) > 1:
+        for by_group in counts.values():
+            by_group["all"] = by_group.total()
+    content = published_numbers(benchmark.name)
+    figures: dict[str, Mapping[str, float]] = dict(counts)
+    for figure, (total, number) in content.get("means", {}).items():
+        if total in counts:
+            figures[figure] = {
+                group: round(counts[total][group] / n, 6) for group, n in counts[number].items()
+            }
+    published = content.get("published", {}).get(config, {})
+    lines = [
+        [figure, group, published.get(figure, {}).get(group), number]
+        for figure, by_group in figures.items()
+        for group, number in by_group.items()
+    ]
+    columns = ["count", benchmark.counted_by or "split", "published", "here"]
+    return Table(f"{benchmark.title}: {config}", columns, lines)
+
+
+def data_checks(benchmark: Benchmark) -> Reproduction:
+    """Compare the published numbers of a benchmark's data with the output of ``qabench stats``."""
     reproduction = Reproduction()
-    missing: list[str] = []
-    for config in _configs(name):
+    name, missing = benchmark.name, []
+    content = published_numbers(name)
+    for config in content.get("published", {}):
         splits, unavailable = available_splits(name, config)
         missing += unavailable
-        for table in statistics(config, splits) if splits else ():
-            checks = _checks_of(table, f"{config}: {table.title}")
-            reproduction.checks.extend(_explained(check, differences or {}) for check in checks)
+        differences = content.get("differences", {}).get(config, {})
+        for figure, group, published, here in count_table(benchmark, config, splits).rows:
+            if published is not None:
+                is_known = differences.get(figure, {}).get(group) == here
+                reason = content["reason"] if is_known else ""
+                check = Check(f"{config}: {figure}: {group}", published, here, reason)
+                reproduction.checks.append(check)
     if missing:
-        splits_named = ", ".join(missing)
         reproduction.notes.append(
-            f"Not computed, because the files are not available (see `qabench fetch {name}`): {splits_named}."
+            f"Not computed, because the files are not available (see `qabench fetch {name}`): {', '.join(missing)}."
         )
     return reproduction
 
@@ -118,32 +147,3 @@ def available_splits(name: str, config: str) -> tuple[Json, list[str]]:
         else:
             splits[split] = load_dataset(name, config, split=split, streaming=True)
     return splits, missing
-
-
-def _configs(name: str) -> list[str]:
-    """Return the configs with upstream files, without duplicate sets of files and without published scores."""
-    first: dict[frozenset[str], str] = {}
-    for config in dataset_table(name).configs.values():
-        if config.files and config.name != LEADERBOARD:
-            first.setdefault(frozenset(config.files), config.name)
-    return list(first.values())
-
-
-def _checks_of(table: Table, title: str) -> Iterator[Check]:
-    for row in table.rows:
-        values = dict(zip(table.columns, row, strict=True))
-        for name, value in values.items():
-            published = values.get(PUBLISHED if name == HERE else name + PUBLISHED_SUFFIX)
-            if published is not None and isinstance(value, int | float):
-                yield Check(
-                    f"{title}: {row[0]}" + ("" if name == HERE else f", {name}"), published, value
-                )
-
-
-def _explained(check: Check, differences: Differences) -> Check:
-    value, reason = differences.get(check.name, (None, ""))
-    return (
-        replace(check, explanation=reason)
-        if check.computed == value and not check.agrees
-        else check
-    )

@@ -9,17 +9,13 @@ import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from qabench.data.pinned import SourceFile, find_mismatch, mismatch_error
+from qabench.data.pinned import SourceFile, find_mismatch
 from qabench.errors import DigestMismatch, SourceError
 from qabench.io.http import HttpClient, Retry
 from qabench.io.http_error import HttpError, check_status
 from qabench.io.limits import Limits
-
-if TYPE_CHECKING:
-    import httpx2
 
 Progress = Callable[[SourceFile, int, int | None], None]
 """Called as progress(source, bytes received, total bytes or None) during a download."""
@@ -44,23 +40,18 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     must hold the destination's lock.
     """
     part = destination.with_name(destination.name + ".incomplete")
-    transfer = _Transfer(source, part, progress)
-    advice = (
-        f"It was downloaded from {transfer.url}; the pinned content is published at {source.url}"
-    )
     try:
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        for last in (False, True):
-            try:
-                transfer.run()
-                if wrong := find_mismatch(part, source):
-                    raise mismatch_error(part, source, wrong, advice)
-                break
-            except DigestMismatch:
-                part.unlink(missing_ok=True)
-                # otherwise an older part may be wrong: try once more from the start
-                if last or not transfer.resumed:
-                    raise
+        resumed = _transfer(source, part, progress)
+        wrong = find_mismatch(part, source)
+        if wrong and resumed:  # the older part may be wrong: try once more from the start
+            part.unlink()
+            _transfer(source, part, progress)
+            wrong = find_mismatch(part, source)
+        if wrong:
+            part.unlink()
+            raise DigestMismatch(
+                f"{source}: {request_url(source)} is not the pinned content: {wrong}. It is published at {source.url}."
+            )
         os.replace(part, destination)
     except OSError as error:
         raise SourceError(
@@ -69,88 +60,56 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
         ) from error
 
 
-class _Transfer:
-    """The attempts to download one ``.incomplete`` file."""
+def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool:
+    """Download the rest of the file, and return whether an older part was resumed.
 
-    def __init__(self, source: SourceFile, part: Path, progress: Progress | None) -> None:
-        self.source, self.part, self.progress = source, part, progress
-        self.resumed = False
-        self.url = request_url(source)
-        self.most = 0
+    Transient failures are retried. Progress resets the count of failures.
+    """
+    if source.size is not None and _size(part) > source.size:
+        part.unlink()
+    largest = _size(part)
+    if largest == source.size:  # complete, but not yet verified
+        return True
+    resumed = False
 
-    def run(self) -> None:
-        """Download the rest of the file.
-
-        Transient failures are retried. Progress resets the count of failures.
-        """
-        size = self.source.size
-        if size is not None and self._size() > size:
-            self.part.unlink()
-        self.most = self._size()
-        # an earlier process left the complete file, which is not yet verified
-        self.resumed = self.most == size
-        if not self.most or not self.resumed:
-            most = _LARGEST_PLAIN_FILE if size is None else size
-            headers = {"Accept-Encoding": "identity"}
-            limits = Limits(most, SECONDS, redirects="any")
-            try:
-                with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
-                    client.retrying(lambda: self._try_once(client), self._has_grown)
-            except HttpError as error:
-                if error.reason != "too large":
-                    raise
-                message = f"{self.source}: {self.url} sends more than the expected {most} bytes."
-                raise DigestMismatch(message) from error
-
-    def _try_once(self, client: HttpClient) -> None:
-        size = self._size()
-        with client.stream(
-            self.url, headers={"Range": f"bytes={size}-"} if size else None
-        ) as response:
-            if response.status_code == 416 and size:
-                # The part is the complete file (of unknown size), or it is not the start of the
-                # file.
-                if find_mismatch(self.part, self.source) is not None:
-                    self.part.unlink()
-                    raise HttpError(
-                        "status 416",
-                        "the partial download cannot be resumed",
-                        transient=True,
-                        wait=0.0,
-                    )
+    def attempt() -> None:
+        nonlocal resumed
+        size = _size(part)
+        headers = {"Range": f"bytes={size}-"} if size else None
+        with client.stream(request_url(source), headers=headers) as response:
+            if response.status_code == 416 and size:  # complete, or not the start of the file
+                resumed = True
                 return
             check_status(response)
-            resuming = response.status_code == 206
-            if resuming and not response.headers.get("Content-Range", "").startswith(
-                f"bytes {size}-"
-            ):
-                self.part.unlink(missing_ok=True)
-                raise HttpError(
-                    "invalid response", "a range that was not requested", transient=True
-                )
-            self.resumed = self.resumed or (resuming and size > 0)
-            self._write(response, size if resuming else 0)
+            at = size if response.status_code == 206 else 0
+            if not response.headers.get("Content-Range", f"bytes {at}-").startswith(f"bytes {at}-"):
+                part.unlink(missing_ok=True)
+                raise HttpError("invalid response", "another range than requested", transient=True)
+            resumed = resumed or at > 0
+            with part.open("ab" if at else "wb") as file:
+                # no chunk size: a dropped connection would lose an incomplete chunk
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+                    at += len(chunk)
+                    if progress is not None:
+                        progress(source, at, source.size)
+                file.flush()
+                os.fsync(file.fileno())
+        if source.size is not None and at < source.size:
+            raise HttpError("incomplete response", f"{at} of {source.size} bytes", transient=True)
 
-    def _has_grown(self) -> bool:
-        before, self.most = self.most, max(self.most, self._size())
-        return self.most > before
+    def has_grown() -> bool:
+        nonlocal largest
+        before, largest = largest, max(largest, _size(part))
+        return largest > before
 
-    def _write(self, response: httpx2.Response, done: int) -> None:
-        size = self.source.size
-        with self.part.open("ab" if done else "wb") as file:
-            # no chunk size: a dropped connection would lose an incomplete chunk
-            for chunk in response.iter_bytes():
-                done += len(chunk)
-                file.write(chunk)
-                if self.progress is not None:
-                    self.progress(self.source, done, size)
-            file.flush()
-            os.fsync(file.fileno())
-        if size is not None and done < size:
-            raise HttpError("incomplete response", f"{done} of {size} bytes", transient=True)
+    most = _LARGEST_PLAIN_FILE if source.size is None else source.size
+    limits = Limits(most, SECONDS, redirects="any")
+    headers = {"Accept-Encoding": "identity"}
+    with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
+        client.retrying(attempt, has_grown)
+    return resumed
 
-    def _size(self) -> int:
-        try:
-            return self.part.stat().st_size
-        except FileNotFoundError:
-            return 0
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0

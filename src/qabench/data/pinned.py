@@ -5,20 +5,17 @@ The rows of a dataset on the Hub are one such file of JSON Lines.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-import os
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
 from urllib.parse import quote
 
 from qabench.data.rows import Json
-from qabench.errors import DataError, DigestMismatch, InputError, unknown_name
-from qabench.io.files import replacing
+from qabench.errors import DataError, InputError, SourceError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -40,10 +37,6 @@ class SourceFile:
     size: int | None = None
     lfs: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.git_blob_sha1 and not self.sha256:
-            raise ValueError(f"{self.path}: no digest; give git_blob_sha1, sha256 or both")
-
     @property
     def url(self) -> str:
         """Return the URL of the published content: GitHub's raw files, or its media server for Git LFS."""
@@ -63,85 +56,47 @@ class SourceFile:
         return f"{self.benchmark}: {self.path}"
 
 
-class SourceTable(dict[str, SourceFile]):
-    """All pinned files of a benchmark by path, in the order of the table."""
+def load_table(path: Path, benchmark: str) -> dict[str, SourceFile]:
+    """Return the files of a ``sources.json`` by path.
 
-    def __init__(self, benchmark: str, files: Iterable[SourceFile]) -> None:
-        super().__init__((file.path, file) for file in files)
-        self.benchmark = benchmark
-
-    def __missing__(self, path: str) -> SourceFile:
-        """Raise InputError, which names the most similar path."""
-        what = f"{self.benchmark} has no source file"
-        raise unknown_name(
-            what, path, self, "the paths in its sources.json, or ./ and a file beside it"
-        )
-
-
-def load_table(path: Path, benchmark: str) -> SourceTable:
-    """Read a ``sources.json``: ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``.
-
-    A file can have its own "commit", which replaces the table's.
+    It is ``{"repo", "commit", "license", "files": [{"path", digests, "size", "lfs"}, ...]}``. A
+    file can have its own "commit", which replaces the table's.
     """
     table = json.loads(path.read_text(encoding="utf-8"))
     entries = table.pop("files")
-    return SourceTable(benchmark, (SourceFile(benchmark, **(table | entry)) for entry in entries))
-
-
-# A second change within one tick of the file system's clock does not change the timestamps, so the
-# digests of a file that has just changed are not cached.
-_SETTLED_NS = 100_000_000
-_memo: dict[tuple[str | int, ...], str] = {}
-
-
-def content_digest(path: Path, algorithm: Literal["sha256", "git"]) -> str:
-    """Return a digest of a file's content as lowercase hex.
-
-    Git's is its blob id.
-
-    It is cached in this process as long as the file's size, inode and timestamps do not change.
-    """
-    with path.open("rb") as file:
-        stat = os.fstat(file.fileno())
-        stamps = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino, stat.st_dev)
-        key = (os.path.abspath(path), *stamps, algorithm)
-        if key in _memo:
-            return _memo[key]
-        settled = time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > _SETTLED_NS
-        head = b"blob %d\0" % stat.st_size
-        new = (
-            hashlib.sha256
-            if algorithm == "sha256"
-            else lambda: hashlib.sha1(head, usedforsecurity=False)
-        )
-        digest = hashlib.file_digest(file, new).hexdigest()
-    if settled:
-        _memo[key] = digest
-    return digest
+    files = [SourceFile(benchmark, **(table | entry)) for entry in entries]
+    for file in files:
+        if not file.git_blob_sha1 and not file.sha256:
+            raise InputError(f"{path}: {file.path} has no digest; give git_blob_sha1 or sha256")
+    return {file.path: file for file in files}
 
 
 def find_mismatch(path: Path, source: SourceFile) -> str | None:
-    """Return the differences between a file and the pinned content, or None if size and all known digests agree."""
-    size = path.stat().st_size
-    if source.size is not None and size != source.size:
-        return f"size expected {source.size}, got {size} bytes"
-    checks: tuple[tuple[str, str | None, Literal["sha256", "git"]], ...] = (
-        ("SHA-256", source.sha256, "sha256"),
-        ("git blob SHA-1", source.git_blob_sha1, "git"),
-    )
-    wrong = []
-    for name, pinned, algorithm in checks:
-        if pinned and (actual := content_digest(path, algorithm)) != pinned:
-            wrong.append(f"{name} expected {pinned}, got {actual}")
-    return "; ".join(wrong) or None
+    """Return the difference between a file and the pinned content, or None if size and digest agree.
 
-
-def mismatch_error(path: Path, source: SourceFile, wrong: str, fix: str) -> DigestMismatch:
-    """Return the error for a file with the result ``wrong`` of ``find_mismatch``.
-
-    ``fix`` says how to fix it.
+    Raises SourceError if the file cannot be read.
     """
-    return DigestMismatch(f"{source}: {path} is not the pinned content: {wrong}. {fix}.")
+    try:
+        stat = path.stat()
+        if source.size is not None and stat.st_size != source.size:
+            return f"size expected {source.size}, got {stat.st_size} bytes"
+        stamps = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+        for pinned, algorithm in ((source.sha256, "sha256"), (source.git_blob_sha1, "git")):
+            if pinned and (actual := _digest(path, algorithm, stamps)) != pinned:
+                return f"{algorithm} expected {pinned}, got {actual}"
+    except OSError as error:
+        raise SourceError(f"{source}: {path} cannot be read: {error}") from error
+    return None
+
+
+@functools.cache  # as long as the file's size, timestamps and inode do not change
+def _digest(path: Path, algorithm: str, stamps: tuple[int, ...]) -> str:
+    """Return the SHA-256 or the git blob id of a file's content."""
+    digest = hashlib.sha256() if algorithm == "sha256" else hashlib.sha1(usedforsecurity=False)
+    if algorithm == "git":
+        digest.update(b"blob %d\0" % stamps[0])
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
 
 
 COLUMNS = ("id", "question", "answer")
@@ -200,29 +155,35 @@ class HubDataset:
             )
         except ValueError as error:
             raise InputError(f"{self.path}: {error}") from None
-        names = {"id": self.id, "question": self.question, "answer": self.answer}
-        if not self.id and "id" in loaded.column_names:
-            names["id"] = "id"
-        columns = loaded.column_names if self.columns is None else self.columns
-        for name in filter(None, [*names.values(), *columns]):
+        id = self.id or ("id" if "id" in loaded.column_names else "")
+        others = loaded.column_names if self.columns is None else self.columns
+        for name in filter(None, [self.question, self.answer, id, *others]):
             if name not in loaded.column_names:
                 raise unknown_name(f"{self.path} has no column", name, loaded.column_names)
-        unchanged = [name for name in columns if name not in (*COLUMNS, *names.values())]
+        used = (*COLUMNS, id, self.question, self.answer)
+        others = [name for name in others if name not in used]
         ids: Counter[str] = Counter()
         for number, values in enumerate(loaded):
-            row = _renamed(values, names, unchanged, f"{self.path}, row {number}")
+            where = f"{self.path}, row {number}"
+            question, answer = values[self.question], values[self.answer]
+            if not isinstance(question, str) or answer is None:
+                raise DataError(
+                    f"{where}: the column {self.question!r} is not text, or {self.answer!r} is null"
+                )
+            row = {"id": values[id] if id else None, "question": question, "answer": answer}
+            row |= {name: values[name] for name in others}
+            try:
+                content = json.dumps(row, sort_keys=True).encode()
+            except TypeError as error:
+                advice = "name the columns to keep with columns=[...]"
+                raise DataError(f"{where}: {error}; {advice}") from None
+            row["id"] = str(row["id"]) if id else hashlib.sha256(content).hexdigest()[:12]
             ids[row["id"]] += 1
             if ids[row["id"]] > 1:
-                if names["id"]:
-                    raise DataError(f"{self.path}, row {number}: the id {row['id']!r} is not new")
+                if id:
+                    raise DataError(f"{where}: the id {row['id']!r} is not new")
                 row["id"] += f"-{ids[row['id']]}"
             yield row
-
-    def write(self, path: Path) -> None:
-        """Write the rows as JSON Lines. Raises as ``rows`` does."""
-        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in self.rows()]
-        with replacing(path) as file:
-            file.write("".join(lines).encode())
 
 
 @dataclass(frozen=True)
@@ -231,30 +192,9 @@ class HubFile(SourceFile):
 
     dataset: HubDataset = HubDataset("")
 
-    def __post_init__(self) -> None:
-        """Accept a file without a digest."""
-
     @property
     def url(self) -> str:
         """Return the dataset's page on the Hub."""
         from huggingface_hub import constants
 
         return f"{constants.ENDPOINT}/datasets/{self.repo}/tree/{self.commit}"
-
-
-def _renamed(
-    values: Mapping[str, Any], names: Mapping[str, str], unchanged: Sequence[str], where: str
-) -> Json:
-    row = {new: values[old] if old else None for new, old in names.items()}
-    row |= {name: values[name] for name in unchanged}
-    for name in ("question", "answer"):
-        if row[name] is None:
-            raise DataError(f"{where}: the column {names[name]!r} is null; choose another split")
-    if not isinstance(row["question"], str):
-        raise DataError(f"{where}: the column {names['question']!r} is not text")
-    try:
-        content = json.dumps(row, sort_keys=True).encode()
-    except TypeError as error:
-        raise DataError(f"{where}: {error}; name the columns to keep with columns=[...]") from None
-    row["id"] = str(row["id"]) if names["id"] else hashlib.sha256(content).hexdigest()[:12]
-    return row

@@ -112,17 +112,17 @@ class Joined:
 
         Empty if there are none.
         """
-        unknown, repeated = (
-            [f"{row.id:.80} (line {row.line})" for row in rows]
-            for rows in (self.unknown, self.repeated)
-        )
         named = {
             WITHOUT_PREDICTION: self.missing,
-            "predictions for unknown questions": unknown,
-            "predictions replaced by a later line": repeated,
+            "predictions for unknown questions": _places(self.unknown),
+            "predictions replaced by a later line": _places(self.repeated),
             "unreadable lines": [f"line {bad.line}: {bad.reason}" for bad in self.bad_lines],
         }
         return [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
+
+
+def _places(rows: Iterable[Prediction]) -> list[str]:
+    return [f"{row.id:.80} (line {row.line})" for row in rows]
 
 
 def read_predictions(
@@ -159,37 +159,36 @@ def parse_predictions(
     """
     first = data.lstrip()[:1]
     delimiter = DELIMITERS.get(Path(name.removesuffix(".gz")).suffix.lower())
-    if delimiter and first not in (b"{", b"["):
-        return _collected(name, _table_rows(data, name, delimiter), needs, ids)
+    items: Iterable[tuple[int, Any]] = numbered_lines(data)
     if first == b"[":
-        return _collected(name, enumerate(_json_list(data, name), 1), needs, ids)
-    if (count := data.count(b"\n")) > MOST_LINES:
-        raise InputError(
-            f"{name} has {count:,} lines; a file of predictions has at most {MOST_LINES:,}"
-        )
-    return _collected(name, numbered_lines(data), needs, ids)
+        try:
+            items = enumerate(json_of(data, MOST_LIST_BYTES), 1)
+        except ValueError as error:
+            raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
+    elif data.count(b"\n") > MOST_LINES:
+        raise InputError(f"{name} has more than {MOST_LINES:,} lines, which is the limit")
+    elif delimiter and first != b"{":
+        items = _table_rows(data, name, delimiter)
+    return _collected(name, items, needs, ids)
 
 
 def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a CSV file, with their last lines. Raises InputError."""
+    csv.field_size_limit(MOST_BYTES)
+    line = 0
     try:
         text = io.StringIO(data.decode("utf-8-sig"), newline="")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 ({error}); save it as UTF-8") from None
-    reader = csv.DictReader(text, delimiter=delimiter)
-    limit = csv.field_size_limit(MOST_BYTES)  # of the whole process
-    try:
+        reader = csv.DictReader(text, delimiter=delimiter)
         for row in reader:
+            line = reader.line_num
             if None in row:
                 raise InputError(
-                    f"{name}, line {reader.line_num} has more cells than the header; put quotes around cells that "
-                    f"contain {delimiter!r}"
+                    f"{name}, line {line} has more cells than the header; put quotes around cells that contain "
+                    f"{delimiter!r}"
                 )
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise InputError(f"{name}, line {reader.line_num}: {error}") from None
-    finally:
-        csv.field_size_limit(limit)
+            yield line, row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"{name}, after line {line}: {error}") from None
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:
@@ -271,7 +270,7 @@ def some(items: Iterable[str]) -> str:
 def read_bytes(source: str | Path) -> bytes:
     """Return the content of a file or of standard input, decompressed, without a byte order mark.
 
-    Or InputError.
+    Raises InputError if it cannot be read.
     """
     try:
         with (
@@ -293,21 +292,30 @@ def read_bytes(source: str | Path) -> bytes:
     return data.removeprefix(b"\xef\xbb\xbf")
 
 
-def _json_list(data: bytes, name: str) -> list[Any]:
-    try:
-        return list(json_of(data, MOST_LIST_BYTES))
-    except ValueError as error:
-        raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
-
-
 def _collected(
     name: str, items: Iterable[tuple[int, Any]], needs: Sequence[str], ids: Sequence[str]
 ) -> Predictions:
     rows: list[Prediction] = []
     bad: list[BadLine] = []
     for number, item in items:
-        parsed = _parse(number, item, needs, ids)
-        (rows if isinstance(parsed, Prediction) else bad).append(parsed)  # type: ignore[arg-type]
+        try:
+            row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
+        except ValueError as error:
+            bad.append(BadLine(number, f"not JSON ({error})"))
+            continue
+        id_field = next((name for name in ids if isinstance(row, Mapping) and name in row), None)
+        identity = row[id_field] if id_field else None
+        if not isinstance(row, Mapping):
+            bad.append(BadLine(number, f"a JSON {type(row).__name__}, not an object"))
+        elif id_field is None or (needs and not any(name in row for name in needs)):
+            lacking = " or ".join(map(repr, needs if id_field else ids))
+            keys = f"{', '.join(map(repr, row)) or 'none':.200}"
+            bad.append(BadLine(number, f"without {lacking} (keys: {keys})"))
+        elif isinstance(identity, bool) or not isinstance(identity, str | int):
+            reason = f"the id is neither a string nor an integer: {identity!r:.60}"
+            bad.append(BadLine(number, reason))
+        else:  # some datasets number their questions
+            rows.append(Prediction(number, str(identity), row))
     if not rows:
         first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}
@@ -316,27 +324,3 @@ def _collected(
             f"In a CSV file, the header must have {' and '.join(example)}"
         )
     return Predictions(name, tuple(rows), tuple(bad))
-
-
-def _parse(
-    number: int, item: Any, needs: Sequence[str], ids: Sequence[str]
-) -> Prediction | BadLine:
-    try:
-        row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
-    except ValueError as error:
-        return BadLine(number, f"not JSON ({error})")
-    if not isinstance(row, Mapping):
-        return BadLine(number, f"a JSON {type(row).__name__}, not an object")
-    keys = f"{', '.join(map(repr, row)) or 'none':.200}"
-    id_field = next((name for name in ids if name in row), None)
-    if id_field is None:
-        return BadLine(number, f"without {' or '.join(map(repr, ids))} (keys: {keys})")
-    if needs and not any(name in row for name in needs):
-        return BadLine(number, f"without {' or '.join(map(repr, needs))} (keys: {keys})")
-    identity = row[id_field]
-    # some datasets number their questions
-    if isinstance(identity, int) and not isinstance(identity, bool):
-        return Prediction(number, str(identity), row)
-    if not isinstance(identity, str):
-        return BadLine(number, f"the id is neither a string nor an integer: {identity!r:.60}")
-    return Prediction(number, identity, row)

@@ -99,16 +99,20 @@ class SourceRow:
         except OverflowError:
             raise DataError(f"{self.where}, field {key!r}: {_shown(value)} is too large") from None
 
-    def texts(self, key: str) -> list[str]:
-        """Return the field ``key``, a list of strings."""
+    def items(self, key: str, kind: type) -> list[Any]:
+        """Return the field ``key``, a list whose items have a type."""
         items = self.get(key, list)
         for i, item in enumerate(items):
-            if not isinstance(item, str):
+            if type(item) is not kind:
                 raise DataError(
-                    f"{self.where}, field {key!r}[{i}]: expected string, got {_shown(item)}"
+                    f"{self.where}, field {key!r}[{i}]: expected {JSON_NAMES[kind]}, got {_shown(item)}"
                 )
             self.storable(key, item)
         return list(items)
+
+    def texts(self, key: str) -> list[str]:
+        """Return the field ``key``, a list of strings."""
+        return self.items(key, str)
 
     def one_of(self, key: str, allowed: Iterable[str]) -> str:
         """Return the field ``key``, a string. Raises DataError unless it is one of ``allowed``."""

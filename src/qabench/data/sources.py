@@ -6,14 +6,15 @@ Takes one file or many.
 from __future__ import annotations
 
 import glob
+import json
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from qabench.data.pinned import HubFile, SourceFile, find_mismatch, mismatch_error
+from qabench.data.pinned import HubFile, SourceFile, find_mismatch
 from qabench.errors import DigestMismatch, QabenchError, SourceError, SourceUnavailable
 from qabench.io.environment import offline_variable
 from qabench.io.files import cache_dir, replacing, sweep
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
     from qabench.data.download import Progress
 
 Where = Literal["mirror", "cache"]
-
-
-class NotProvided(SourceUnavailable):
-    """SourceUnavailable with a separate ``reason``.
-
-    It has no ``__init__``, so that worker processes can pickle it.
-    """
-
-    reason = ""
 
 
 def cache_path(source: SourceFile) -> Path:
@@ -68,16 +60,6 @@ def available(source: SourceFile) -> Where | None:
     return (find_local(source) or (None,))[0]
 
 
-def damage_advice(source: SourceFile, where: Where) -> str:
-    """Return how to fix a local file whose content is not the pinned one."""
-    if where == "mirror":
-        return (
-            f"A damaged mirror is never skipped silently: replace its file by {source.url}, "
-            f"delete it, or remove the folder from QABENCH_MIRROR"
-        )
-    return f"Delete it, or run `qabench fetch {source.benchmark}` with network access, which replaces it"
-
-
 def local_path(
     source: SourceFile, *, progress: Progress | None = None, ignore_mirror: Path | None = None
 ) -> Path:
@@ -93,23 +75,23 @@ def local_path(
     """
     local = find_local(source, ignore_mirror=ignore_mirror)
     forbidden = offline_variable()
-    if local is not None:
-        where, path = local
-        try:
-            wrong = find_mismatch(path, source)
-        except OSError as error:
-            raise SourceError(f"{source}: {path} cannot be read: {error}.") from error
-        if wrong is None:
-            return path
-        if where == "mirror":
-            raise mismatch_error(path, source, wrong, damage_advice(source, where))
-        if forbidden:  # otherwise the download below replaces the file
-            advice = f"It cannot be downloaded again while {forbidden} is set. {damage_advice(source, where)}"
-            raise mismatch_error(path, source, wrong, advice)
+    # A damaged mirror is never skipped silently. Without network, neither is a damaged cache.
+    if local and (local[0] == "mirror" or forbidden or not find_mismatch(local[1], source)):
+        return _verified(source, local[1])
     # the cache of datasets may have rows of the Hub
     if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
     return _download_to_cache(source, progress)
+
+
+def _verified(source: SourceFile, path: Path) -> Path:
+    if wrong := find_mismatch(path, source):
+        raise DigestMismatch(
+            f"{source}: {path} is not the pinned content: {wrong}. Delete it (or remove its folder from "
+            f"QABENCH_MIRROR), and run `qabench fetch {source.benchmark}` with network access. It is published at "
+            f"{source.url}."
+        )
+    return path
 
 
 def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
@@ -142,32 +124,27 @@ def _write_hub_rows(source: HubFile, path: Path) -> None:
     """Write the rows of a dataset on the Hub to a file, which appears only after its content was verified."""
     part = path.with_name(path.name + ".incomplete")
     try:
-        source.dataset.write(part)
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in source.dataset.rows()]
     except OSError as error:
         raise _unavailable(source, f"datasets cannot load it: {error}") from error
-    if wrong := find_mismatch(part, source):
-        advice = "The cache of datasets may have another revision, which it loads without network"
-        raise mismatch_error(part, source, wrong, advice)
-    os.replace(part, path)
+    part.write_bytes("".join(lines).encode())
+    os.replace(_verified(source, part), path)
 
 
-def _unavailable(source: SourceFile, reason: str) -> NotProvided:
+def _unavailable(source: SourceFile, reason: str) -> SourceUnavailable:
     from qabench.data.download import request_url
 
-    size = "size unknown" if source.size is None else f"{source.size} bytes"
     absent = [str(folder) for folder in mirror_dirs() if not folder.is_dir()]
     note = (
         f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
     )
-    error = NotProvided(
-        f"{source} ({size}) is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
+    return SourceUnavailable(
+        f"{source} is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
         f"Run `qabench fetch {source.benchmark}` with network access, or set QABENCH_MIRROR=DIR to a folder "
         f"that has it at {source.mirror_path}, such as one written by "
         f"`qabench fetch --mirror DIR {source.benchmark}` on another machine."
     )
-    error.reason = reason
-    return error
 
 
 State = Literal["ok", "missing", "damaged", "failed"]
@@ -198,33 +175,17 @@ def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> li
 
     Works offline.
     """
-    return [
-        _check_one(source, directory.expanduser().absolute() if directory else None)
-        for source in sources
-    ]
 
+    def verify(source: SourceFile) -> tuple[Path, str]:
+        if directory:
+            path = directory.expanduser().absolute() / source.mirror_path
+        else:
+            path = (find_local(source) or ("cache", cache_path(source)))[1]
+        if not path.is_file():
+            raise SourceUnavailable(f"{path} does not exist")
+        return _verified(source, path), ""
 
-def _check_one(source: SourceFile, directory: Path | None) -> FileResult:
-    local = find_local(source)
-    if directory:
-        target = directory / source.mirror_path
-        local = ("mirror", target) if target.is_file() else None
-    if local is None:
-        return FileResult(
-            source,
-            "missing",
-            detail="not there" if directory else "in no mirror and not in the cache",
-        )
-    where, path = local
-    try:
-        wrong = find_mismatch(path, source)
-    except OSError as error:
-        return FileResult(source, "failed", where, path, f"cannot be read: {error}")
-    if wrong is not None:
-        return FileResult(
-            source, "damaged", where, path, f"{wrong}. {damage_advice(source, where)}."
-        )
-    return FileResult(source, "ok", where, path)
+    return [_result(source, verify) for source in sources]
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
@@ -232,17 +193,12 @@ def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) ->
 
     One result per file.
     """
-    results = []
-    for source in sources:
-        was = available(source)
-        try:
-            path = local_path(source, progress=progress)
-            results.append(
-                FileResult(source, "ok", available(source), path, "" if was else "downloaded")
-            )
-        except SourceError as error:
-            results.append(_failure(source, error))
-    return results
+
+    def make_available(source: SourceFile) -> tuple[Path, str]:
+        note = "" if available(source) else "downloaded"
+        return local_path(source, progress=progress), note
+
+    return [_result(source, make_available) for source in sources]
 
 
 def write_mirror(
@@ -252,32 +208,36 @@ def write_mirror(
 
     One result per file.
     """
-    return [_mirror_one(source, directory.expanduser().absolute(), progress) for source in sources]
+    directory = directory.expanduser().absolute()
 
-
-def _mirror_one(source: SourceFile, directory: Path, progress: Progress | None) -> FileResult:
-    target = directory / source.mirror_path
-    sweep(target.parent, glob.escape(target.name))
-    try:
-        there = target.is_file()
-        if there and find_mismatch(target, source) is None:
-            return FileResult(source, "ok", "mirror", target, "was there")
+    def copy(source: SourceFile) -> tuple[Path, str]:
+        target = directory / source.mirror_path
+        sweep(target.parent, glob.escape(target.name))
+        exists = target.is_file()
+        if exists and not find_mismatch(target, source):
+            return target, "was there"
         # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the
         # folder is ignored.
         path = local_path(source, progress=progress, ignore_mirror=directory)
-        with replacing(target) as copy, path.open("rb") as original:
-            shutil.copyfileobj(original, copy, 1 << 20)
-    except SourceError as error:
-        return _failure(source, error)
+        with replacing(target) as file, path.open("rb") as original:
+            shutil.copyfileobj(original, file, 1 << 20)
+        return target, "replaced" if exists else "written"
+
+    return [_result(source, copy) for source in sources]
+
+
+def _result(source: SourceFile, action: Callable[[SourceFile], tuple[Path, str]]) -> FileResult:
+    state: State = "failed"
+    try:
+        path, note = action(source)
+    except DigestMismatch as error:
+        state, note = "damaged", str(error)
+    except SourceUnavailable as error:
+        state, note = "missing", str(error).partition("\n")[0]
     except (OSError, QabenchError) as error:
-        return FileResult(source, "failed", detail=str(error))
-    return FileResult(source, "ok", "mirror", target, "replaced" if there else "written")
-
-
-def _failure(source: SourceFile, error: SourceError) -> FileResult:
-    if isinstance(error, NotProvided):
-        return FileResult(source, "missing", detail=error.reason)
+        note = str(error)
+    else:
+        where: Where = "cache" if path == cache_path(source) else "mirror"
+        return FileResult(source, "ok", where, path, note)
     local = find_local(source)
-    where, path = local or (None, None)
-    state: State = "damaged" if isinstance(error, DigestMismatch) else "failed"
-    return FileResult(source, state, where, path, str(error))
+    return FileResult(source, state, local and local[0], local and local[1], note)

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -309,32 +308,6 @@ class Table:
             starts = [str(cell)[:1] for cell in column if cell is not None]
             sides.append("right" if all(start in NUMBER_STARTS for start in starts) else "left")
         return ["left", *sides[1:]]
-
-
-def count_table(
-    title: str,
-    heading: str,
-    counts: Counter[tuple[str, str]],
-    columns: Sequence[str],
-    rows: Sequence[str] | None = None,
-    total: str = "",
-) -> Table:
-    """Return a table of counts by (row, column).
-
-    Args:
-        title: the title of the table.
-        heading: the heading of the first column.
-        counts: the counts.
-        columns: the columns in display order.
-        rows: the rows in display order. By default those that occur, sorted.
-        total: the name of a last column with the sums, if there are several columns, or "" for
-            none.
-    """
-    names = sorted({row for row, _ in counts}) if rows is None else rows
-    lines = [[name, *(counts[name, column] for column in columns)] for name in names]
-    if not total or len(columns) < 2:
-        return Table(title, [heading, *columns], lines)
-    return Table(title, [heading, *columns, total], [[*line, sum(line[1:])] for line in lines])
 
 
 class Displayed:

@@ -24,7 +24,7 @@ def call(*arguments: str | Path) -> str:
 
 
 def test_tables_of_the_sample() -> None:
-    text = call("--config", "sample", "--chunk-size", "60", "--method", "bm25", "--method", "fts")
+    text = call("--config", "sample") + call("--config", "sample", "--method", "fts")
     for part in (
         "bm25 (question)",
         "fts (keywords)",
@@ -44,8 +44,6 @@ def test_runs_are_scored_with_the_chunks_of_the_dataset(tmp_path: Path) -> None:
     assert shown["scores"] == {name: score.interval.mean for name, score in evaluation.scores().items()}
     assert set(shown["by"]["chapter"]) == {"1", "3"}
     assert run.read_text(encoding="utf-8").startswith("1-1 Q0 1-c")
-    call("--config", "sample", "--method", "fts", "--method", "bm25", "--run", run)
-    assert {path.name for path in run.parent.iterdir()} == {"run.trec", "run.fts.trec", "run.bm25.trec"}
 
 
 @pytest.mark.parametrize(
@@ -53,8 +51,8 @@ def test_runs_are_scored_with_the_chunks_of_the_dataset(tmp_path: Path) -> None:
     [
         (["--method", "x"], "unknown method 'x'"),
         (["--config", "qrels"], "no questions in 'qrels'; allowed: questions, sample"),
-        (["--config", "sample", "--chunker", "x"], "unknown chunker 'x'; allowed: sentences, llama-index"),
-        (["--config", "sample", "--k", "0"], "k is 0; it must be at least 1"),
+        (["--config", "sample", "--query", "x"], "unknown query 'x'; allowed: question, keywords"),
+        (["--config", "sample", "--k", "0"], "k is 0; allowed: an integer of at least 1"),
     ],
 )
 def test_wrong_use_is_an_input_error(arguments: list[str], message: str) -> None:

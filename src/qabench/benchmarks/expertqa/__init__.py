@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.rows import Json, Splits
+from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec, evidence_scores
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.scoring import Questions
     from qabench.evaluation.signature import Declaration
-    from qabench.io.tables import Table
 
 _PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
 _CORPUS = (
@@ -327,11 +327,23 @@ class ExpertQABenchmark(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.expertqa.stats import tables
+    def counts(self, row: Row) -> Mapping[str, int]:
+        """Return what a row adds to the numbers of ``qabench stats``."""
+        from qabench.loading_scripts.expertqa.parse import LABELS
 
-        return tables(config, splits)
+        answers = row.get("answers", ())
+        claims = [claim for answer in answers for claim in answer["claims"] or ()]
+        counts = Counter(f"usefulness: {answer['usefulness']}" for answer in answers)
+        for name in filter("usefulness".__ne__, LABELS):
+            counts.update(f"{name}: {claim[name]}" for claim in claims)
+        without_evidence = sum(not claim["evidence"] for claim in claims)
+        return {
+            "rows": 1,
+            "answers": len(answers),
+            "claims": len(claims),
+            "claims without evidence": without_evidence,
+            **counts,
+        }
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's split, and how claims without a label are treated in runs."""

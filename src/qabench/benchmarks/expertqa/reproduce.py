@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.agreement import autoais
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.data.rows import Row
 from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table
-from qabench.loading_scripts.expertqa.stats import tables
 
 
 def reproduce() -> Reproduction:
     """Compare rows by split, and make tables of AutoAIS of the annotated files that are available."""
-    reproduction = data_checks("expertqa", tables)
+    reproduction = data_checks(benchmark("expertqa"))
     with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
     splits = {config: available_splits("expertqa", config)[0] for config in with_labels}
     for config, rows_by_split in splits.items():

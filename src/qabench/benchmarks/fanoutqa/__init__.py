@@ -20,11 +20,10 @@ from qabench.data.predictions import (
     some,
     source_name,
 )
-from qabench.data.rows import Json, Row, Splits
+from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
 from qabench.evaluation.score_spec import ScoreSpec, evidence_scores, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
-from qabench.io.tables import Table
 from qabench.loading_scripts import dataset_table, source_table
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.signature import Declaration
     from qabench.loading_scripts.published import PublishedScore
 
+TEST_QUESTIONS = 724  # published by Zhu et al. 2024
 _KINDS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 _PARTS = {
     "fscore": ("F", "F-measure"),
@@ -312,11 +312,15 @@ class FanOutQABenchmark(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.fanoutqa.stats import tables
-
-        return tables(config, splits)
+    def counts(self, row: Row) -> Mapping[str, int]:
+        """Return what a row adds to the numbers of ``qabench stats``."""
+        pages = row["necessary_evidence"]
+        return {
+            "questions": 1,
+            "pages of evidence": len(pages),
+            "pages without a revid": sum(page["revid"] is None for page in pages),
+            "pages without a pageid": sum(page["pageid"] is None for page in pages),
+        }
 
     def read(self, source: str | Path | Sequence[Row], **options: Any) -> Predictions:
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
@@ -392,9 +396,8 @@ class FanOutQABenchmark(Benchmark):
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
         from qabench.benchmarks.published import published
         from qabench.benchmarks.reproduction import Check, data_checks
-        from qabench.loading_scripts.fanoutqa.stats import PUBLISHED_QUESTIONS
 
-        reproduction = data_checks("fanoutqa", self.statistics)
+        reproduction = data_checks(self)
         try:
             # A question scores 0 or 1, so the mean times the number of test questions is an
             # integer.
@@ -404,12 +407,11 @@ class FanOutQABenchmark(Benchmark):
         except SourceError as error:
             reproduction.notes.append(f"leaderboard: not computed. {error}")
         else:
-            questions = PUBLISHED_QUESTIONS["test"]
             multiples = sum(
-                abs(score.value * questions - round(score.value * questions)) < 1e-6
+                abs(score.value * TEST_QUESTIONS - round(score.value * TEST_QUESTIONS)) < 1e-6
                 for score in scores
             )
-            name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{questions}"
+            name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{TEST_QUESTIONS}"
             reproduction.checks.append(Check(name, len(scores), multiples))
         paths = [path.split("/") for path in source_table("fanoutqa")]
         settings = Counter(

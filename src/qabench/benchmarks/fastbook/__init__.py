@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes, source_name
-from qabench.data.rows import Json, Row, Splits
+from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question, Questions
-from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fastbook.scorer import FastbookScorer
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from qabench.evaluation import Evaluation, Record
     from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
-
-CONFIGS = ("questions", "sample")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -72,6 +69,7 @@ class FastbookBenchmark(Benchmark):
         "rouge": "ROUGE F-measures of the answers; not a score of the benchmark's authors",
     }
     default_groups = ("retrieval",)
+    counted_by = "chapter"
     groupings = {"chapter": "chapter"}
     needs = (
         Need("MRR@k and Recall@k"),
@@ -102,8 +100,8 @@ class FastbookBenchmark(Benchmark):
 
     def load(self, config: str | None, file: Path | None = None) -> Questions:
         """Return the questions of a config, or of a custom file, which has the config "custom" in signatures."""
-        if config not in (None, *CONFIGS):
-            raise unknown_name("fastbook has no questions in", config, CONFIGS)
+        if config not in (None, "questions", "sample"):
+            raise unknown_name("fastbook has no questions in", config, ("questions", "sample"))
         loaded = super().load(config, file)
         return replace(loaded, config="custom") if file else loaded
 
@@ -125,11 +123,18 @@ class FastbookBenchmark(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.fastbook.stats import tables
-
-        return tables(config, splits)
+    def counts(self, row: Row) -> Mapping[str, int]:
+        """Return what a row adds to the numbers of ``qabench stats``."""
+        if "answer_context" not in row:
+            return {"characters": len(row["text"])} if "text" in row else {"rows": 1}
+        parts = row["answer_context"]
+        return {
+            "questions": 1,
+            "answer components": len(parts),
+            "answer components without context": sum(not part["context"] for part in parts),
+            "explicit_context false": sum(not part["explicit_context"] for part in parts),
+            "extraneous_answer true": sum(part["extraneous_answer"] for part in parts),
+        }
 
     def read(
         self,
@@ -149,7 +154,7 @@ class FastbookBenchmark(Benchmark):
                 f"{name} is not JSON. If it is a TREC run, also give the corpus that was searched (--corpus FILE, one "
                 '{"docno", "text"} per line)'
             )
-        from qabench.benchmarks.fastbook.study import parse_corpus, parse_run_with_texts
+        from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts
 
         return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
 
@@ -164,7 +169,7 @@ class FastbookBenchmark(Benchmark):
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
-        from qabench.benchmarks.fastbook.study import reproduce
+        from qabench.benchmarks.fastbook.reproduce import reproduce
 
         return reproduce()
 

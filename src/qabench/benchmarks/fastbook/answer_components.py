@@ -15,10 +15,9 @@ from qabench.answers import UNANSWERED, check_pairs, is_list_of
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.io.environment import package_version
-from qabench.loading_scripts.fastbook.chunks import TOKEN
+from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, TOKEN
 from qabench.text import repaired
 
-CHUNK_SIZE = 500  # tokens of the author's chunks
 # The longest passage that may be one of them: the author's tokens, of cl100k, are not words and
 # punctuation marks.
 MOST_TOKENS = 1.25 * CHUNK_SIZE
@@ -53,29 +52,38 @@ class AnswerComponentScores:
         """The number of questions excluded from the means because the options leave out all their components."""
         return sum(ranks is None for ranks in self.ranks)
 
-    def mrr_per_question(self, k: int) -> list[float | None]:
-        """Return 1 / the largest of the components' ranks if all are in the top k, else 0, or None if skipped."""
-        return [None if ranks is None else _reciprocal(ranks, k) for ranks in self.ranks]
+    def per_question(self, name: str, k: int) -> list[float | None]:
+        """Return the "mrr" or "recall" of each question at a cutoff, or None if skipped.
 
-    def recall_per_question(self, k: int) -> list[float | None]:
-        """Return the share of the components in the top k, or None if skipped.
-
-        Raises InputError without components.
+        MRR is 1 / the largest of the components' ranks if all are in the top k, else 0. Recall is
+        the share of the components in the top k. Raises InputError for the recall of a question
+        without components.
         """
-        return [
-            None if ranks is None else _share(ranks, k, i) for i, ranks in enumerate(self.ranks)
-        ]
+        values: list[float | None] = []
+        for i, ranks in enumerate(self.ranks):
+            retrieved = [rank for rank in ranks or () if rank is not None and rank <= k]
+            if ranks is None:
+                values.append(None)
+            elif name == "mrr":
+                is_complete = ranks and len(retrieved) == len(ranks)
+                values.append(1.0 / max(retrieved) if is_complete else 0.0)
+            elif ranks:
+                values.append(len(retrieved) / len(ranks))
+            else:
+                raise InputError(
+                    f"references[{i}] has no components, so its recall is undefined (the official code divides by "
+                    "zero); leave the question out"
+                )
+        return values
 
-    def mrr(self, k: int) -> float:
-        """Return Answer Component MRR@k: the mean of ``mrr_per_question``, a fraction."""
-        return _mean(self.mrr_per_question(k))
-
-    def recall(self, k: int) -> float:
-        """Return Answer Component Recall@k: the mean of ``recall_per_question``, a fraction.
-
-        Raises as that does.
-        """
-        return _mean(self.recall_per_question(k))
+    def mean(self, name: str, k: int) -> float:
+        """Return Answer Component MRR@k or Recall@k: the mean of ``per_question``, a fraction."""
+        counted = [value for value in self.per_question(name, k) if value is not None]
+        if not counted:
+            raise InputError(
+                "the options leave out all components of all questions: the mean is undefined"
+            )
+        return mean_of(counted)
 
     def as_dict(self, name: str, per_question: bool = False) -> Json:
         """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
@@ -83,17 +91,14 @@ class AnswerComponentScores:
         With ``per_question``, also {"per_question": [{"mrr@10": 0.0}, ...]} in the order of the
         input. None: skipped.
         """
-        columns: dict[str, list[float | None]] = {
-            f"{name}@{k}": self.mrr_per_question(k)
-            if name == "mrr"
-            else self.recall_per_question(k)
-            for k in self.cutoffs
-        }
-        result: Json = {column: _mean(values) for column, values in columns.items()}
+        result: Json = {f"{name}@{k}": self.mean(name, k) for k in self.cutoffs}
         result["skipped"] = self.skipped
         if per_question:
-            rows = zip(*columns.values(), strict=True)
-            result["per_question"] = [dict(zip(columns, row, strict=True)) for row in rows]
+            rows: list[Json] = [{} for _ in self.ranks]
+            for k in self.cutoffs:
+                for row, value in zip(rows, self.per_question(name, k), strict=True):
+                    row[f"{name}@{k}"] = value
+            result["per_question"] = rows
         return result
 
     def signature(self) -> Json:
@@ -149,10 +154,17 @@ def answer_component_scores(
         counted = [
             component for component in components if _counts(component, options, f"references[{i}]")
         ]
-        retrieved = _passages(prediction, f"predictions[{i}]")[: max(cutoffs)]
+        if prediction is None or prediction is UNANSWERED:
+            prediction = ()
+        if not is_list_of(prediction, str):
+            raise InputError(
+                f"predictions[{i}] is {prediction!r:.80}; allowed: a list of passages (strings), or None"
+            )
+        retrieved = prediction[: max(cutoffs)]
         texts.update(retrieved)
         passages = [repaired(passage) for passage in retrieved]
-        ranks.append(None if components and not counted else _ranks(counted, passages))
+        all_ranks = tuple(_rank(component, passages) for component in counted)
+        ranks.append(None if components and not counted else all_ranks)
     return AnswerComponentScores(cutoffs, tuple(ranks), options, longest_passage(texts))
 
 
@@ -187,40 +199,12 @@ def mean_of(values: Sequence[float]) -> float:
     return float(np.asarray(values, dtype=np.float64).sum() / len(values))
 
 
-def _ranks(components: Sequence[Component], passages: list[str]) -> Ranks:
-    ranks: list[int | None] = []
-    for component in components:
-        contexts = [repaired(context) for context in component.get("context", ())]
-        ranks_with_context = (
-            rank
-            for rank, passage in enumerate(passages, start=1)
-            if any(context in passage for context in contexts)
-        )
-        ranks.append(next(ranks_with_context, None))
-    return tuple(ranks)
-
-
-def _reciprocal(ranks: Ranks, k: int) -> float:
-    reached = [rank for rank in ranks if rank is not None and rank <= k]
-    return 1.0 / max(reached) if ranks and len(reached) == len(ranks) else 0.0
-
-
-def _share(ranks: Ranks, k: int, question: int) -> float:
-    if not ranks:
-        raise InputError(
-            f"references[{question}] has no components, so its recall is undefined (the official code divides by "
-            "zero); leave the question out"
-        )
-    return sum(rank is not None and rank <= k for rank in ranks) / len(ranks)
-
-
-def _mean(values: list[float | None]) -> float:
-    counted = [value for value in values if value is not None]
-    if not counted:
-        raise InputError(
-            "the options leave out all components of all questions: the mean is undefined"
-        )
-    return mean_of(counted)
+def _rank(component: Component, passages: Sequence[str]) -> int | None:
+    contexts = [repaired(context) for context in component.get("context", ())]
+    for rank, passage in enumerate(passages, start=1):
+        if any(context in passage for context in contexts):
+            return rank
+    return None
 
 
 def _counts(component: Component, options: tuple[str, ...], where: str) -> bool:
@@ -242,25 +226,12 @@ def _flag(component: Component, name: str, where: str) -> bool:
 
 
 def _components(reference: Any, where: str) -> Sequence[Component]:
-    if not isinstance(reference, Sequence) or isinstance(reference, str):
+    if not is_list_of(reference, Mapping) or not all(
+        is_list_of(component.get("context", ()), str) for component in reference
+    ):
         raise InputError(
-            f"{where} is a {type(reference).__name__}; it must be the answer_context of a question, a list of dicts"
+            f"{where} is {reference!r:.80}; allowed: the answer_context of a question, a list of dicts with "
+            "'context', a list of strings"
         )
-    for component in reference:
-        contexts = component.get("context", ()) if isinstance(component, Mapping) else None
-        if not is_list_of(contexts, str):
-            raise InputError(
-                f"{where}: a component is {component!r:.80}; allowed: a dict with 'context', a list of strings"
-            )
-    return reference
-
-
-def _passages(prediction: Any, where: str) -> Sequence[str]:
-    if prediction is None or prediction is UNANSWERED:
-        return ()
-    if not is_list_of(prediction, str):
-        raise InputError(
-            f"{where} is {prediction!r:.80}; allowed: a list of passages (strings), or None"
-        )
-    passages: Sequence[str] = prediction
-    return passages
+    components: Sequence[Component] = reference
+    return components

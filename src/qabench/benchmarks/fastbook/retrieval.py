@@ -1,4 +1,4 @@
-"""Chunks of chapters, queries, and the retrieval methods that rank the chunks of each query's own chapter.
+"""The retrieval experiment: chunks of chapters, and the methods that rank the chunks of a question's own chapter.
 
 The source halves each chapter and splits with llama-index's ``SentenceSplitter`` (500 tokens of
 OpenAI's cl100k, Punkt sentences, 64 tokens of overlap). ``cut_as_source`` does the same. The
@@ -17,28 +17,115 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from qabench.data.rows import Row
+from qabench.benchmarks.fastbook.answer_components import check_cutoffs
+from qabench.data.rows import Json, Row
 from qabench.errors import MissingExtra, QabenchError, unknown_name
-from qabench.loading_scripts.fastbook.chunks import check_sizes
+from qabench.evaluation.scoring import Question
+from qabench.evaluation.signature import digest
+from qabench.loading_scripts import dataset_table, file_digest, open_path
+from qabench.loading_scripts.fastbook.chunks import CHUNK_SIZE, CHUNKER, OVERLAP, cut, doc_id
+from qabench.loading_scripts.fastbook.parse import read_chapter, read_keywords
 from qabench.models.encoder import MODEL, SentenceEncoder
 from qabench.models.loader import locate
 from qabench.retrieval.bm25.index import BM25Index, Hits
 from qabench.retrieval.dense import DECIMALS, DenseIndex
 
+# The configs with the chapters and the keywords for a config of questions.
+CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
+# Method -> its default model.
+METHODS = {
+    "bm25": None,
+    "fts": None,
+    "dense": MODEL,
+    "colbert": "answerdotai/answerai-colbert-small-v1",
+}
+KINDS = ("question", "keywords")
+MAX_CHUNKS = 10**6  # of a chapter: a row's number says the chapter and the position
+SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
 
-def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> list[str]:
+Chunks = Mapping[int, Sequence[str]]
+"""The chunks of each chapter."""
+Query = tuple[int, str]
+"""The chapter whose chunks are the candidates, and the text to search for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """What a method retrieved.
+
+    Attributes:
+        predicted: question id -> the fields of its prediction: passages, their ids and scores.
+        about: the fields of a signature that describe the retrieval.
+    """
+
+    predicted: Mapping[str, Json]
+    about: Json
+
+
+def retrieve(
+    questions: Sequence[Question], config: str, method: str, query: str | None, k: int
+) -> Retrieval:
+    """Retrieve k chunks for each question of a config from its own chapter.
+
+    By default, the queries of fts are the keywords, as in the source, and else the questions.
+
+    Raises:
+        InputError: an unknown method or kind of query, or k below 1.
+        MissingExtra: a package of the method is not installed.
+    """
+    check_cutoffs(k)
+    if method not in METHODS:
+        raise unknown_name("unknown method", method, METHODS)
+    query = query or ("keywords" if method == "fts" else "question")
+    if query not in KINDS:
+        raise unknown_name("unknown query", query, KINDS)
+    model = METHODS[method]
+    rows = [question.row for question in questions]
+    notebooks, keyword_files = map(_files, CONFIGS[config])
+    chunks = chapter_chunks(config)
+    ranked = rank(chunks, queries(rows, config, query), method, k, model)
+    about = {
+        "corpus": digest([file_digest("fastbook", name) for name in (*notebooks, *keyword_files)]),
+        "chunker": CHUNKER,
+        "chunk_size": CHUNK_SIZE,
+        "overlap": OVERLAP,
+        "method": method,
+        "query": query,
+        "retriever_model": model,
+    }
+    predicted = {}
+    for row, hits in zip(rows, ranked, strict=True):
+        chapter = row["chapter"]
+        predicted[row["id"]] = {
+            "passages": [chunks[chapter][position] for position in hits.positions],
+            "documents": [doc_id(chapter, position) for position in hits.positions],
+            "scores": list(hits.scores),
+        }
+    return Retrieval(predicted, about)
+
+
+def _files(config: str) -> Sequence[str]:
+    (files,) = dataset_table("fastbook").config(config).splits.values()
+    return files
+
+
+def chapter_chunks(config: str, split: Callable[[str], list[str]] = cut) -> dict[int, list[str]]:
+    """Return the chunks of each chapter that a config's questions are about."""
+    files = _files(CONFIGS[config][0])
+    chapters = [read_chapter(open_path("fastbook", name)) for name in files]
+    return {row["chapter"]: split(row["text"]) for row in chapters}
+
+
+def cut_as_source(text: str) -> list[str]:
     """Return the source's chunks: each half of the text, split by llama-index's ``SentenceSplitter``.
 
     Raises:
-        InputError: as ``cut``.
         MissingExtra: llama-index-core is not installed.
     """
-    overlap = check_sizes(size, overlap)
     try:
         from llama_index.core.node_parser import SentenceSplitter
     except ImportError:
@@ -48,37 +135,34 @@ def cut_as_source(text: str, size: int = 500, overlap: int | None = None) -> lis
     # as in the source: if the length is odd, the last character is a third part
     half = max(1, len(text) // 2)
     parts = [text[i : i + half] for i in range(0, len(text), half)]
-    splitter = SentenceSplitter(chunk_size=size, chunk_overlap=overlap)
+    splitter = SentenceSplitter(chunk_size=CHUNK_SIZE, chunk_overlap=OVERLAP)
     return [chunk for part in parts for chunk in splitter.split_text(part)]
 
 
-KINDS = ("question", "keywords")
-Corpus = Mapping[int, Sequence[str]]
-"""The chunks of each chapter."""
+def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
+    """Return one query per question, its text or its keywords, without quotes around it, as in the source."""
+    texts = {row["id"]: row["question_text"] for row in questions}
+    if kind == "keywords":
+        for name in _files(CONFIGS[config][1]):
+            texts |= {
+                row["id"]: row["keywords"] for row in read_keywords(open_path("fastbook", name))
+            }
+    return [(row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A question's id, the chapter whose chunks are its candidates, and the text to search for."""
-
-    id: str
-    chapter: int
-    text: str
-
-
-def make_queries(questions: Sequence[Row], keywords: Mapping[str, str], kind: str) -> list[Query]:
-    """Return one query of a kind ("question" or "keywords") per question, without quotes around it, as in the source.
-
-    Raises:
-        InputError: an unknown kind.
-    """
-    if kind not in KINDS:
-        raise unknown_name("unknown query", kind, KINDS)
-    queries = []
-    for row in questions:
-        text = keywords[row["id"]] if kind == "keywords" else row["question_text"]
-        queries.append(Query(row["id"], row["chapter"], text.strip("\"'")))
-    return queries
+def rank(
+    chunks: Chunks, queries: Sequence[Query], method: str, k: int, model: str | None = None
+) -> list[Hits]:
+    """Return the k best chunks for each query, from its own chapter."""
+    if method == "fts":
+        return rank_fts(chunks, queries, k)
+    index: Callable[[Sequence[str]], Any] = BM25Index
+    if method == "dense":
+        index = partial(DenseIndex, encoder=SentenceEncoder(str(model)))
+    elif method == "colbert":
+        index = partial(LateInteractionIndex, encoder=colbert_encoder(str(model)))
+    indexes = {chapter: index(chunks[chapter]) for chapter in {chapter for chapter, _ in queries}}
+    return [indexes[chapter].search(text, k) for chapter, text in queries]
 
 
 def match_expression(text: str) -> str:
@@ -91,11 +175,7 @@ def match_expression(text: str) -> str:
     return " OR ".join(f'"{word}"' for word in words if any(map(str.isalnum, word)))
 
 
-MAX_CHUNKS = 10**6  # of a chapter: a row's number says the chapter and the position
-SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
-
-
-def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
+def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
     """Rank the chunks of each query's chapter that contain one of its words, by FTS5's BM25 (k1 1.2, b 0.75).
 
     One table contains the chunks of all chapters, as in the source: document frequencies are those
@@ -110,34 +190,21 @@ def rank_fts(corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
         try:
             connection.execute("CREATE VIRTUAL TABLE chunks USING fts5(chapter, text)")
         except sqlite3.OperationalError as error:
-            raise QabenchError(
-                f"full-text search needs SQLite with FTS5; this Python has SQLite {sqlite3.sqlite_version} ({error})"
-            ) from None
-        for chapter, chunks in corpus.items():
+            raise QabenchError(f"full-text search needs SQLite with FTS5: {error}") from None
+        for chapter, texts in chunks.items():
             start = chapter * MAX_CHUNKS
-            rows = ((start + i, str(chapter), text) for i, text in enumerate(chunks))
+            rows = ((start + i, str(chapter), text) for i, text in enumerate(texts))
             connection.executemany(
                 "INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows
             )
         hits = []
-        for query in queries:
-            expression = match_expression(query.text)
-            matches = (
-                connection.execute(SEARCH, (expression, str(query.chapter), k)).fetchall()
-                if expression
-                else []
-            )
-            hits.append(
-                Hits(
-                    [rowid % MAX_CHUNKS for rowid, _ in matches],
-                    [-rank for _, rank in matches],
-                )
-            )
+        for chapter, text in queries:
+            expression = match_expression(text)
+            arguments = (expression, str(chapter), k)
+            matches = connection.execute(SEARCH, arguments).fetchall() if expression else []
+            positions = [rowid % MAX_CHUNKS for rowid, _ in matches]
+            hits.append(Hits(positions, [-score for _, score in matches]))
         return hits
-
-
-DENSE_MODEL = MODEL
-COLBERT_MODEL = "answerdotai/answerai-colbert-small-v1"
 
 
 class LateInteractionIndex:
@@ -168,58 +235,3 @@ def colbert_encoder(model: str) -> Any:
             "ColBERT needs sentence-transformers 6.2 or later: pip install 'qabench[dense]'"
         ) from None
     return locate(model).sentence_encoder(MultiVectorEncoder)
-
-
-METHODS = ("bm25", "fts", "dense", "colbert")
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A retrieval method, such as "bm25".
-
-    Attributes:
-        name: one of METHODS.
-        query: the kind of its queries: "question" or "keywords".
-        source: the model of "dense" and "colbert": its name on the Hub, or a folder.
-    """
-
-    name: str
-    query: str
-    source: str | None
-
-    @property
-    def model(self) -> str | None:
-        """The model, for signatures (a folder by its name), or None."""
-        return Path(self.source).name if self.source and Path(self.source).is_dir() else self.source
-
-    def rank(self, corpus: Corpus, queries: Sequence[Query], k: int) -> list[Hits]:
-        """Return the k best chunks for each query, from its own chapter."""
-        if self.name == "fts":
-            return rank_fts(corpus, queries, k)
-        index = self._index()
-        chapters = {query.chapter for query in queries}
-        indexes = {chapter: index(corpus[chapter]) for chapter in chapters}
-        return [indexes[query.chapter].search(query.text, k) for query in queries]
-
-    def _index(self) -> Callable[[Sequence[str]], Any]:
-        if self.name == "bm25":
-            return BM25Index
-        if self.name == "dense":
-            return partial(DenseIndex, encoder=SentenceEncoder(str(self.source)))
-        return partial(LateInteractionIndex, encoder=colbert_encoder(str(self.source)))
-
-
-def parse_method(
-    name: str,
-    query: str | None = None,
-    dense_model: str = DENSE_MODEL,
-    colbert_model: str = COLBERT_MODEL,
-) -> Method:
-    """Return a method by its name.
-
-    By default, fts gets the keywords, as in the source, and the others the question.
-    """
-    if name not in METHODS:
-        raise unknown_name("unknown method", name, METHODS)
-    models = {"dense": dense_model, "colbert": colbert_model}
-    return Method(name, query or ("keywords" if name == "fts" else "question"), models.get(name))

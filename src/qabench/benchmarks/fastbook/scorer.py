@@ -128,11 +128,9 @@ def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
     """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
     columns: list[Columns] = [{} for _ in scores.ranks]
     for k in scores.cutoffs:
-        values = zip(
-            columns, scores.mrr_per_question(k), scores.recall_per_question(k), strict=True
-        )
-        for column, mrr, recall in values:
-            column |= {f"mrr@{k}": mrr or 0.0, f"recall@{k}": recall or 0.0}
+        for name in ("mrr", "recall"):
+            for column, value in zip(columns, scores.per_question(name, k), strict=True):
+                column[f"{name}@{k}"] = value or 0.0
     return columns
 
 
@@ -151,12 +149,9 @@ def _detail(
     """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     texts = fields.get("passages") or []
     ids = fields.get("documents") or [str(rank) for rank in range(1, len(texts) + 1)]
-    columns = {"id": ids, "text": texts} | (
-        {"score": fields["scores"]} if "scores" in fields else {}
-    )
-    passages = [
-        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
-    ]
+    passages = [{"id": id, "text": text} for id, text in zip(ids, texts, strict=False)]
+    for passage, score in zip(passages, fields.get("scores", ()), strict=False):
+        passage["score"] = score
     components = [
         {
             "text": "; ".join(part["answer_component"]),

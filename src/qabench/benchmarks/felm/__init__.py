@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -9,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
-from qabench.data.rows import Json, Row, Splits
+from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question
-from qabench.io.tables import Table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.felm.method import FelmMethod
@@ -115,6 +115,7 @@ class Felm(Benchmark):
     )
     groups = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
     default_groups = ("felm",)
+    counted_by = "domain"
     groupings = {"domain": "domain", "error type": "type of error"}
     needs = (
         Need("F1 and balanced accuracy of predictions"),
@@ -169,11 +170,16 @@ class Felm(Benchmark):
 
         return DECLARATIONS
 
-    def data_tables(self, config: str, splits: Splits) -> list[Table]:
-        """Return the tables of ``qabench stats``."""
-        from qabench.loading_scripts.felm.stats import tables
-
-        return tables(config, splits)
+    def counts(self, row: Row) -> Mapping[str, int]:
+        """Return what a row adds to the numbers of ``qabench stats``."""
+        true = sum(row["labels"])
+        counts = {
+            "responses": 1,
+            "segments": len(row["labels"]),
+            "true": true,
+            "errors": len(row["labels"]) - true,
+        }
+        return counts | Counter(filter(None, row["type"]))
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the evaluator, and the format in which its replies are read."""

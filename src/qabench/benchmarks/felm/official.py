@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.scores import REPLY_FORMATS
 from qabench.benchmarks.published import published
 from qabench.benchmarks.reproduction import Reproduction, data_checks
 from qabench.evaluation.signature import IRRELEVANT, Declaration, Field, signature
-from qabench.loading_scripts.felm.stats import tables
 
 SCORE = "felm_factuality"
 LABELS = {  # the digest of the labels of each config in the dataset's order, as in the metric
@@ -53,20 +53,6 @@ PROMPTS = (
     "official-ef9d6910530d",
 )
 NOT_NAMED = "not named"
-README = "the table of the authors' README differs from the data file that their script scores"
-README_DIFFERENCES = {  # the numbers of the data file
-    "science, segments": 684,
-    "science, errors": 102,
-    "math, true": 474,
-    "math, errors": 125,
-    "reasoning, true": 879,
-    "reasoning, errors": 146,
-    "writing_rec, segments": 1586,
-    "writing_rec, true": 1319,
-    "all, segments": 4426,
-    "all, true": 3639,
-    "all, errors": 787,
-}
 
 
 def signatures(fields: Mapping[str, object]) -> dict[str, str]:
@@ -166,10 +152,7 @@ def reproduce() -> Reproduction:
 
     The scores of evaluators need their replies, which are not public.
     """
-    differences = {
-        f"all: Segments by domain: {name}": (n, README) for name, n in README_DIFFERENCES.items()
-    }
-    reproduction = data_checks("felm", tables, differences)
+    reproduction = data_checks(benchmark("felm"))
     systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
     reproduction.notes.append(
         f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "

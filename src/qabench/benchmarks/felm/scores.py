@@ -31,8 +31,8 @@ OFFICIAL_MARKS = {"answer": ALL_CORRECT, "vicuna": r"ALL\_CORRECT"}
 REPLY_FORMATS = tuple(OFFICIAL_MARKS)
 HEADING = re.compile(r"\W*segment\s+(\d{1,9})\b", re.IGNORECASE)
 CLAIM = re.compile(r"\W*claim\s+\d+\s*[.:)]\s*(\S.*)", re.IGNORECASE)
-# digits. No response has that many segments, and Python refuses integers of thousands of digits
-LONGEST_ID = 9
+# No response has a billion segments, and Python refuses integers of thousands of digits.
+ID = re.compile(r"(?<!\d)0*(\d{1,9})(?!\d)")
 
 CELLS = dict(zip(COUNTS, [(True, True), (False, False), (True, False), (False, True)], strict=True))
 """Count -> the pair of verdict and label that it counts."""
@@ -73,10 +73,7 @@ def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer")
     if reply is None:
         return Reading(all_correct, None, missing=True)
     text = reply if reply_format == "vicuna" else reply.partition(ANSWER)[2]
-    numbers = [digits.lstrip("0") or "0" for digits in re.findall(r"\d+", text)]
-    ids = {
-        int(number) for number in numbers if len(number) <= LONGEST_ID and int(number) <= n_segments
-    }
+    ids = {int(number) for number in ID.findall(text) if int(number) <= n_segments}
     official = readable = None
     if OFFICIAL_MARKS[reply_format] in reply:
         official = readable = all_correct
