@@ -116,7 +116,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
             hub.used_here(patch)
             only_the_sample(tmp_path_factory.mktemp("home"), patch)
             patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: None)
-            patch.setattr("qabench.hub.staging.check_space", lambda folder: None)
+            patch.setattr("qabench.hub.staging.run_card", lambda card, folder: None)
             patch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
             assert publish("all", "qabench", accept_licenses=True, skip_missing=True).ok
         yield hub

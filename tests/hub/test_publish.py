@@ -39,7 +39,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     monkeypatch.setattr("qabench.hub.publish.metric_names", lambda: METRICS)
     monkeypatch.setattr(staging, "check_dataset", lambda name, folder: None)
     monkeypatch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
-    monkeypatch.setattr(staging, "check_space", lambda folder: None)
+    monkeypatch.setattr(staging, "run_card", lambda card, folder: None)
     with Hub(("qabench", "elsewhere")) as hub:
         hub.used_here(monkeypatch)
         yield hub

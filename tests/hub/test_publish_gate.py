@@ -28,7 +28,7 @@ from qabench.hub import staging
 from qabench.hub.build import build, digests
 from qabench.hub.cards import license_of
 from qabench.hub.requirements import own_wheel
-from qabench.hub.staging import check_dataset, check_space, run_card, stage_dataset, stage_space, write_space
+from qabench.hub.staging import check_dataset, run_card, stage_dataset, stage_space, write_space
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
 from qabench.models.entailment import prompt_of
@@ -149,7 +149,7 @@ def test_invalid_spaces(file: str, old: str, new: str, problem: str, tmp_path: P
     write_space("felm_factuality", folder, "qabench")
     edit(folder / file, old, new)
     with pytest.raises(QabenchError, match=problem):
-        check_space(folder)
+        run_card((folder / "README.md").read_text(encoding="utf-8"), folder.parents[1])
 
 
 def test_a_card_runs_unchanged_and_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

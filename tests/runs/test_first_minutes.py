@@ -61,7 +61,7 @@ def test_a_resumed_run_says_how_many_answers_it_keeps(server: OpenAIServer, argu
     said: list[str] = []
     watch = Watch(arguments["log_dir"], say=said.append)
     resume(log, "m", **arguments, watch=watch)
-    assert said[1:] == ["2 kept, 1 to ask"] and (watch.done, watch.total) == (1, 1)
+    assert said[1:] == ["2 answers are kept"] and (watch.done, watch.total) == (1, 1)
 
 
 def test_runs_of_one_model_are_told_apart_by_what_differs(server: OpenAIServer, arguments: dict[str, Any]) -> None:

@@ -97,11 +97,9 @@ def _print_built(repositories: list[Built]) -> None:
     )
     for built in repositories:
         if built.missing:
-            say_on_stderr(f"{built.benchmark}: no data for {', '.join(built.missing)}", "red")
-    if any(built.missing for built in repositories):
-        say(
-            "Missing data: run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing."
-        )
+            missing = ", ".join(built.missing)
+            fix = "run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing"
+            say_on_stderr(f"{built.benchmark}: no data for {missing}: {fix}", "red")
 
 
 def publish(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 Options = Mapping[str, Any]
 
+NO_MODEL = "none/none"  # Inspect's name
 OF_TASK = ("config", "questions", "prompt")  # arguments of the task
 SENT = ("base_url", "model_args", "max_connections", "timeout", "max_retries")
 GENERATION = ("temperature", "max_tokens", "seed")
@@ -223,7 +224,7 @@ def _options(values: Options, *names: str) -> dict[str, Any]:
 
 def _started(benchmark: Benchmark, values: Options) -> Path:
     """Run a model over a benchmark and return the log."""
-    model = values["model"] or "none/none"  # Inspect's name: the solver may call other models
+    model = values["model"] or NO_MODEL  # the solver may call other models
     setting = benchmark.setting(values["setting"])
     place = f" at {values['base_url']}" if values["base_url"] else ""
     starting = f"{benchmark.title}, {setting.name}: starting with the model {model}{place}"
@@ -275,7 +276,7 @@ def _print_plan(benchmark: Benchmark, values: Options) -> None:
     from qabench.llm.client import ESTIMATE
     from qabench.runs.plan import plan_run
 
-    model, setting = values["model"], values["setting"]
+    model, setting = values["model"] or NO_MODEL, values["setting"]
     with plain_warnings():
         plan = plan_run(
             benchmark.name,

@@ -99,7 +99,7 @@ def stage_space(name: str, org: str, root: Path, wheel: Path | None = None) -> R
     staged = Repository("space", f"{org}/{name}", folder)
     try:
         write_space(name, folder, org, wheel)
-        check_space(folder)
+        run_card(_card(folder), folder.parents[1])
         return replace(staged, files=digests(folder, manifest=True))
     except (QabenchError, OSError) as error:
         return replace(staged, state="failed", reason=str(error))
@@ -148,11 +148,6 @@ def check_dataset(name: str, folder: Path) -> None:
     """
     for config in read_manifest(folder)["configs"]:
         _check_rows(name, folder, config)
-    run_card(_card(folder), folder.parents[1])
-
-
-def check_space(folder: Path) -> None:
-    """Raise QabenchError if the code of a Space's card does not run or print what the card says."""
     run_card(_card(folder), folder.parents[1])
 
 

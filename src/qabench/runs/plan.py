@@ -189,12 +189,6 @@ def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, 
     return output
 
 
-def selected(questions: int, limit: Any) -> int:
-    """Return how many of the questions a limit selects: a number, a range (from, to), or None for all."""
-    bounds = limit if isinstance(limit, tuple) else (limit,)
-    return len(range(questions)[slice(*bounds)])
-
-
 def at_address(model: str) -> str:
     """Return Inspect's name of a model at an address: a chat model, unless the name says plain completion."""
     return model if model.startswith(ADDRESSED) else f"{ADDRESSED[0]}{SERVICE}/{model}"

@@ -346,8 +346,7 @@ def resume(
         if solver:
             _check_solver(solver)
         probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
-        asked = len(spec.dataset.sample_ids or ()) * (spec.config.epochs or 1) - watch.reused
-        watch.say(f"{watch.reused} kept, {asked} to ask")
+        watch.say(f"{watch.reused} answers are kept")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)
         except IndexError:  # Inspect takes the first log, but an interrupted run may have none
