@@ -16,6 +16,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ from qabench.models.entailment import (
     load_entailment,
     prompt_of,
 )
+from qabench.models.loader import locate
 
 Claims = list[tuple[str, list[str]]]
 SHAPES: dict[str, dict[str, int]] = {
@@ -198,7 +200,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
         folder = Path(name)
         tokenizer = save_tokenizer(prompts, folder)
         save_network(SHAPE, tokenizer, prompts[::40], folder, DEVICE, DTYPE)
-        model = load_entailment(str(folder), device=DEVICE, dtype=DTYPE)
+        model = load_entailment(replace(locate(str(folder), dtype=DTYPE), device=DEVICE))
         network = (
             AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE))
             .to(DEVICE)

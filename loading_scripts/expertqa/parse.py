@@ -29,14 +29,6 @@ LABELS: dict[str, tuple[str, ...]] = {
     "autoais_label": ("Y", "N"),
 }
 
-SYSTEMS = (
-    "gpt4",
-    "bing_chat",
-    "rr_sphere_gpt4",
-    "rr_gs_gpt4",
-    "post_hoc_sphere_gpt4",
-    "post_hoc_gs_gpt4",
-)
 ANSWER_KEYS = (
     "answer_string",
     "attribution",
@@ -75,52 +67,22 @@ def parser_of(config: str) -> Callable[[SourceRow], Json]:
     """Return the function that parses a row of a config."""
     if config.startswith("lfqa_"):
         return parse_lfqa
-    if config == "questions":
-        return parse_question
-    return parse_collected if config.startswith("answers_") else parse_annotated
+    return parse_question if config == "questions" else parse_answers
 
 
-def parse_annotated(row: SourceRow) -> Json:
-    """Parse a question with annotated answers: a row of the ``r2_compiled`` files or of the splits made from them.
+def parse_answers(row: SourceRow) -> Json:
+    """Parse a question with answers: a row of any other file than ``r1_data_anon.jsonl`` and the ``lfqa`` files.
 
-    ``answers`` becomes a list. In the source it is a dict with the answer of one system. Raises
-    DataError that names file, line and field.
+    ``answers`` becomes a list. In the source it is a dict of answers by system. An answer before
+    annotation lacks fields, which are null. Raises DataError that names file, line and field.
     """
-    for system in row.get("answers", dict):
-        if system not in SYSTEMS:
-            raise DataError(
-                f"{row.where}, field 'answers': unknown system {system!r:.60}; known: {', '.join(SYSTEMS)}"
-            )
-    return _question(row) | {"answers": _answers(row, complete=True)}
-
-
-def parse_collected(row: SourceRow) -> Json:
-    """Parse a question with a system's answer before annotation: a row of an ``r1_data_answers`` file.
-
-    Like ``parse_annotated``, with two differences: a system may have any name, and only
-    answer_string of an answer and claim_string of a claim are required. Other missing fields are
-    null.
-    """
-    return _question(row) | {"answers": _answers(row, complete=False)}
-
-
-def parse_question(row: SourceRow) -> Json:
-    """Parse a question without answers: a row of ``r1_data_anon.jsonl``, whose ``answers`` are always empty."""
-    if row.get("answers", dict):
-        raise DataError(
-            f"{row.where}, field 'answers': expected an empty object, as in all rows of this file"
-        )
-    return _question(row)
+    return _question(row) | {"answers": _answers(row)}
 
 
 def parse_lfqa(row: SourceRow) -> Json:
     """Parse a question of the long-form QA task with its reference answer: a row of an ``lfqa`` file."""
     row.only("example_id", "context", "question", "answer")
     number = row.get("example_id", int)
-    if not 0 <= number < 2**63:
-        raise DataError(
-            f"{row.where}, field 'example_id': expected an integer of at least 0, got {number}"
-        )
     return {"id": str(number), "example_id": number} | {
         key: row.get(key, str) for key in ("context", "question", "answer")
     }
@@ -129,6 +91,13 @@ def parse_lfqa(row: SourceRow) -> Json:
 def question_id(question: str) -> str:
     """Return the id of a question in the configs without ids: 12 hex digits of the SHA-256 of its text."""
     return hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def parse_question(row: SourceRow) -> Json:
+    """Parse a question without answers: a row of ``r1_data_anon.jsonl``."""
+    if row.get("answers", dict):
+        raise DataError(f"{row.where}, field 'answers': expected an empty object")
+    return _question(row)
 
 
 def _question(row: SourceRow) -> Json:
@@ -149,38 +118,26 @@ def _question(row: SourceRow) -> Json:
     }
 
 
-def _answers(row: SourceRow, *, complete: bool) -> list[Json]:
+def _answers(row: SourceRow) -> list[Json]:
     answers = []
     for system, value in row.get("answers", dict).items():
         row.storable("answers", system)
-        answer = SourceRow.of(value, f"{row.where}, field 'answers'[{system!r:.60}]").only(
-            *ANSWER_KEYS
-        )
-        if not complete:
-            answer = _filled(answer, ANSWER_KEYS[1:])
-        claims = answer.get("claims", list, None) and [
-            _claim(claim, complete) for claim in answer.rows("claims")
-        ]
+        answer = SourceRow.of(value, f"{row.where}, field 'answers'[{system!r:.60}]")
+        answer = _filled(answer, "answer_string", *ANSWER_KEYS)
+        claims = answer.get("claims", list, None) and list(map(_claim, answer.rows("claims")))
         fields = {key: parse_field(answer, key) for key in ANSWER_KEYS if key != "claims"}
         answers.append({"system": system, "claims": claims} | fields)
     return answers
 
 
-def _claim(row: SourceRow, complete: bool) -> Json:
-    row.only(*CLAIM_KEYS, *OPTIONAL_KEYS)
+def _claim(row: SourceRow) -> Json:
     present = [key for key in OPTIONAL_KEYS if key in row.fields]
-    row = _filled(row, OPTIONAL_KEYS if complete else CLAIM_KEYS[1:] + OPTIONAL_KEYS)
+    row = _filled(row, "claim_string", *CLAIM_KEYS, *OPTIONAL_KEYS)
     revised = row.get("revised_evidence", str, list, None)
-    fields = {
-        key: parse_field(row, key)
-        for key in CLAIM_KEYS + OPTIONAL_KEYS
-        if key != "revised_evidence"
-    }
-    return fields | {
-        "revised_evidence": [revised]
-        if isinstance(revised, str)
-        else parse_field(row, "revised_evidence"),
-        "revised_evidence_is_text": None if revised is None else isinstance(revised, str),
+    if is_text := isinstance(revised, str):
+        row = SourceRow({**row.fields, "revised_evidence": [revised]}, row.where)
+    return {key: parse_field(row, key) for key in CLAIM_KEYS + OPTIONAL_KEYS} | {
+        "revised_evidence_is_text": None if revised is None else is_text,
         "optional_fields": present,
     }
 
@@ -196,13 +153,13 @@ def parse_field(row: SourceRow, key: str) -> Any:
         return row.get(key, list, None) and row.texts(key)
     if key in LARGEST:
         return _number(row, key, LARGEST[key])
-    return (
-        row.get(key, str) if key in ("answer_string", "claim_string") else row.get(key, str, None)
-    )
+    return row.get(key, str, *(() if key in ("answer_string", "claim_string") else (None,)))
 
 
-def _filled(row: SourceRow, keys: tuple[str, ...]) -> SourceRow:
-    """Return the row with null for each missing key of ``keys``."""
+def _filled(row: SourceRow, required: str, *keys: str) -> SourceRow:
+    """Return the row with null for each missing key, except for the required one."""
+    row.only(*keys)
+    row.get(required, str)
     return SourceRow(dict.fromkeys(keys) | dict(row.fields), row.where)
 
 

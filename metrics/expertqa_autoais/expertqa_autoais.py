@@ -8,35 +8,23 @@ import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.agreement import FIELDS, autoais, scored_part
-from qabench.benchmarks.expertqa.claims import (
-    claim_fields,
-    claimed_items,
-    share_supported,
-    with_labels,
-)
-from qabench.errors import InputError
-from qabench.models.entailment import Entailment, shared_entailment
 
 
 class ExpertqaAutoais(MetricModule, evaluate.Metric):
     """AutoAIS: the share of claims, among those that experts found fully supported by their
     evidence, that an entailment model also finds supported. It is averaged over answers (macro) and
     over claims (micro), with and without answers that abstain, overall and by system, as ExpertQA
-    reports it. Without references, it labels the claims of any answers by their evidence, which is
-    never official.
+    reports it.
 
     Args:
         predictions: for each row, the row itself with `autoais_label` ("Y", "N" or None) in its
             claims, as in the config `autoais`, or a list of labels, one per claim, over all answers
-            of the row, or None if it has no labels. Without references: rows {"answer" or "claims",
-            "evidence"} of any system, whose claims a model labels.
+            of the row, or None if it has no labels.
         references: rows of the dataset with `answers`, whose claims have evidence, support and
             worthiness.
         on_unlabeled: how a claim that counts but has no label is treated: "N" (official) or
             "exclude".
         per_question: also return the scores of each answer.
-        model, revision, device, dtype: the model that labels claims. See `expertqa_faithfulness`.
-            Only without references.
     Returns:
         macro, micro, macro_without_abstentions, micro_without_abstentions: floats in [0, 1], or
         None if no claim counts. answers, abstaining_answers, claims, claims_without_evidence,
@@ -45,9 +33,6 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         by_system: the same for each system, which is what the official script prints.
         per_question: with per_question=True, for each row a list of {"system", "autoais",
             "counted_claims", "abstains"}, one per answer.
-        macro_interval, micro_interval, answers_without_claims: only without references: the 95%
-            intervals over answers, and the number of answers without claims. per_question then has
-            the labeled claims of each answer.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
             label in another format, no label at all, an unknown option.
@@ -70,44 +55,15 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
     BENCHMARK = "expertqa"
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
-    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
-        """Compute the scores.
-
-        Without references, score any answers by their evidence.
-        """
-        if references is None and all(isinstance(row, dict) for row in predictions or ()):
-            references = predictions
-        return super().compute(predictions=predictions, references=references, **kwargs)
-
     def score(
         self,
         predictions: list[Any],
         references: list[Any],
         on_unlabeled: str = "N",
         per_question: bool = False,
-        model: str | None = None,
-        revision: str | None = None,
-        device: str | None = None,
-        dtype: str | None = None,
     ) -> dict[str, Any]:
-        without_answers = all(isinstance(row, dict) and "answers" not in row for row in references)
-        if without_answers and predictions == references:  # compute() without references
-            entailment = shared_entailment(model, revision, device=device, dtype=dtype)
-            return self._any_answers(predictions, entailment, per_question)
-        if model or revision or device or dtype:
-            raise InputError("a model labels claims only without references, which have labels")
         score = autoais(references, predictions, on_unlabeled=on_unlabeled)
         provenance = self.provenance(
             scored_part(references, FIELDS), unlabeled=on_unlabeled, labels="given"
         )
         return score.as_dict(per_question) | provenance
-
-    def _any_answers(
-        self, rows: list[Any], entailment: Entailment, per_question: bool
-    ) -> dict[str, Any]:
-        items = with_labels(claimed_items(rows), entailment)
-        result = share_supported(items)
-        result |= self.provenance(rows, labels=entailment.name, **claim_fields(rows))
-        if per_question:
-            result["per_question"] = [item["claims"] for item in items]
-        return result

@@ -8,7 +8,7 @@ import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.evaluation.score_spec import mean_in_order
-from qabench.models.bleurt import bleurt, load_bleurt
+from qabench.models import bleurt
 
 
 class FanoutBleurt(MetricModule, evaluate.Metric):
@@ -21,10 +21,8 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         references: the dataset's `answer` column (JSON text), or the answers as Python objects:
             dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
             as lines "key - value". A bool as yes or no.
-        model: a name on the Hub, or a folder. Lucadiliello/BLEURT-20 if neither this nor
-            QABENCH_BLEURT_MODEL is given.
-        revision: a revision of the model on the Hub.
-        batch_size: the number of pairs per batch.
+        model: a folder, or a name on the Hub, perhaps with a revision ("NAME@main").
+            lucadiliello/BLEURT-20 if neither this nor QABENCH_BLEURT_MODEL is given.
         per_question: also return each question's score.
     Returns:
         bleurt: a float, about 0 for unrelated answers and about 1 for answers with the same
@@ -59,12 +57,10 @@ class FanoutBleurt(MetricModule, evaluate.Metric):
         predictions: list[Any],
         references: list[Any],
         model: str | None = None,
-        revision: str | None = None,
-        batch_size: int = 32,
         per_question: bool = False,
     ) -> dict[str, Any]:
-        scorer = load_bleurt(model, revision, batch_size=batch_size)
-        scores = bleurt(references, predictions, scorer)
+        scorer = bleurt.load_bleurt(model)
+        scores = bleurt.bleurt(references, predictions, scorer)
         result: dict[str, Any] = {"bleurt": mean_in_order(scores)}
         result |= self.provenance(references, bleurt=scorer.name)
         if per_question:

@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
     """
     recipe, model, training = parsed(argv)
     folder = Path(training.output_dir)
-    source = locate(model.model_name_or_path, model.model_revision)
+    name = model.model_name_or_path
+    source = locate(name if Path(name).is_dir() else f"{name}@{model.model_revision}")
     model.model_revision = source.commit or "main"  # of a folder, where it is not used
     checkpoint = (
         last_checkpoint(folder)

@@ -21,7 +21,7 @@ TEXTS = [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*.md"), *ROOT.glob(
 BLOCK = re.compile(r"^```(text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]  # of click, or of Typer's own copy
 EXTERNAL = {  # parts of commands that need what no test machine has, or that another test runs
-    "models": ("attribute", "--scores faithfulness", "bleurt", "labels.jsonl", "vicuna"),
+    "models": ("attribute", "bleurt", "labels.jsonl", "vicuna"),
     "search services": ("search=", "--search google", "report logs", "lucene:", "opensearch:"),
     "the Hub": ("publish", "--push", "-base-url huggingface", "hf-inference-providers"),
     "Wikipedia": (".zim", "wiki "),

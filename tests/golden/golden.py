@@ -26,7 +26,6 @@ HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent / "support"))
 from openai_server import Fault, OpenAIServer, completion  # noqa: E402
 from tiny_bleurt import write_tiny_bleurt  # noqa: E402
-from tiny_t5 import save_tiny_t5  # noqa: E402
 from zim_files import write_zim  # noqa: E402
 
 GOLDEN = HERE / "golden.json"
@@ -41,7 +40,6 @@ SCRUBBED = {
     r"127\.0\.0\.1:\d+": "HOST",
     r"ZIM file (\w+) \(\w{8}\)": r"ZIM file \1",
     r"/tmp/\w+": "FOLDER",
-    r"(\bt5@)[0-9a-f]{12}": r"\1WEIGHTS",  # computed here: last digits depend on the number of threads
 }
 Results = Iterator[tuple[str, Any]]
 Rows = list[dict[str, Any]]
@@ -270,15 +268,12 @@ def metrics(mirror: Path, server: OpenAIServer) -> Results:
     passages = [[c for part in row for c in part["context"]][:: i % 3 + 1] for i, row in enumerate(components)]
     segments = [row["labels"] for row in rows_of("felm", "all")]
     replies = [[f"Answer: {i % 4}", [not label for label in row], None][i % 3] for i, row in enumerate(segments)]
-    sample = [row["answers"][0]["answer_string"] for row in rows_of("expertqa", "sample", "train")]
-    t5 = str(save_tiny_t5(Path("t5"), [f"premise: {a} hypothesis: {b}" for a in sample for b in sample[:3]]))
     cases: dict[str, tuple[Sequence[Any], Sequence[Any], dict[str, Any]]] = {
         "answer_component_mrr": (passages, components, {"k": [1, 5, 10]}),
         "answer_component_recall": (passages, components, {"k": [1, 5, 10], "skip_empty_contexts": True}),
         "expertqa_autoais": (labels, experts, {}),
         "expertqa_autoais_agreement": (labels, experts, {"on_unlabeled": "exclude"}),
         "expertqa_factscore_agreement": (facts, experts, {}),
-        "expertqa_faithfulness": (sample[1:] + sample[:1], sample, {"model": t5}),
         "expertqa_lfqa": ([altered(text, i) for i, text in enumerate(long)], long, {}),
         "fanout_acc": (texts, answers, {"lemmatizer": "spacy"}),
         "fanout_bleurt": (texts[:12], answers[:12], {"model": "bleurt"}),
@@ -378,7 +373,7 @@ def results() -> dict[str, Any]:
     """Compute all results, in a temporary folder."""
     mirror, home, found = Path(os.environ["QABENCH_MIRROR"]).resolve(), os.getcwd(), {}
     os.environ |= {"QABENCH_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_DISABLE_PROGRESS_BARS": "1"}
-    os.environ |= {"STUB_API_KEY": "k", "FANOUTQA_OPENAI_API_KEY": "k", "QABENCH_PICKLED_WEIGHTS": "1"}
+    os.environ |= {"STUB_API_KEY": "k", "FANOUTQA_OPENAI_API_KEY": "k"}
     with tempfile.TemporaryDirectory() as folder, OpenAIServer() as server:
         os.environ |= {"QABENCH_CACHE": f"{folder}/cache", "HF_HOME": f"{folder}/huggingface"}
         os.chdir(folder)

@@ -18,7 +18,6 @@ import pytest
 from huggingface_hub import SpaceCard
 from only_the_sample import only_the_sample
 from tiny_bleurt import write_tiny_bleurt
-from tiny_t5 import save_tiny_t5
 from typer.testing import CliRunner
 
 from qabench.cli import app
@@ -31,7 +30,6 @@ from qabench.hub.requirements import own_wheel
 from qabench.hub.staging import check_dataset, run_card, stage_dataset, stage_space, write_space
 from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.metrics import metric_names
-from qabench.models.entailment import prompt_of
 
 OPEN = [name for name in benchmark_names() if not dataset_table(name).restriction]
 APP = """
@@ -46,18 +44,12 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], N
     """Networks with random weights for the metrics whose examples need gigabytes of weights."""
 
     def provide(name: str) -> None:
-        if name == "expertqa_faithfulness":
-            for package in ("torch", "transformers"):
-                pytest.importorskip(package, reason="needs the extra autoais")
-            prompts = [prompt_of(sentence, sentence) for sentence in ("Water boils.", "Ice melts.", "The Sun shines.")]
-            monkeypatch.setenv("QABENCH_NLI_MODEL", str(save_tiny_t5(tmp_path / "t5", prompts)))
         if name == "fanout_bleurt":
             for package in ("sentencepiece", "torch", "transformers"):
                 pytest.importorskip(package, reason="needs the extra bleurt")
             (tmp_path / "weights").mkdir()
             write_tiny_bleurt(tmp_path / "weights")
             monkeypatch.setenv("QABENCH_BLEURT_MODEL", str(tmp_path / "weights"))
-            monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")  # they have the form of the official ones
 
     return provide
 

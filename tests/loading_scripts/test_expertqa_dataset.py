@@ -54,7 +54,7 @@ def row_of(config: str) -> dict[str, Any]:
     return annotated() | ({"answers": {}} if config == "questions" else {})
 
 
-def parse_row(row: Any, parser: Any = parse.parse_annotated) -> Any:
+def parse_row(row: Any, parser: Any = parse.parse_answers) -> Any:
     return parser(SourceRow.of(row, "here.jsonl, line 1"))
 
 
@@ -137,24 +137,26 @@ def test_broken_answers(changes: dict[str, Any], message: str) -> None:
         parse_row(row)
 
 
-def test_unknown_systems_and_unexpected_answers() -> None:
+def test_unexpected_answers_and_fields() -> None:
     row = annotated()
-    with pytest.raises(DataError, match=r"line 1, field 'answers': unknown system 'gpt5'; known: gpt4, "):
-        parse_row(row | {"answers": {"gpt5": row["answers"]["gpt4"]}})
     with pytest.raises(DataError, match="field 'answers': expected an empty object"):
         parse_row(row, parse.parse_question)
+    with pytest.raises(DataError, match=r"field 'answers'\['gpt4'\]: unknown field 'grade'"):
+        parse_row(row | {"answers": {"gpt4": row["answers"]["gpt4"] | {"grade": 1}}})
+    with pytest.raises(DataError, match=r"field 'claims'\[0\]: unknown field 'grade'"):
+        parse_row(annotated(grade=1))
 
 
 def test_answers_before_annotation() -> None:
     row = annotated()
     claim = {"claim_string": "Bees dance.", "source_reliability": None}
     row["answers"] = {"any_system": {"answer_string": "Bees dance.", "claims": [claim]}, "other": {"answer_string": ""}}
-    first, second = parse_row(row, parse.parse_collected)["answers"]
+    first, second = parse_row(row, parse.parse_answers)["answers"]
     assert first["system"] == "any_system" and second["claims"] is None
     assert first["claims"][0]["support"] is first["claims"][0]["evidence"] is first["attribution"] is None
     assert first["claims"][0]["optional_fields"] == ["source_reliability"]
-    with pytest.raises(DataError, match="field 'claims' is missing"):
-        parse_row(row | {"answers": {"gpt4": {"answer_string": ""}}})
+    with pytest.raises(DataError, match="field 'answer_string' is missing"):
+        parse_row(row | {"answers": {"gpt4": {"claims": None}}})
     del claim["claim_string"]
     with pytest.raises(DataError, match="field 'claim_string' is missing"):
-        parse_row(row, parse.parse_collected)
+        parse_row(row, parse.parse_answers)

@@ -40,10 +40,6 @@ EXAMPLES: dict[str, tuple[list[Any], list[Any]]] = {
     "expertqa_autoais_agreement": (ROWS, [["Y", "N"], None, ROWS[2]]),
     "expertqa_factscore_agreement": (ROWS, [[0.1, 1], None, ROWS[2]]),
     "fanout_judge": (ANSWERS, [None] * len(ANSWERS)),  # unanswered: no call is made; test_judge.py has the others
-    "expertqa_faithfulness": (
-        ["caf\u00e9 \ud800 x", "1998", "b\nc"],
-        ["cafe\u0301 x. And \ud800 y.", None, "\ud800 c is d"],
-    ),
     "expertqa_lfqa": (["caf\u00e9 \ud800 x", "1998", "b\nc"], ["cafe\u0301 x", None, "\ud800 c"]),
     "fanout_evidence": (
         [[{"title": "caf\u00e9"}, {"title": "b", "pageid": 7}], [{"title": "c"}], [{"title": "\ud800"}]],

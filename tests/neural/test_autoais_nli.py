@@ -144,7 +144,8 @@ def test_a_model_judges_as_by_hand_in_any_batch(tiny: Path) -> None:
             text = tokenizer.decode(network.generate(ids, max_new_tokens=20)[0], skip_special_tokens=True)
         by_hand.append((text, float(logits[4] - logits[3])))
     for batch_size in (1, 3, 64):
-        model = load_entailment(str(tiny), batch_size=batch_size, device="cpu")
+        model = load_entailment(str(tiny))
+        model.batch_size = batch_size
         judged = model.judge(PROMPTS)
         assert [judgment.entailed for judgment in judged] == [text == "1" for text, _ in by_hand]
         assert [judgment.one - judgment.zero for judgment in judged] == pytest.approx([m for _, m in by_hand], abs=1e-4)
@@ -204,7 +205,7 @@ def check(mirror: Path, folder: Path, claims: Claims) -> tuple[list[str], int]:
     prompts = [prompt_of(" ".join(map(clean, evidence)), clean(text)) for text, evidence in claims]
     save_tiny_t5(folder / "t5", prompts[:: max(1, len(prompts) // 64)])
     theirs = labeled(mirror, folder / "t5", claims, folder / "labels.jsonl")
-    model = load_entailment(str(folder / "t5"), device="cpu", batch_size=8)
+    model = load_entailment(str(folder / "t5"))
     assert label_claims(claims, model, punctuation_splitter) == theirs
     labeled_by_model = [label for label, (_, evidence) in zip(theirs, claims, strict=True) if evidence]
     assert 0.2 <= labeled_by_model.count("Y") / len(labeled_by_model) <= 0.8  # of both labels, enough to compare

@@ -93,12 +93,12 @@ def test_bleurt_equals_one_process(address: str, tmp_path: Path, monkeypatch: py
 
     from qabench.models.bleurt import load_bleurt
 
-    monkeypatch.setenv("QABENCH_PICKLED_WEIGHTS", "1")
+    monkeypatch.setattr("qabench.models.bleurt.BATCH_SIZE", 4)
     write_tiny_bleurt(tmp_path)
     texts = [" ".join(WORDS[: n % 11 + 1]) for n in range(40)]
-    expected = load_bleurt(str(tmp_path), batch_size=4)(texts, texts[::-1])
+    expected = load_bleurt(str(tmp_path))(texts, texts[::-1])
     with Cluster(workers=1):
-        assert load_bleurt(str(tmp_path), batch_size=4)(texts, texts[::-1]) == expected
+        assert load_bleurt(str(tmp_path))(texts, texts[::-1]) == expected
     assert len(set(expected)) == 11
 
 

@@ -31,8 +31,7 @@ class Labeler:
 
 
 def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metrics expertqa_faithfulness and fanout_bleurt work without weights."""
+    """Labels and the metric fanout_bleurt work without weights."""
     scorer = BleurtModel("stand-in", lambda *sides: [len(a + b) / 7 for a, b in zip(*sides, strict=True)])
-    monkeypatch.setattr("qabench.models.bleurt._torch_scorer", lambda *args: scorer)
-    for name in ("load_entailment", "shared_entailment"):
-        monkeypatch.setattr(f"qabench.models.entailment.{name}", lambda *args, **kwargs: Labeler())
+    monkeypatch.setattr("qabench.models.bleurt.load_bleurt", lambda *args, **kwargs: scorer)
+    monkeypatch.setattr("qabench.models.entailment.load_entailment", lambda *args, **kwargs: Labeler())

@@ -14,21 +14,18 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from importlib import metadata
-from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 from qabench.answers import check_pairs, text_of
 from qabench.errors import MissingExtra
 from qabench.io.workers import cluster, map_loaded
-from qabench.models.loader import ModelSource, buckets, cannot_load, digest_of_files, locate
+from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
 MAX_LENGTH = 512
+BATCH_SIZE = 32
 VOCABULARY = "spm.model"
-CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
 SPECIAL = ("[CLS]", "[SEP]")
 # Names of the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
@@ -38,7 +35,7 @@ LAYER_NAMES = {
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, slots=True)
 class BleurtModel:
     """A function (references, candidates) -> scores, one per pair, in order.
 
@@ -56,19 +53,14 @@ class BleurtModel:
         return self.score(*texts)
 
 
-_loaded: WeakSet[BleurtModel] = WeakSet()  # by load_bleurt
-BY_NAME = " (a folder, identified by its name)"
-
-
 def signed_name(scorer: Any) -> str:
     """Return the name of a BLEURT function for signatures.
 
     A user's function is marked, whatever its name.
     """
-    if isinstance(scorer, BleurtModel) and scorer in _loaded:
+    if isinstance(scorer, BleurtModel):
         return scorer.name
-    name = getattr(scorer, "name", None) or getattr(scorer, "__name__", type(scorer).__name__)
-    return f"function:{name}"
+    return f"function:{getattr(scorer, '__name__', type(scorer).__name__)}"
 
 
 def bleurt(
@@ -91,70 +83,20 @@ def bleurt(
     return scorer(list(map(text_of, references)), list(map(text_of, predictions)))
 
 
-def load_bleurt(
-    model: str | None = None,
-    revision: str | None = None,
-    *,
-    batch_size: int = 32,
-    device: str | None = None,
-) -> BleurtModel:
+def load_bleurt(model: str | ModelSource | None = None) -> BleurtModel:
     """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
-        model: a name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or else ``MODEL``.
-            Other weights than ``MODEL`` must be safetensors. See ``qabench.models.loader.locate``.
-            The folder of a checkpoint for TensorFlow, such as the unpacked BLEURT-20, is scored by
-            the original package ``bleurt``.
-        revision: a revision of a model on the Hub. The scorer's name contains the commit.
-        batch_size: the number of pairs per batch. Scores depend on it only by rounding.
-        device: a device name of torch. Default: a GPU if there is one.
+        model: a folder, or a name on the Hub, perhaps with a revision. Default:
+            QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``.
     """
-    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
-    buckets([], batch_size)  # checks the batch size before gigabytes are loaded
-    if (Path(model) / CHECKPOINT_FILE).is_file():
-        scorer = _package_scorer(model, batch_size)
-    else:
-        scorer = _torch_scorer(model, revision, batch_size, device)
-    _loaded.add(scorer)
-    return scorer
-
-
-def _package_scorer(model: str, batch_size: int) -> BleurtModel:
-    try:
-        from bleurt.score import BleurtScorer
-    except ImportError as error:
-        raise MissingExtra(
-            f"{model} is a checkpoint of the package bleurt, which is not installed: pip install "
-            f"git+https://github.com/google-research/bleurt.git, or use the converted weights {MODEL}"
-        ) from error
-    scorer = BleurtScorer(model)
-
-    def score(references: Sequence[str], candidates: Sequence[str]) -> list[float]:
-        return list(
-            map(
-                float,
-                scorer.score(references=references, candidates=candidates, batch_size=batch_size),
-            )
-        )
-
-    folder = Path(model).resolve()
-    digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
-    return BleurtModel(
-        f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score
-    )
-
-
-def _torch_scorer(
-    model: str, revision: str | None, batch_size: int, device: str | None
-) -> BleurtModel:
     try:
         import sentencepiece
         import torch  # noqa: F401
         import transformers
     except ImportError as error:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
-    # The authors of the official weights publish them as a pickle only.
-    source = locate(model, revision, device=device, pickled=True if model == MODEL else None)
+    source = locate(model or os.environ.get(MODEL_VARIABLE) or MODEL)
     if not cluster():
         _network(source)  # an error is raised here, and not when scores are computed
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
@@ -164,7 +106,7 @@ def _torch_scorer(
     def score(references: list[str], candidates: list[str]) -> list[float]:
         encoded = zip(pieces.encode(references), pieces.encode(candidates), strict=True)
         pairs = [pair_ids(*pair, cls, sep) for pair in encoded]
-        batches = buckets([len(ids) for ids, _ in pairs], batch_size)
+        batches = buckets([len(ids) for ids, _ in pairs], BATCH_SIZE)
         inputs = ([pairs[i] for i in batch] for batch in batches)
         scores = [0.0] * len(pairs)
         for batch, values in zip(
@@ -174,7 +116,7 @@ def _torch_scorer(
                 scores[i] = value
         return scores
 
-    how = "" if source.commit else BY_NAME
+    how = "" if source.commit else " (a folder, identified by its name)"
     return BleurtModel(f"transformers-{transformers.__version__}/{source.label}{how}", score)
 
 
@@ -233,9 +175,7 @@ def _network(source: ModelSource) -> Any:
     # The name of the embeddings' size in the converted config.
     settings.setdefault("input_embedding_size", settings.get("embedding_size"))
     if settings["input_embedding_size"] is None:
-        raise cannot_load(
-            source.name, ValueError("it has the embeddings of BERT, as models before BLEURT-20")
-        )
+        raise cannot_load(source.name, "it has the embeddings of BERT, as models before BLEURT-20")
     names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
     supported = {
         name: value for name, value in settings.items() if name in names and value is not None

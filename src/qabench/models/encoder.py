@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,7 @@ class SentenceEncoder:
                 f"dense retrieval needs {error.name}: pip install 'qabench[dense]'"
             ) from None
 
-        name, _, revision = (model, "", "") if Path(model).is_dir() else model.partition("@")
-        source = locate(name, revision or None)
+        source = locate(model)
         self.name = source.label
         self._network = source.sentence_encoder(SentenceTransformer)
         self._lock = threading.Lock()

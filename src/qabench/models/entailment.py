@@ -11,13 +11,11 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 
 from qabench.errors import MissingExtra, QabenchError
-from qabench.models.loader import ModelSource, buckets, cannot_load, locate, with_default_dtype
+from qabench.models.loader import ModelSource, buckets, cannot_load, locate
 
 MODEL = "google/t5_xxl_true_nli_mixture"
 MODEL_VARIABLE = "QABENCH_NLI_MODEL"
@@ -161,31 +159,26 @@ class Entailment:
         name: the model, its commit or digest, and the dtype.
         device: where it runs: "float32 on cpu".
         batch_size: the number of prompts of 512 tokens per batch. Of shorter ones there are more.
+            A batch of more than 4 is slower on a CPU, whose caches it exceeds.
     """
 
-    def __init__(self, source: ModelSource, batch_size: int) -> None:
+    def __init__(self, source: ModelSource) -> None:
         from transformers import AutoModelForSeq2SeqLM
 
         self.name = f"{source.label}:{source.dtype}"
         self.device = f"{source.dtype} on {source.device}"
-        self.batch_size = batch_size
+        self.batch_size = 4 if source.device == "cpu" else 16
         self.tokenizer = source.tokenizer()
         # The ids of the bare digits, as upstream (not of those that begin a word).
         self.verdicts = self.tokenizer.convert_tokens_to_ids(["1", "0"])
         if self.tokenizer.unk_token_id in self.verdicts or None in self.verdicts:
-            raise cannot_load(
-                source.name,
-                ValueError('its vocabulary lacks "1" or "0", the verdicts of a TRUE model'),
-            )
+            raise cannot_load(source.name, 'its vocabulary lacks "1" or "0", the verdicts of TRUE')
         self.network = source.network(AutoModelForSeq2SeqLM)
 
     def n_tokens(self, prompts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each prompt, including the end token, before truncation."""
-        return (
-            [len(ids) for ids in self.tokenizer(list(prompts), verbose=False).input_ids]
-            if prompts
-            else []
-        )
+        encoded = self.tokenizer(list(prompts), verbose=False).input_ids if prompts else []
+        return [len(ids) for ids in encoded]
 
     def judge(self, prompts: Sequence[str]) -> list[Entailed]:
         """Return one judgment per prompt, in order.
@@ -225,52 +218,22 @@ class Entailment:
 
 
 def load_entailment(
-    model: str | None = None,
-    revision: str | None = None,
-    *,
-    batch_size: int | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
+    model: str | ModelSource | None = None, *, dtype: str = "float32"
 ) -> Entailment:
     """Return a model that judges whether evidence entails a claim.
 
     Args:
-        model: a name on the Hub, or a folder. Default: QABENCH_NLI_MODEL, or else ``MODEL`` from
-            TRUE, which has 11 billion parameters: 45 GB in float32. Other models must have
-            safetensors. See ``qabench.models.loader.locate``.
-        revision: a revision of a model on the Hub. ``name`` of the result contains the commit.
-        batch_size: the number of prompts of 512 tokens per batch. Batches of shorter prompts are
-            larger. Default: 16 on a GPU; 4 on a CPU, whose caches large ones exceed.
-        device: a device name of torch. Default: a GPU if there is one. For several GPUs, see
-            ``qabench.scale``.
+        model: a folder, or a name on the Hub, perhaps with a revision. Default: QABENCH_NLI_MODEL,
+            or else ``MODEL`` from TRUE, which has 11 billion parameters: 45 GB in float32. See
+            ``qabench.models.loader.locate``. For several GPUs, see ``qabench.scale``.
         dtype: "float32", as upstream. "bfloat16" or "float16" need half the memory and may change
-            close verdicts. Default: bfloat16 for a model with more than 2 billion parameters on a
-            GPU, otherwise float32.
+            close verdicts.
     """
-    if batch_size is not None:
-        buckets([], batch_size)  # checks it before gigabytes are loaded
     try:
         import torch  # noqa: F401
-        from transformers import AutoModelForSeq2SeqLM
+        import transformers  # noqa: F401
     except ImportError as error:
         raise MissingExtra(
             f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'"
         ) from None
-    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
-    # The authors of the official weights publish them as a pickle only.
-    source = locate(
-        model,
-        revision,
-        device=device,
-        dtype=dtype or "float32",
-        pickled=True if model == MODEL else None,
-    )
-    if dtype is None:
-        source = with_default_dtype(source, AutoModelForSeq2SeqLM)
-    return Entailment(source, batch_size or (4 if source.device == "cpu" else 16))
-
-
-@cache
-def shared_entailment(*args: Any, **options: Any) -> Entailment:
-    """Return ``load_entailment``'s model, loaded once per process."""
-    return load_entailment(*args, **options)
+    return Entailment(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))

@@ -41,7 +41,6 @@ def label(
     claim: str = "claim",
     evidence: str = "evidence",
     model: str = entailment.MODEL,
-    revision: str | None = None,
     *,
     rows_per_part: int = ROWS_PER_PART,
     progress: Progress | None = None,
@@ -54,7 +53,6 @@ def label(
         claim: the column of the claims.
         evidence: the column of their evidence: a list of strings, or null.
         model: see ``qabench.models.entailment.load_entailment``.
-        revision: a revision of a model on the Hub.
         rows_per_part: the rows of one file. The network's batches are formed in each part, so
             labels of close cases may depend on it.
         progress: called with the number of rows processed and of all rows.
@@ -64,7 +62,7 @@ def label(
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded.
     """
-    location = locate(model, revision)
+    location = locate(model)
     load = partial(_load_labels, location, claim, evidence)
     job = {
         "job": "label",
@@ -78,7 +76,7 @@ def label(
 
 
 def _load_labels(source: ModelSource, claim: str, evidence: str) -> Callable[[Rows], Columns]:
-    network = entailment.load_entailment(source.name, source.commit, device=source.device)
+    network = entailment.load_entailment(source)
 
     def labels(rows: Rows) -> Columns:
         claims = list(zip(cells(rows, claim), map(_pieces, cells(rows, evidence)), strict=True))

@@ -14,10 +14,9 @@ from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
 
-import qabench
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
-from qabench.errors import InputError
+from qabench.io.tables import bounds_text
 from qabench.stats import bootstrap_mean
 
 Row = dict[str, Any]
@@ -46,10 +45,9 @@ def labeler(monkeypatch: pytest.MonkeyPatch) -> type[Labeler]:
 
 def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, out = tmp_path / "answers.jsonl", tmp_path / "claims.jsonl"
-    passages = [{"url": "https://e.org", "text": "Passage ID 1: Water."}]
     rows = [
         {"id": "a", "answer": "Water boils [2]. Hello there. Is it so?", "attribution": ["[1] x", "[2] y"]},
-        {"id": "b", "answer": "It is wet [1].", "attribution": passages},
+        {"id": "b", "answer": "It is wet [1].", "attribution": ["https://e.org"]},
         {"id": "c", "answer": None},
     ]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -57,12 +55,12 @@ def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     first, second, third = lines(out)
     assert first["claims"] == [{"claim": "Water boils [2].", "evidence": ["[2] y"]}]
     assert first["answer"].strip() == "Water boils [2]."
-    assert second["claims"] == [{"claim": "It is wet [1].", "evidence": ["[1] https://e.org\n\n Water."]}]
+    assert second["claims"] == [{"claim": "It is wet [1].", "evidence": ["https://e.org"]}]
     assert third == {"id": "c", "answer": None, "claims": []}
     assert "2 claims of 3 answers, 2 with evidence" in capsys.readouterr().out
     file.write_text('{"id": "a", "answer": "It is.", "attribution": [1]}\n')
     assert command("claims", file, "-o", out) == 2
-    assert "line 1: attribution is [1]; allowed: strings, or objects" in capsys.readouterr().err
+    assert "line 1: the answer is 'It is.', its attribution [1]; allowed: a string or null" in capsys.readouterr().err
 
 
 def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,14 +81,18 @@ def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], caps
 
 
 @pytest.fixture
-def server(server: OpenAIServer, cache: Path) -> OpenAIServer:
-    server.reply = lambda body: "- It is." if "<sentence>" in body["messages"][-1]["content"] else "True"
+def server(
+    mirror: Path, spacy_model: str, server: OpenAIServer, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> OpenAIServer:
+    pytest.importorskip("spacy", reason="needs the extra spacy")
+    monkeypatch.setattr("qabench.benchmarks.expertqa.facts.punkt", punctuation_splitter)
+    server.reply = lambda body: "- It is." if body["max_tokens"] == 512 else "True"
     return server
 
 
 def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "facts.jsonl"
-    arguments = ("facts", "--config", "sample", "--model", "m", "--base-url", server.base_url, "--prompt", "qabench")
+    arguments = ("facts", "--config", "sample", "--model", "m", "--base-url", server.base_url)
     assert command(*arguments, "--dry-run", "--price-in", 1, "--price-out", 2, "-o", out) == 0
     plan = dict(re.findall(r"(calls|cost) +([\d.]+)", capsys.readouterr().out))
     assert int(plan["calls"]) > 20 and float(plan["cost"]) > 0 and not out.exists() and not server.calls
@@ -99,7 +101,7 @@ def test_facts_of_a_config(server: OpenAIServer, tmp_path: Path, capsys: pytest.
     rows = lines(out)
     assert len(rows) == len(load_questions("sample").rows)
     assert {claim["fact_score"] for row in rows for claim in row["claims"]} == {1.0, None}
-    assert rows[0]["fact_scores_by"].startswith("m/qabench-")
+    assert rows[0]["fact_scores_by"].startswith("m/official-")
     calls = len(server.calls)
     assert command(*arguments, "-o", out) == 0 and len(server.calls) == calls
 
@@ -116,7 +118,7 @@ def test_facts_with_web_evidence(server: OpenAIServer, tmp_path: Path, capsys: p
         pages = "[pages]\ndelay = 0\nprivate_addresses = true\n"
         settings = 'results = "results"\naddress = "url"\nfailures = "unresponsive_engines"\n[params]\nq = "{query}"\n'
         search.write_text(f'url = "{web.url}/search"\n{settings}{pages}')
-        arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "--prompt", "qabench", "-o", out)
+        arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "-o", out)
         assert command(*arguments, "--search", search, "--corpus", file) == command(*arguments, "--ranker", "bm25") == 2
         assert command(*arguments, "--search", search, "--ranker", "bm25") == 0
         (row,) = lines(out)
@@ -132,66 +134,58 @@ def test_facts_with_web_evidence(server: OpenAIServer, tmp_path: Path, capsys: p
         assert len(server.calls) == calls + 1 and lines(out)[0]["claims"][1]["fact_score"] == 1.0
 
 
-def test_absent_post_processing_is_named(
-    mirror: Path,
-    server: OpenAIServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_absent_post_processing_is_named_before_a_call(
+    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, warning = tmp_path / "claims.jsonl", "atomic claims are not post-processed as by the authors"
-    file.write_text(json.dumps({"id": "a", "claims": [{"claim": "Light is fast.", "evidence": []}]}) + "\n")
-    server.reply = lambda body: "- Light is fast."
-    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(mirror))  # no model
-    monkeypatch.setattr("qabench.benchmarks.expertqa.facts.punkt", punctuation_splitter)
-    for prompt, warned in (("official", True), ("qabench", False)):
-        arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "-o", tmp_path / "facts.jsonl")
-        assert command(*arguments, "--prompt", prompt) == 0
-        assert (warning in capsys.readouterr().err) is warned
-
-
-CITED = {"answer": "Water boils at 100 C [1]. Ice floats [2]. It is wet.", "evidence": ["Water boils.", "Ice floats."]}
-GIVEN = {"claims": ["It is round.", {"claim": "Mars is red.", "evidence": []}], "evidence": ["The Moon."], "id": "x"}
-WITHOUT_MARKS = {"answer": "Water is wet. Ice is cold.", "evidence": ["Water.", "Ice."]}
+    file = tmp_path / "claims.jsonl"
+    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(tmp_path))  # no model
+    arguments = ("facts", file, "--model", "m", "--base-url", server.base_url, "-o", tmp_path / "facts.jsonl")
+    for atomic, code in ((None, 1), (["Light is fast."], 0)):
+        claim = {"claim": "Light is fast.", "evidence": [], "atomic_claims": atomic}
+        file.write_text(json.dumps({"id": "a", "claims": [claim]}) + "\n")
+        assert command(*arguments) == code
+        assert ("is neither an installed package nor a folder" in capsys.readouterr().err) is (code == 1)
+        assert len(server.calls) == (code == 0)
 
 
 def test_autoais_of_any_answers(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
-    rows = [CITED, GIVEN, WITHOUT_MARKS, {"answer": "Hi.", "evidence": ["x"]}]
-    file, out = tmp_path / "answers.jsonl", tmp_path / "labels.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert command("autoais", file, "-o", out, "--json") == 0
-    printed = json.loads(capsys.readouterr().out)
-    computed = qabench.load_metric("expertqa_autoais").compute(predictions=rows, per_question=True)
-    evidence = [[claim["evidence"] for claim in claims] for claims in computed["per_question"]]
-    assert evidence == [
-        [["Water boils."], ["Ice floats."], []],  # what each sentence cites
-        [["The Moon."], []],
-        [["Water.", "Ice."]] * 2,  # no marks: all
-        [],
+    rows = [
+        {"id": "a", "claims": [{"claim": "Water boils.", "evidence": ["It does."]}, {"claim": "It is wet."}]},
+        {"id": "b", "claims": [{"claim": "Mars is red.", "evidence": ["Mars"]}] * 3},
+        {"id": "c", "claims": []},
     ]
-    labels = [[claim["label"] for claim in claims] for claims in computed["per_question"]]
-    assert [[claim["label"] for claim in item["claims"]] for item in lines(out)] == labels
-    shares = [own.count("Y") / len(own) for own in labels if own]
-    flat = [label for own in labels for label in own]
-    assert (printed["macro"], printed["micro"]) == (pytest.approx(mean(shares)), flat.count("Y") / len(flat))
-    assert (printed["answers_without_claims"], printed["claims_without_evidence"]) == (1, 2)
+    file, out = tmp_path / "claims.jsonl", tmp_path / "labels.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert command("attribute", file, "-o", out) == 0
+    printed = capsys.readouterr().out
+    labels = [[claim["label"] for claim in row["claims"]] for row in lines(out) if row["claims"]]
+    assert labels[0][1] == "N"  # without evidence
+    shares = [own.count("Y") / len(own) for own in labels]
     # Claims of one answer are not independent: the interval is over the answers.
-    assert printed["macro_interval"] == pytest.approx([bootstrap_mean(shares).low, bootstrap_mean(shares).high])
-    assert printed["signature"] == computed["signature"] and "|counted:all claims|" in computed["signature"]
-    assert any(sentence.startswith("claims counted: all claims") for sentence in computed["deviations"])
+    for share, n in ((mean(shares), 2), (sum(own.count("Y") for own in labels) / 5, 5)):
+        assert re.search(rf"{share:.4f} .* {n}\n", printed), printed
+    assert bounds_text(bootstrap_mean(shares).low, bootstrap_mean(shares).high) in printed
+    assert "unofficial: no expert has judged these claims" in printed
     asked = labeler.asked
-    assert command("autoais", file, "-o", out) == 0 and labeler.asked == asked  # labels are kept
-    assert "unofficial: no expert has judged these claims" in capsys.readouterr().out
+    assert command("attribute", file, "-o", out) == 0 and labeler.asked == asked  # labels are kept
+    file.write_text('{"id": "c", "claims": []}\n')
+    assert command("attribute", file, "-o", tmp_path / "none.jsonl") == 2
+    assert "nothing to score: no answer has a claim" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("row", "message"),
+    ("claims", "message"),
     [
-        ({"evidence": ["x"]}, "row 1: answer is None; allowed: a string"),
-        ({"answer": "a b c d", "evidence": "x"}, "row 1: evidence is 'x'"),
-        ({"claims": [7], "evidence": []}, "row 1: claim 1: a JSON int; allowed: an object with claim"),
+        ("x", "claims is 'x'; allowed: a list of objects"),
+        ([7], "claims is [7]; allowed: a list of objects"),
+        ([{"evidence": []}], "claim 1: its claim is None; allowed: a string"),
+        ([{"claim": "A.", "evidence": "x"}], "claim 1: its evidence is 'x'; allowed: a list of strings"),
     ],
 )
-def test_rows_that_autoais_does_not_take(row: Row, message: str, labeler: type[Labeler]) -> None:
-    with pytest.raises(InputError, match=re.escape(message)):
-        qabench.load_metric("expertqa_autoais").compute(predictions=[row])
+def test_claims_that_cannot_be_read(
+    claims: Any, message: str, tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "claims.jsonl"
+    file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")
+    assert command("attribute", file, "-o", tmp_path / "labels.jsonl") == 2
+    assert f"line 1: {message}" in " ".join(capsys.readouterr().err.split())

@@ -12,10 +12,10 @@ from expertqa_scripts import annotated_rows, executed, module, punctuation_split
 from openai_server import Fault, OpenAIServer, completion
 
 import qabench
-from qabench.benchmarks.expertqa.facts import fact_scorer, load_entities, score_facts
+from qabench.benchmarks.expertqa.facts import FactScorer, load_entities, score_facts
 from qabench.benchmarks.expertqa.factscore import factscore_agreement, first_sentence, post_processed, states_facts
-from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, read_list, verdict_prompt
-from qabench.errors import InputError
+from qabench.benchmarks.expertqa.prompts import atomic_prompt, official_list, verdict_prompt
+from qabench.llm.client import caller_for
 
 
 @pytest.fixture(autouse=True)
@@ -26,20 +26,27 @@ def _own_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(server: OpenAIServer) -> OpenAIServer:
+def server(mirror: Path, spacy_model: str, server: OpenAIServer) -> OpenAIServer:
     """Splits each sentence into two facts; facts with "moon" are false."""
-    server.reply = lambda body: reply(body["messages"][-1]["content"])
+    pytest.importorskip("spacy", reason="needs the extra spacy")
+    server.reply = reply
     return server
 
 
-def reply(text: str) -> str:
-    if "<sentence>" in text:
-        return f"Here they are:\n- {between(text, 'sentence')}\n- The moon is cheese.\n- The moon is cheese."
-    return "False." if "moon" in between(text, "statement") else "True"
+def reply(body: dict[str, Any]) -> str:
+    text = body["messages"][-1]["content"]
+    if body["max_tokens"] == 512:
+        return f"Here they are:\n- {sentence_in(text)}\n- The moon is cheese.\n- The moon is cheese."
+    return "False." if "moon" in statement_in(text) else "True"
 
 
-def between(text: str, tag: str) -> str:
-    return text.partition(f"<{tag}>\n")[2].partition(f"\n</{tag}>")[0]
+def sentence_in(text: str) -> str:
+    """The sentence to break down, after the demonstrations."""
+    return text.rpartition("facts: ")[2]
+
+
+def statement_in(text: str) -> str:
+    return text.rpartition("Input: ")[2].partition(" True or False?")[0]
 
 
 def item(*claims: dict[str, Any], id: str = "a") -> dict[str, Any]:
@@ -58,12 +65,8 @@ def dataset_rows(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def scored(server: OpenAIServer, *items: dict[str, Any], **options: Any) -> tuple[list[dict[str, Any]], list[Any]]:
-    usual: dict[str, Any] = {"retries": 0, "prompt": "qabench"}
-    return score_facts(items, {}, fact_scorer("m", server.base_url, **{**usual, **options}))
-
-
-def test_lists_are_read() -> None:
-    assert read_list("Facts:\n- One.\n* Two.\n3) Three.\n- One.\n-\nnothing") == ["One.", "Two.", "Three."]
+    scorer = FactScorer(caller_for("m", server.base_url, retries=0, **options), "m")
+    return score_facts(items, {}, scorer, lambda *counts: None)
 
 
 def test_requests(server: OpenAIServer) -> None:
@@ -72,16 +75,16 @@ def test_requests(server: OpenAIServer) -> None:
     (done,), _ = scored(server, item(known))
     (call,) = server.calls
     assert [message["role"] for message in call.body["messages"]] == ["user"]
-    assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0, 100, "m")
-    assert "<passages>\nPassage ID 1: a\nPassage ID 3: c\n</passages>" in call.asked
-    assert "<statement>\nMars is red.\n</statement>" in call.asked and "field Astronomy" in call.asked
+    assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0.7, 2048, "m")
+    assert "Passage ID 1: a\nPassage ID 3: c." in call.asked and "Passage ID 4" not in call.asked
+    assert statement_in(call.asked) == "Mars is red." and "about Astronomy" in call.asked
     assert done["claims"] == [known | {"fact_score": 1.0}]
     server.calls.clear()
     (new,), unscored = scored(server, item(claim("Mars is red [1].")))
     asked = [call.asked for call in server.calls]
-    assert "<sentence>\nMars is red .\n</sentence>" in asked[0] and server.calls[0].body["max_tokens"] == 1000
-    assert sorted(between(text, "statement") for text in asked[1:]) == ["Mars is red .", "The moon is cheese."]
-    assert all(between(text, "passages") == "[1] Mars is a red planet." for text in asked[1:])
+    assert sentence_in(asked[0]) == "Mars is red ." and server.calls[0].body["max_tokens"] == 512
+    assert sorted(map(statement_in, asked[1:])) == ["Mars is red .", "The moon is cheese."]
+    assert all("[1] Mars is a red planet." in text for text in asked[1:])
     (new_claim,) = new["claims"]
     assert (new_claim["fact_score"], new_claim["atomic_claims"]) == (0.5, ["Mars is red .", "The moon is cheese."])
     assert new_claim["atomic_evidences"] == ["[1] Mars is a red planet."] * 2
@@ -96,14 +99,14 @@ def test_claims_without_score(server: OpenAIServer) -> None:
             "failed": Fault(status=400, body={"error": {"message": "bad"}}),
             "cut": Fault(body=completion("- One", finish_reason="length")),
             "prose": Fault(body=completion("It is one fact.")),
-            "no fact": Fault(body=completion("NONE")),
-            "mute": Fault(body=completion("")) if "<statement>" in text else None,
+            "mute": Fault(body=completion("")) if body["max_tokens"] == 2048 else None,
         }
-        return next((faults[name] for name in faults if f">\n{name}" in text), None)
+        last = statement_in(text) if body["max_tokens"] == 2048 else sentence_in(text)
+        return next((faults[name] for name in faults if last.startswith(name)), None)
 
     server.fault = fault
     texts = ("refused", "failed", "cut", "prose", "mute")
-    given = item(*map(claim, texts), claim("no fact"), claim("[1]"), claim("ok", evidence=[]), claim(atomic_claims=[]))
+    given = item(*map(claim, texts), claim("Sure"), claim("[1]"), claim("ok", evidence=[]), claim(atomic_claims=[]))
     before = json.dumps(given)
     (done,), unscored = scored(server, given)
     assert json.dumps(given) == before
@@ -135,11 +138,6 @@ def test_scores_agree_with_the_experts_and_are_paid_for_once(server: OpenAIServe
     assert (len(server.calls), again) == (calls, done) and max(server.paid.values()) == 1
     _, unscored = scored(server, item(claim("new")), max_calls=0)
     assert "max_calls" in unscored[0][2]
-
-
-def test_an_unknown_prompt(server: OpenAIServer) -> None:
-    with pytest.raises(InputError, match="prompt is 'nope'; allowed: official, qabench, auto"):
-        scored(server, item(claim()), prompt="nope")
 
 
 FACT_SCORE = "modeling/fact_score"
@@ -237,11 +235,9 @@ def made_up(text: str, number: int) -> list[str]:
     return [*found, text.replace("1", "7"), "It is known.", "It is known. By many.", found[0]][: 3 + number % 5]
 
 
-def test_official_calls(mirror: Path, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("QABENCH_SPACY_MODEL", str(mirror))  # no model: no post-processing
+def test_official_calls(server: OpenAIServer) -> None:
     server.reply = lambda body: "- Mars is red.\n- Mars is cold" if body["max_tokens"] == 512 else "True"
-    options: dict[str, Any] = {"prompt": "official"}
-    (done,), _ = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])), **options)
+    (done,), _ = scored(server, item(claim("Mars is red and cold [1]. It is far.", evidence=[])))
     bodies = [call.body for call in server.calls]
     assert [body["temperature"] for body in bodies] == [0.7] * 3
     assert [body["max_tokens"] for body in bodies] == [512, 2048, 2048]
@@ -249,5 +245,5 @@ def test_official_calls(mirror: Path, server: OpenAIServer, monkeypatch: pytest.
     (found,) = done["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
-    label = fact_scorer("m", None, **options).label(with_atomic_claims=False)
-    assert re.fullmatch(r"m/official-\w+/m:official-\w+:punkt:none", label)
+    label = FactScorer(caller_for("m"), "m").label(with_atomic_claims=False)
+    assert re.fullmatch(r"m/official-\w+/m:official-\w+:punkt:[a-z_]+-[\d.]+", label)

@@ -1,4 +1,4 @@
-"""Files of predictions: scores equal to those of the metrics on the same input, and of the URLs that were read."""
+"""Files of predictions: scores equal to those of the metrics on the same input."""
 
 import random
 from collections.abc import Callable
@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stand_ins import no_weights
 
 import qabench
 from qabench.adapters.files import evaluate
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import BENCHMARK
-from qabench.benchmarks.expertqa.questions import load_questions, named_urls, page_key
+from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.records import Score
@@ -85,20 +84,6 @@ def test_annotated_claims_score_as_metrics(mirror: Path, split: str, compared: C
     compared(f"{len(rows)} answers, random {split}")
 
 
-def test_faithfulness_is_the_metric_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    no_weights(monkeypatch)
-    questions = [question for question in load_questions("sample").rows if question.reference]
-    answers = [f"It is so [1]. {question.text} And {'so' * i}." for i, question in enumerate(questions)]
-    rows: list[Row] = [{"id": questions[0].id, "answer": None}]
-    rows += [{"id": question.id, "answer": text} for question, text in zip(questions[1:], answers[1:], strict=True)]
-    evaluation = scored("sample", rows, groups=["faithfulness"])
-    theirs = qabench.load_metric("expertqa_faithfulness").compute(
-        predictions=[None, *answers[1:]], references=[question.reference for question in questions]
-    )
-    assert 0 < theirs["faithfulness"] == values(evaluation)["faithfulness"] < theirs["micro"]
-    assert "this score is this project's own" in evaluation.deviations(scores(evaluation)["faithfulness"])[1]
-
-
 def test_claims_of_another_system() -> None:
     questions = load_questions("sample")
     ids = [question.id for question in questions.rows]
@@ -150,7 +135,6 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     [
         ("questions", [{"answer": "A"}], {}, "nothing to score"),
         ("sample", [{"answer": "A"}], {"groups": ["autoais"]}, "autoais cannot be computed"),
-        ("sample", [{"answer": "A"}], {"groups": ["evidence"]}, 'evidence cannot be computed: .* "pages"'),
         ("sample", [{"answer": "A"}], {"split": "test"}, "no split 'test'; allowed: train"),
     ],
 )
@@ -169,76 +153,3 @@ def test_custom_questions(tmp_path: Path) -> None:
     assert any(sentence.startswith("data: not a file of the dataset") for sentence in said)
     with pytest.raises(InputError, match="cannot read the questions"):
         load_questions(file=tmp_path / "none.jsonl")
-
-
-def claim(evidence: list[str] | None, revised: list[str] | None, support: str | None = "Complete") -> dict[str, Any]:
-    return {"evidence": evidence, "revised_evidence": revised, "support": support}
-
-
-@pytest.mark.parametrize(
-    ("url", "same"),
-    [
-        ("https://example.org/Light", True),
-        ("http://example.org/Light/", True),
-        ("HTTPS://WWW.Example.ORG/Light#speed", True),
-        ("https://example.org/Light.", True),
-        ("https://example.org/Light/#:~:text=The%20speed,is%20high.", True),
-        ("https://example.org/light", False),
-        ("https://m.example.org/Light", False),
-        ("https://example.org/Light?p=2", False),
-    ],
-)
-def test_the_same_page(url: str, same: bool) -> None:
-    assert (page_key(url) == "example.org/Light") is same
-
-
-def test_urls_that_claims_name() -> None:
-    answers = [
-        {
-            "claims": [
-                claim(["[1] https://a.org/1\n\nas http://in.text says"], ["[1] https://a.org/1/\n\nText."]),
-                claim(["[2] https://a.org/2 "], ["https://b.org/1\n\n[*]https://b.org/2."], "Incomplete"),
-            ]
-        },
-        {"claims": None},
-        {
-            "claims": [
-                claim(["[3] http://www.c.org"], ["."]),
-                claim(["https://not.judged"], None, None),
-                claim([], [""]),
-            ]
-        },
-    ]
-    rows = [{"id": "q", "answers": [answer]} for answer in answers]  # three systems' answers
-    assert named_urls([*rows, {"id": "r"}]) == {"q": ["a.org/1", "b.org/1", "b.org/2", "c.org"], "r": []}
-
-
-def test_scores_computed_by_hand() -> None:
-    rows = load_questions("sample")
-    named = {row.id: urls for row in rows.rows if (urls := row.row["evidence_urls"])}
-    light, bread, *others = named
-    assert named[light] == ["example.org/astronomy/speed-of-light", "example.org/astronomy/astronomical-unit"]
-    read = [f"http://www.{named[light][0]}/", f"https://{named[light][0]}#c", "https://a.org", "https://b.org/"]
-    predictions = [
-        {"id": light, "answer": "x", "pages": read},  # 1 of 2 named pages, and 1 of 3 different pages read
-        {"id": bread, "answer": "x", "pages": []},
-        {"id": others[0], "answer": "x"},  # does not say what was read: left out
-        {"id": others[1], "answer": "x", "pages": "https://a.org"},
-    ]
-    evaluation = qabench.evaluate_predictions("expertqa", "sample", predictions)
-    scores = evaluation.scores()
-    recall, precision = scores["evidence.recall"], scores["evidence.precision"]
-    assert (recall.n, recall.interval.mean) == (len(named) - 1, pytest.approx(0.5 / (len(named) - 1)))
-    assert (precision.n, precision.interval.mean) == (1, pytest.approx(1 / 3))
-    left_out = f"{len(rows.rows) - len(named) + 1} of {len(rows.rows)} answers are left out"
-    assert {"not a score of the benchmark's authors", left_out} <= set(evaluation.deviations(recall))
-    assert any("the pages are 'https://a.org'; allowed: a list of URLs" in problem for problem in evaluation.problems)
-    first = next(record for record in evaluation.records if record.id == light)
-    assert first.detail["evidence_missing"] == named[light][1:]
-    assert benchmark("expertqa").prediction(first)["pages"] == read
-
-
-def test_the_real_claims_name_urls(mirror: Path) -> None:
-    for split, questions, urls in (("validation", 214, 943), ("test", 217, 958)):
-        named = [row.row["evidence_urls"] for row in load_questions("random", split).rows]
-        assert (sum(map(bool, named)), sum(map(len, named))) == (questions, urls)

@@ -225,7 +225,7 @@ def test_evidence_of_claims_is_the_authors(mirror: Path, tmp_path: Path, compare
     row["answers"] = {"gpt4": {"answer_string": "...", "attribution": [], "claims": claims}}
     (theirs,) = Scripts(mirror, pages_of(1)).run("retrieve_evidence_for_claims.py", [row], tmp_path)
     wanted = [text for claim in theirs["answers"]["gpt4"]["claims"] for text in claim["atomic_evidences"]]
-    found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)))
+    found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)), lambda *counts: None)
     assert [found[text] for text in texts] == wanted and wanted.count("") == 1
     compared(f"{len(texts)} pieces of evidence of retrieve_evidence_for_claims.py")
 
@@ -258,8 +258,11 @@ def test_missing_options_name_the_fix() -> None:
         with pytest.raises(InputError, match="add -T search=searxng" if "web" in method else "add -T corpus=FILE"):
             answering(method, "qabench")
     wrongs: list[tuple[str, Options, str]] = [
-        ("retrieve-read", Options(corpus="x.jsonl", ranker="magic"), "-T ranker=dense"),
-        ("retrieve-read", Options(corpus="x.jsonl", ranker="bm25", encoder="e"), "add -T ranker=dense"),
+        (
+            "retrieve-read",
+            Options(corpus="x.jsonl", ranker="magic"),
+            "unknown ranker 'magic'; allowed: bm25",
+        ),
         ("post-hoc-web", Options(search="searxng", chunk_size=10, overlap=10), "less than the chunk size"),
     ]
     for method, options, says in wrongs:

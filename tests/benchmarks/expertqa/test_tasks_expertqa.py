@@ -90,13 +90,7 @@ def test_an_answer_from_passages_cites_them_by_number(corpus: str, tmp_path: Pat
     assert f"[1] {URL}\n\nLight takes eight" in prompt and len(detail["passages"]) == 1
     assert detail["claims"][0]["evidence"] == [f"[1] {PASSAGES[0]['url']}\n\n{PASSAGES[0]['text']}"]
     assert "corpus:corpus.jsonl@" in score_of(sample).metadata["signatures"]["autoais"]
-    evaluation = read_run(log.location)
-    scores = {record.question: dict(record.scores) for record in evaluation.records}
-    (bread,) = (columns for question, columns in scores.items() if question.startswith("Why does bread dough"))
-    light = scores[sample.metadata["question"]]
-    assert (light["evidence.recall"], light["evidence.precision"]) == (1 / 2, 1)
-    assert "evidence.recall" not in bread  # its passage has no URL
-    assert evaluation.signatures["evidence"].startswith("expertqa_evidence|config:sample|") and not evaluation.recorded
+    assert not read_run(log.location).recorded
 
 
 def test_post_hoc_evidence_replaces_the_models(corpus: str, tmp_path: Path) -> None:

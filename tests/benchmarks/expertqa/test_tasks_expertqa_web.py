@@ -89,7 +89,7 @@ def test_a_run_is_resumed_with_the_same_evidence(server: WebServer, search: str,
     assert all(one.metadata["web"]["outcomes"] == expected for one in [*failed.values(), *answered])
     for one in unasked:
         assert one.output.completion == "I don't know." and not one.model_usage
-        assert "no search results" in one.metadata["problems"][0] and detail(one)["pages"] == []
+        assert "no page could be read" in one.metadata["problems"][0] and detail(one)["pages"] == []
     claim = detail(answered[0])["claims"][0]
     assert claim["evidence"][0].startswith("[1] " + server.url) and len(detail(answered[0])["pages"]) == 6
     with zipfile.ZipFile(log.location.removeprefix("file://")) as archive:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
 from qabench.data.rows import Json, Row
-from qabench.evaluation.score_spec import ScoreSpec, evidence_scores
+from qabench.evaluation.score_spec import ScoreSpec
 
 if TYPE_CHECKING:
     from qabench.benchmarks.expertqa.answers import Answering
@@ -201,13 +201,6 @@ SCORES = (
         official=False,
     ),
     *map(_rouge, ("rouge1", "rouge2", "rougeL", "rougeLsum")),
-    ScoreSpec(
-        "faithfulness",
-        "Faithfulness",
-        "Mean over answers of the share of their claims that the reference answer entails.",
-        "faithfulness",
-        official=False,
-    ),
     _ratio(
         "evidence",
         "Claims with evidence",
@@ -227,7 +220,6 @@ SCORES = (
         official=False,
         main=False,
     ),
-    *evidence_scores("named"),
 )
 
 
@@ -257,10 +249,8 @@ class ExpertQABenchmark(Benchmark):
         "autoais_agreement": "Agreement of labels of claims with the experts, on the annotated claims.",
         "fact_score": "Mean fact score of claims.",
         "fact_score_agreement": "Agreement of fact scores with the experts, on the annotated claims.",
-        "evidence": "Recall and precision of the pages read, against those that the claims name; unofficial.",
-        "faithfulness": "Faithfulness to the reference answer, by the model of AutoAIS; unofficial. Not by default.",
     }
-    default_groups = tuple(groups)[:-1]
+    default_groups = tuple(groups)
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
     needs = (
         Need("ROUGE and agreement with experts"),
@@ -293,7 +283,7 @@ class ExpertQABenchmark(Benchmark):
     )
     prediction_fields = ("answer", "claims")
     id_fields = ("id", "example_id")
-    commands = ("claims", "attribute", "autoais", "facts")
+    commands = ("claims", "attribute", "facts")
 
     def load(
         self, config: str | None, file: Path | None = None, split: str | None = None
@@ -352,18 +342,20 @@ class ExpertQABenchmark(Benchmark):
     def prediction(self, record: Record) -> Json:
         """Return the answer.
 
-        If any, its claims with evidence and labels, what marks cite, and the pages read.
+        If any, its claims with evidence and labels, and what marks cite.
         """
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
-            names = {"claim": "text", "evidence": "evidence", "label": "label"}
             fields["claims"] = [
-                {name: claim[key] for name, key in names.items()} for claim in claims
+                {
+                    "claim": claim["text"],
+                    "evidence": claim["evidence"],
+                    "label": claim["label"],
+                }
+                for claim in claims
             ]
         if attribution := record.detail.get("attribution"):
             fields["attribution"] = list(attribution)
-        if "evidence_read" in record.detail:
-            fields["pages"] = list(record.detail["evidence_read"])
         return fields
 
     def rescored_prediction(self, record: Record) -> Json:

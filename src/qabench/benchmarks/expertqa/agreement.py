@@ -9,7 +9,7 @@ Source: Malaviya et al., ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852)
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +70,11 @@ def read_answers(
     position.
     """
     check_pairs(references, predictions)
-    rows = []
     try:
-        for i, (row, prediction) in enumerate(zip(references, predictions, strict=True)):
-            answers = _answers(row, f"references[{i}]")
-            verdicts = iter(_verdicts(prediction, answers, verdict, i))
-            rows.append([_answer(*answer, fields, verdicts) for answer in answers])
+        rows = [
+            _read_row(SourceRow.of(row, f"references[{i}]"), prediction, verdict, fields)
+            for i, (row, prediction) in enumerate(zip(references, predictions, strict=True))
+        ]
     except DataError as error:
         raise InputError(
             f"{error}; references are rows of the dataset, as load_dataset returns them"
@@ -88,6 +87,38 @@ def read_answers(
     return rows
 
 
+def _read_row(row: SourceRow, prediction: Any, name: str, fields: Sequence[str]) -> list[Answer]:
+    where = f"the prediction for {row.where}"
+    answers = [(answer, _claims(answer)) for answer in row.rows("answers")]
+    n_claims = sum(len(claims) for _, claims in answers)
+    values = prediction
+    if prediction is None or prediction is UNANSWERED:
+        values = [None] * n_claims
+    elif isinstance(prediction, dict):
+        judged = SourceRow(prediction, where).rows("answers")
+        values = [claim.fields.get(name) for answer in judged for claim in _claims(answer)]
+    if not isinstance(values, list | tuple) or len(values) != n_claims:
+        raise InputError(
+            f"{where} is {values!r:.80}; allowed: a row of the dataset, a list of {n_claims} verdicts, or None"
+        )
+    verdicts = (parse_field(SourceRow({name: value}, where), name) for value in values)
+    return [
+        Answer(
+            answer.get("system", str),
+            abstains(answer.get("answer_string", str)),
+            tuple(
+                Claim({field: parse_field(claim, field) for field in fields}, next(verdicts))
+                for claim in claims
+            ),
+        )
+        for answer, claims in answers
+    ]
+
+
+def _claims(answer: SourceRow) -> list[SourceRow]:
+    return list(answer.rows("claims")) if answer.get("claims", list, None) else []
+
+
 def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
     """Return the parts of rows that a score depends on, for digests: the same with and without verdicts."""
     return [
@@ -95,73 +126,12 @@ def scored_part(references: Sequence[Any], fields: Sequence[str]) -> list[Any]:
             [
                 answer["system"],
                 answer["answer_string"],
-                [[claim[name] for name in fields] for claim in claims],
+                [[claim[name] for name in fields] for claim in answer["claims"] or ()],
             ]
             for answer in row["answers"]
-            for claims in [answer["claims"] or ()]
         ]
         for row in references
     ]
-
-
-class _Row(SourceRow):
-    """A row of the dataset in memory, whose text may have lone surrogates: it is not stored."""
-
-    def storable(self, key: str, value: Any) -> Any:
-        return value
-
-
-def _answers(row: Any, where: str) -> list[tuple[SourceRow, list[SourceRow]]]:
-    """Return each answer of a row with its claims."""
-    answers = _Row.of(row, where).rows("answers")
-    return [
-        (answer, list(answer.rows("claims")) if answer.get("claims", list, None) else [])
-        for answer in answers
-    ]
-
-
-def _answer(
-    answer: SourceRow, claims: Sequence[SourceRow], fields: Sequence[str], verdicts: Iterator[Any]
-) -> Answer:
-    judged = tuple(
-        Claim({name: parse_field(claim, name) for name in fields}, next(verdicts))
-        for claim in claims
-    )
-    return Answer(answer.get("system", str), abstains(answer.get("answer_string", str)), judged)
-
-
-def _verdicts(
-    prediction: Any, answers: Sequence[tuple[SourceRow, list[SourceRow]]], field: str, i: int
-) -> list[Any]:
-    """Return one verdict for each claim of the row, answer by answer."""
-    where, shape = f"predictions[{i}]", _shape(answers)
-    n_claims = sum(n for _, n in shape)
-    if prediction is None or prediction is UNANSWERED:
-        return [None] * n_claims
-    verdicts = prediction
-    if isinstance(prediction, Mapping):
-        judged = _answers(prediction, where)
-        if _shape(judged) != shape:
-            raise InputError(
-                f"{where} has systems and numbers of claims {_shape(judged)!r:.80}, but references[{i}] {shape!r:.80}"
-            )
-        verdicts = [claim.fields.get(field) for _, claims in judged for claim in claims]
-    elif not isinstance(prediction, list | tuple):
-        raise InputError(
-            f"{where} is {prediction!r:.80}; allowed: a row of the dataset, a list of verdicts, or None"
-        )
-    if len(verdicts) != n_claims:
-        raise InputError(
-            f"{where} has {len(verdicts)} verdicts for the {n_claims} claims of references[{i}]"
-        )
-    return [
-        parse_field(SourceRow({field: value}, f"{where}, claim {k}"), field)
-        for k, value in enumerate(verdicts)
-    ]
-
-
-def _shape(answers: Sequence[tuple[SourceRow, list[SourceRow]]]) -> list[tuple[str, int]]:
-    return [(answer.get("system", str), len(claims)) for answer, claims in answers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +225,14 @@ def autoais_agreement(
     """
     rows = _labeled(references, predictions, on_unlabeled)
     judged = [
-        [_judged(answer.system, claim, on_unlabeled) for answer in row for claim in answer.claims]
-        for row in rows
+        [claim for answer in row for claim in judged_labels(answer, on_unlabeled)] for row in rows
     ]
     return SystemScores(judged, _agreement)
+
+
+def judged_labels(answer: Answer, on_unlabeled: str) -> list[JudgedClaim]:
+    """Return the labels of an answer's claims next to the verdicts of the experts."""
+    return [_judged(answer.system, claim, on_unlabeled) for claim in answer.claims]
 
 
 def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:

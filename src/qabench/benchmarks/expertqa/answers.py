@@ -6,8 +6,7 @@ Passages come from a corpus, or from pages of the web.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import starmap
+from dataclasses import dataclass, replace
 from typing import Any
 
 from qabench.benchmarks import benchmark
@@ -110,19 +109,16 @@ class Answering:
                 [passage.text for passage in read], web=self.from_web
             )
         elif self.reads:
-            values["passages"] = (
-                "\n\n".join(starmap(_numbered, enumerate(read, start=1))) or "(none)"
-            )
+            shown = [_numbered(number, passage) for number, passage in enumerate(read, start=1)]
+            values["passages"] = "\n\n".join(shown) or "(none)"
         return self.prompt.messages(**values)
 
     def claimed(self, reply: str, read: SearchResult) -> tuple[ClaimedAnswer, SearchResult]:
         """Return the answer of a reply, its claims with evidence, and the passages that were read or found."""
         if self.reads:
             return split_claims(reply, list(map(self._source, read.passages))), read
-        answer, sources = (cut_sources if self.protocol == OFFICIAL else prompts.split_answer)(
-            reply
-        )
-        split = split_claims(answer, sources)
+        cut = cut_sources if self.protocol == OFFICIAL else prompts.split_answer
+        split = split_claims(*cut(reply))
         if self.evidence is None:
             return split, read
         return cite_best_passages([claim["claim"] for claim in split.claims], self.evidence)
@@ -151,11 +147,8 @@ class Answering:
 
 def _numbered(number: int, passage: Document) -> str:
     """Return a passage in the format of attributions: "[2] https://...", an empty line, the text."""
-    return (
-        f"[{number}] {passage.source}\n\n{passage.text}"
-        if passage.source
-        else f"[{number}] {passage.text}"
-    )
+    source = f"{passage.source}\n\n" if passage.source else ""
+    return f"[{number}] {source}{passage.text}"
 
 
 def cite_best_passages(
@@ -227,14 +220,10 @@ def _evidence(how: Answering, options: Options) -> Evidence:
             options.overlap,
         )
     if options.retriever is not None:
-        for option in fields(Options):  # the retriever has its own passages and ranking
-            if (
-                option.name not in ("retriever", "search", "k")
-                and getattr(options, option.name) != option.default
-            ):
-                raise InputError(
-                    f"-T {option.name} has no effect with -T retriever={options.retriever}; leave one of them out"
-                )
+        if options.corpus or options.encoder or options.chunk_size:
+            raise InputError(
+                "-T corpus, encoder and chunk_size have no effect with -T retriever; leave one of them out"
+            )
         return engine_passages(
             options.retriever, named_in_this_call("retriever", options.retriever)
         )

@@ -127,8 +127,13 @@ def factscore_agreement(references: Sequence[Any], predictions: Sequence[Any]) -
     for references, predictions and errors.
     """
     rows = read_answers(references, predictions, "fact_score", FIELDS)
-    judged = [[_judged(answer, claim) for answer in row for claim in answer.claims] for row in rows]
+    judged = [[claim for answer in row for claim in judged_scores(answer)] for row in rows]
     return SystemScores(judged, _agreement)
+
+
+def judged_scores(answer: Answer) -> list[JudgedClaim]:
+    """Return the fact scores of an answer's claims as verdicts, next to the verdicts of the experts."""
+    return [_judged(answer, claim) for claim in answer.claims]
 
 
 def fact_score(verdicts: Sequence[bool]) -> float | None:
@@ -216,10 +221,8 @@ def entities_of(text: str, spans: Spans) -> list[str]:
     """Return parts of named entities that are numbers or months, and numbers that are in none of these.
 
     The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if
-    one number is part of another. Here, they have the order of the text. Raises InputError for a
-    text longer than ``LONGEST``.
+    one number is part of another. Here, they have the order of the text.
     """
-    _check_length(len(text))
     entities: list[str] = []
     for entity, label in spans(text):
         if label in ENTITY_TYPES:
@@ -240,17 +243,18 @@ def is_date(text: str) -> bool:
 
 
 def _judged(answer: Answer, claim: Claim) -> JudgedClaim:
-    reasons = {
-        "abstaining answer": answer.abstains,
-        "no correctness": claim.fields["correctness"] is None,
-        "no fact score": claim.verdict is None,
-        "void claim": is_void(claim.fields["claim_string"]),
-    }
-    if skipped := next((reason for reason, holds in reasons.items() if holds), None):
+    correctness, skipped = claim.fields["correctness"], None
+    if answer.abstains:
+        skipped = "abstaining answer"
+    elif correctness is None:
+        skipped = "no correctness"
+    elif claim.verdict is None:
+        skipped = "no fact score"
+    elif is_void(claim.fields["claim_string"]):
+        skipped = "void claim"
+    if skipped:
         return JudgedClaim(answer.system, skipped=skipped)
-    return JudgedClaim(
-        answer.system, claim.verdict >= THRESHOLD, claim.fields["correctness"] in CORRECT
-    )
+    return JudgedClaim(answer.system, claim.verdict >= THRESHOLD, correctness in CORRECT)
 
 
 def _agreement(claims: Sequence[JudgedClaim]) -> Json:

@@ -1,12 +1,8 @@
-"""Scores of long-form answers: ROUGE as ExpertQA reports it, and this project's own faithfulness to references.
+"""ROUGE of long-form answers, as ExpertQA reports it.
 
-ROUGE has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
+It has the values of ``evaluate.load("rouge")`` with its defaults. Source: Malaviya et al.,
 ExpertQA, NAACL 2024 (https://arxiv.org/abs/2309.07852), and ``eval/nlg_eval.py`` of its repository.
 Lin, ROUGE, 2004.
-
-Faithfulness is the share of an answer's claims that the reference answer entails. The authors used
-QAFactEval: its package needs torch 1.6, which cannot be installed any more. See
-``qabench.models.entailment`` for the labels of claims.
 """
 
 from __future__ import annotations
@@ -22,8 +18,6 @@ from rouge_score.scoring import BootstrapAggregator, Score
 
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
-from qabench.errors import InputError
-from qabench.stats import bootstrap_mean
 from qabench.text.rouge import SURROGATE, backend_version, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
@@ -117,32 +111,9 @@ def median_of_means(kind: str, values: Sequence[float]) -> float:
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Seed NumPy's global random generator and restore it afterward: the aggregators do not accept a generator."""
-    if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
-        raise InputError(f"seed is {seed!r}; allowed: an integer from 0 to {2**32 - 1}")
     state = np.random.get_state()
     np.random.seed(seed)
     try:
         yield
     finally:
         np.random.set_state(state)
-
-
-def faithfulness(labels: Sequence[Sequence[str]]) -> Json:
-    """Score answers whose claims are labeled Y if the reference answer entails them, else N.
-
-    Returns:
-        faithfulness: the mean over answers of the share of their claims that are entailed. 0 for an
-            answer without claims, such as an unanswered question.
-        micro: the share of all claims that are entailed. None without claims.
-        interval: the 95% interval of faithfulness, from whole answers drawn with replacement.
-        claims: the number of claims.
-    """
-    counts = [(list(own).count("Y"), len(own)) for own in labels]
-    entailed, claims = (sum(column) for column in zip(*counts, strict=True))
-    score = bootstrap_mean([own_entailed / n if n else 0.0 for own_entailed, n in counts])
-    return {
-        "faithfulness": score.mean,
-        "micro": entailed / claims if claims else None,
-        "interval": [score.low, score.high],
-        "claims": claims,
-    }

@@ -56,20 +56,10 @@ def _digest(config: str, fields: tuple[str, ...]) -> str | None:
 def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field:
     """Declare that a metric's references are the references of a whole config."""
     digest_of = cache(_digest)
-
-    def accepts(value: str) -> bool:
-        return any(value == digest_of(config, fields) for config in configs)
-
-    def sentence(value: str) -> str:
-        unknown = [config for config in configs if digest_of(config, fields) is None]
-        compare = (
-            f" (not compared with {', '.join(unknown)}: `qabench fetch expertqa`)"
-            if unknown
-            else ""
-        )
-        return f"references: not those of all questions of {' or '.join(configs)}{compare}"
-
-    return _optional(accepts, sentence)
+    return _optional(
+        lambda value: any(value == digest_of(config, fields) for config in configs),
+        f"references: not those of all questions of {' or '.join(configs)} (of the files on this machine)",
+    )
 
 
 _DATA: dict[str, Field] = {
@@ -151,23 +141,12 @@ DECLARATIONS: Mapping[str, Declaration] = {
             "citation",
         ),
         "labels": _LABELS,
-        "claims": IRRELEVANT,  # of any answers, which "counted" says
     },
     "expertqa_autoais_agreement": _ANNOTATED
     | {
         "references": _references(ANNOTATED_CONFIGS, agreement.FIELDS),
         "unlabeled": _UNLABELED,
         "labels": _LABELS,
-    },
-    # Not a score of the authors: only the fields of the run can deviate from theirs.
-    "expertqa_evidence": _DATA | _SYSTEM | dict.fromkeys(("config", "split"), IRRELEVANT),
-    "expertqa_faithfulness": {
-        **dict.fromkeys(
-            ("benchmark", "config", "split", "data", "references", "claims"), IRRELEVANT
-        ),
-        "labels": Field(
-            (), "this score is this project's own, not QAFactEval, which the authors report"
-        ),
     },
     "expertqa_fact_score": _ANNOTATED | _SYSTEM | {"fact_scores": _FACT_SCORES},
     "expertqa_factscore_agreement": _ANNOTATED

@@ -12,22 +12,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from qabench.data.rows import Json
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.models.encoder import API_MODEL, MODEL, ApiEncoder, SentenceEncoder
 from qabench.retrieval import BM25Index
 from qabench.retrieval.corpus import read_documents, read_rows
 from qabench.retrieval.dense import DenseIndex, Encoder
 from qabench.retrieval.documents import Document
 from qabench.retrieval.engines import open_engine
-from qabench.retrieval.lucene import LuceneIndex
-from qabench.retrieval.opensearch import OpenSearchIndex
 from qabench.retrieval.web.fetch import READ, WebPage
 from qabench.retrieval.web.provider import load_provider
 from qabench.retrieval.web.web import Web
@@ -46,59 +44,29 @@ class SearchResult:
     searches: tuple[Mapping[str, Any], ...] = ()
 
 
-class Evidence(Protocol):
-    """Where passages come from: a corpus, or the web."""
-
-    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages for a query, best first.
-
-        Passages of the web are ranked by another text.
-        """
-
-    def signature(self) -> dict[str, object]:
-        """Return the fields of signatures that describe the source of passages."""
-
-
 @dataclass(frozen=True)
 class Passages:
-    """The passages of a corpus, and their index. ``name`` identifies the corpus, for signatures."""
+    """The passages of a corpus, or of a search engine's index.
 
-    name: str
-    documents: Sequence[Document]
-    index: BM25Index | DenseIndex
-    ranker: str = BM25
-
-    def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best passages, or none if BM25 ranks them and no passage has a word of the query."""
-        hits = self.index.search(query, k)
-        positions = hits.positions if any(hits.scores) else []
-        return SearchResult([self.documents[position] for position in positions])
-
-    def signature(self) -> dict[str, object]:
-        """Return the fields of signatures that describe the source of passages."""
-        return {"corpus": self.name, "passages": len(self.index), "ranker": self.ranker}
-
-
-@dataclass(frozen=True)
-class EnginePassages:
-    """The documents of a search engine's index as passages.
-
-    They are not split.
+    Attributes:
+        name: identifies the corpus, for signatures.
+        ranker: what ranks them.
+        size: their number.
+        search: returns the k best passages for a query, best first.
     """
 
-    engine: LuceneIndex | OpenSearchIndex
+    name: str
+    ranker: str
+    size: int
+    search: Callable[[str, int], Sequence[Document]]
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
-        """Return the k best documents."""
-        return SearchResult(self.engine.search(query, k).documents)
+        """Return the k best passages for a query, best first."""
+        return SearchResult(self.search(query, k))
 
     def signature(self) -> dict[str, object]:
         """Return the fields of signatures that describe the source of passages."""
-        return {
-            "corpus": self.engine.name,
-            "passages": len(self.engine),
-            "ranker": self.engine.ranker,
-        }
+        return {"corpus": self.name, "passages": self.size, "ranker": self.ranker}
 
 
 @cache
@@ -109,27 +77,25 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
     (by default BAAI/bge-small-en-v1.5), or a model of an OpenAI-compatible API for "api"
     (text-embedding-ada-002).
     """
-    if ranker not in (BM25, DENSE, API):
-        raise InputError(
-            f"unknown ranker {ranker!r}; allowed: -T ranker=bm25, -T ranker=dense, -T ranker=api"
-        )
     if ranker == BM25:
-        if encoder:
-            raise InputError(
-                f"the encoder {encoder!r} has no effect with ranker=bm25; add -T ranker=dense"
-            )
         return None
-
-    return ApiEncoder(encoder or API_MODEL) if ranker == API else SentenceEncoder(encoder or MODEL)
+    if ranker == DENSE:
+        return SentenceEncoder(encoder or MODEL)
+    if ranker == API:
+        return ApiEncoder(encoder or API_MODEL)
+    raise unknown_name("unknown ranker", ranker, (BM25, DENSE, API))
 
 
 @cache
-def engine_passages(retriever: str, named_by_user: bool) -> EnginePassages:
-    """Open a search engine.
+def engine_passages(retriever: str, named_by_user: bool) -> Passages:
+    """Return the documents of a search engine's index as passages. They are not split.
 
     Cached by arguments. See ``qabench.retrieval.engines.open_engine``.
     """
-    return EnginePassages(open_engine(retriever, named_by_user=named_by_user))
+    engine = open_engine(retriever, named_by_user=named_by_user)
+    return Passages(
+        engine.name, engine.ranker, len(engine), lambda query, k: engine.search(query, k).documents
+    )
 
 
 @cache
@@ -163,11 +129,18 @@ def load_passages(
             for n, part in enumerate(parts)
         ]
     texts = [document.text for document in documents]
+    index = DenseIndex(texts, model, keep=True) if model else BM25Index(texts)
+
+    def search(query: str, k: int) -> list[Document]:
+        # None if BM25 ranks them and no passage has a word of the query.
+        hits = index.search(query, k)
+        return [documents[position] for position in hits.positions] if any(hits.scores) else []
+
     with Path(corpus).open("rb") as file:
-        name = f"{Path(corpus).name}@{hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
-    if model:
-        return Passages(name, documents, DenseIndex(texts, model, keep=True), model.name)
-    return Passages(name, documents, BM25Index(texts))
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return Passages(
+        f"{Path(corpus).name}@{digest}", model.name if model else BM25, len(documents), search
+    )
 
 
 def check_sizes(chunk_size: int, overlap: int) -> None:
@@ -218,8 +191,6 @@ class WebPassages:
     def _best(self, passages: Sequence[Document], ranked_by: str, k: int) -> list[int]:
         """Return positions of the best passages, cached on disk so that a resumed run encodes nothing twice."""
         texts = [passage.text for passage in passages]
-        if not texts:
-            return []
         digest = hashlib.sha256(json.dumps([ranked_by, texts]).encode()).hexdigest()
         key = f"{self.encoder.name if self.encoder else BM25} {k} {digest}"
 
@@ -227,6 +198,8 @@ class WebPassages:
             index = DenseIndex(texts, self.encoder) if self.encoder else BM25Index(texts)
             return {"positions": index.search(ranked_by, k).positions}
 
+        if not texts:
+            return []
         positions: list[int] = self.web.cache.kept("rankings", key, ranking)["positions"]
         return positions
 
@@ -249,6 +222,10 @@ def load_web(
     """
     check_sizes(chunk_size, overlap)
     return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder), chunk_size, overlap)
+
+
+Evidence = Passages | WebPassages
+"""Where passages come from: a corpus, or the web."""
 
 
 def official_urls(results: Sequence[str]) -> tuple[list[str], list[WebPage]]:
@@ -305,7 +282,5 @@ def _checked(page: WebPage) -> WebPage:
 
 
 def _shown(page: WebPage) -> Json:
-    more = {"detail": page.detail, "characters": len(page.text)}
-    return {"url": page.url, "outcome": page.outcome} | {
-        name: value for name, value in more.items() if value
-    }
+    shown = {"url": page.url, "outcome": page.outcome, "detail": page.detail}
+    return shown | {"characters": len(page.text)}

@@ -58,40 +58,13 @@ Do not list the passages. If they do not contain the answer, say so.
 
 Question: {{question}}""",
 )
-OWN_ATOMIC = Prompt(
-    "qabench",
-    f"""Break the sentence down into facts that are independent of each other. Each fact is one short sentence that
-states one thing and is understood without the others. Repeat what the sentence says, whether it is right or wrong, and
-add nothing. Write one fact per line, beginning with "- "; if the sentence states no fact, reply with NONE.
-
-{DATA_NOT_INSTRUCTIONS}
-
-<sentence>
-{{claim}}
-</sentence>""",
-)
-OWN_VERDICT = Prompt(
-    "qabench",
-    f"""Below are passages, and a statement from an answer to a question in the field {{field}}. According to the
-passages, is the statement true or false?
-
-<passages>
-{{evidence}}
-</passages>
-
-<statement>
-{{claim}}
-</statement>
-
-{DATA_NOT_INSTRUCTIONS} Reply with one word: True or False.""",
-)
 
 MARK = re.compile(r"\[(\d{1,4})\]")
-BULLET = re.compile(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(\S.*)")
-_LIST = re.compile(r"^[ \t]*(?:[-*•][ \t]*)?(?=\[1\])", re.MULTILINE)
+_LIST = re.compile(r"\n[ \t]*(?=(?:[-*•][ \t]*)?\[1\])")
 _HEADING = re.compile(
     r"[\W_]*(?:references?|sources?|citations?|works cited|bibliography)[\W_]*", re.IGNORECASE
 )
+_ENTRY = re.compile(r"\n[-*• \t]*(?=\[\d{1,4}\])")
 
 
 @cache
@@ -204,6 +177,11 @@ def verdict_parts() -> tuple[Prompt, Prompt]:
     return _checked(definition, "field"), _checked(whole, "definition", "claim")
 
 
+def verdict_label() -> str:
+    """Return the name and a digest of the prompt for a verdict, for signatures."""
+    return Prompt(OFFICIAL, "".join(part.user for part in verdict_parts())).label
+
+
 def verdict_prompt(atomic_claim: str, evidence: str, field: str) -> str:
     """Return the authors' prompt for the verdict on an atomic claim.
 
@@ -241,37 +219,22 @@ def official_list(reply: str) -> list[str]:
     return entries
 
 
-def read_list(reply: str) -> list[str]:
-    """Return the distinct entries of a bulleted or numbered list.
-
-    Other lines are ignored.
-    """
-    entries = (match[1].strip() for line in reply.splitlines() if (match := BULLET.match(line)))
-    return list(dict.fromkeys(entries))
-
-
 def split_answer(reply: str) -> tuple[str, list[str]]:
     """Split a reply into the answer and its sources, which start at the first later line that begins with "[1]".
 
     A heading such as "References:" before the list belongs to neither. An entry ends where the next
     entry begins.
     """
-    start = next(
-        (match.start() for match in _LIST.finditer(reply) if reply[: match.start()].strip()),
-        len(reply),
-    )
-    entries: list[list[str]] = []
-    for line in reply[start:].splitlines():
-        text = line.strip().lstrip("-*• ")
-        if MARK.match(text.lstrip()):
-            entries.append([text])
-        elif entries and line.strip():
-            entries[-1].append(line.strip())
-    answer = reply[:start].rstrip()
+    answer, *lists = _LIST.split(reply.strip(), maxsplit=1)
+    if not lists:
+        return answer, []
+    answer = answer.rstrip()
     before, _, last_line = answer.rpartition("\n")
-    if entries and before and _HEADING.fullmatch(last_line):
+    if before and _HEADING.fullmatch(last_line):
         answer = before.rstrip()
-    return answer, ["\n".join(lines) for lines in entries]
+    entries = _ENTRY.split("\n" + lists[0])[1:]
+    lines = ([line.strip() for line in entry.splitlines()] for entry in entries)
+    return answer, ["\n".join(filter(None, own)) for own in lines]
 
 
 def _source(file: str) -> PromptSource:

@@ -3,54 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.agreement import autoais
 from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
 from qabench.data.rows import Row
 from qabench.io.tables import Table
-from qabench.loading_scripts import dataset_table
+
+COLUMNS = (
+    "macro",
+    "micro",
+    "macro_without_abstentions",
+    "micro_without_abstentions",
+    "counted_claims",
+)
 
 
 def reproduce() -> Reproduction:
     """Compare rows by split, and make tables of AutoAIS of the annotated files that are available."""
     reproduction = data_checks(benchmark("expertqa"))
-    with_labels = ("autoais", "all_evidences")  # the configs whose claims have AutoAIS labels
-    splits = {config: available_splits("expertqa", config)[0] for config in with_labels}
-    for config, rows_by_split in splits.items():
-        reproduction.tables.extend(
-            autoais_table(f"{config} {split}", rows) for split, rows in rows_by_split.items()
-        )
-    if not any(splits.values()):
-        files = "; ".join(
-            dataset_table("expertqa").config(config).description for config in with_labels
-        )
-        reproduction.notes.append(
-            f"AutoAIS is not computed: no file with its labels is available ({files})."
-        )
-    reproduction.notes.append("There are no published values for the tables of AutoAIS.")
+    for config in ("autoais", "all_evidences"):  # the configs whose claims have AutoAIS labels
+        for split, rows in available_splits("expertqa", config)[0].items():
+            reproduction.tables.append(autoais_table(f"{config} {split}", rows))
+    reproduction.notes.append(
+        "AutoAIS is computed from the files with its labels that are available. There are no published values for it."
+    )
     return reproduction
 
 
 def autoais_table(name: str, rows: Iterable[Row]) -> Table:
     """Return AutoAIS of all systems and of each system, from the labels in the rows."""
-    columns = (
-        "macro",
-        "micro",
-        "macro_without_abstentions",
-        "micro_without_abstentions",
-        "counted_claims",
-    )
     references = list(rows)
     scores = autoais(references, references).as_dict()
-    systems = {"all": scores, **scores["by_system"]}
-    lines = [
-        [
-            name,
-            *(own[column] if own[column] is None else round(own[column], 4) for column in columns),
-        ]
-        for name, own in systems.items()
-    ]
+    lines: list[list[Any]] = []
+    for system, own in {"all": scores, **scores["by_system"]}.items():
+        values = [own[column] for column in COLUMNS]
+        lines.append([system, *(value if value is None else round(value, 4) for value in values)])
     return Table(
-        f"AutoAIS: {name}", ["system", *(column.replace("_", " ") for column in columns)], lines
+        f"AutoAIS: {name}", ["system", *(column.replace("_", " ") for column in COLUMNS)], lines
     )

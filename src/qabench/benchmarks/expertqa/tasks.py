@@ -19,7 +19,6 @@ from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.evaluation.scoring import Question
 from qabench.retrieval.documents import Document
-from qabench.retrieval.web.fetch import READ
 from qabench.tasks.common import (
     answer_of,
     ask_model,
@@ -32,7 +31,7 @@ from qabench.tasks.common import (
 from qabench.tasks.prompts import AUTO, Origin
 
 NOT_KNOWN = "I don't know."  # the authors' answer without any page
-LOGGED = ("id", "question", "field", "reference", "evidence_urls")
+LOGGED = ("id", "question", "field", "reference")
 
 EXPERTQA = benchmark("expertqa")
 expertqa_scorer = inspect_scorer(EXPERTQA)
@@ -152,22 +151,9 @@ def _note(
         fields = {"answer": claimed.answer, "claims": claimed.claims}
         if claimed.attribution:
             detail["attribution"] = list(claimed.attribution)
-    pages = [
-        page
-        for search in state.metadata.get("web", {}).get("searches", ())
-        for page in search["pages"]
-    ]
     if "web" in state.metadata:
-        detail["pages"] = pages
-    urls = [
-        passage["source"]
-        for passage in passages
-        if passage.get("source", "").startswith(("http://", "https://"))
-    ]
-    if how.from_web:
-        fields["pages"] = [page["url"] for page in pages if page["outcome"] == READ]
-    elif urls:
-        fields["pages"] = urls
+        searches = state.metadata["web"]["searches"]
+        detail["pages"] = [page for search in searches for page in search["pages"]]
     note_prediction(state, fields, signed, detail)
 
 
@@ -180,13 +166,11 @@ def _answer_not_known(state: TaskState, question: str) -> None:
     """Answer without asking the model, as the authors' script does without any page."""
     state.messages = [*chat([("user", question)]), ChatMessageAssistant(content=NOT_KNOWN)]
     state.output = ModelOutput.from_content(str(state.model), NOT_KNOWN)
-    outcomes = state.metadata["web"]["outcomes"]
-    pages = ", ".join(f"{count} {name}" for name, count in outcomes.items()) or "no search results"
     state.metadata["unasked"] = True
     count_replies(state)
     note_problem(
         state,
-        f"no page could be read ({pages}): the answer is {NOT_KNOWN!r}, and the model was not asked",
+        f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked",
     )
 
 

@@ -165,7 +165,7 @@ def _load_scorer(
     scorer = FanOutQAScorer(
         Normalizer(lemmatizer) if lemmatizer else None,
         rouge,
-        bleurt.load_bleurt(model.name, model.commit, device=model.device) if model else None,
+        bleurt.load_bleurt(model) if model else None,
     )
 
     def scores(rows: Rows) -> Columns:
