@@ -26,6 +26,34 @@ AFTER_THE_CHANGE = ("llama33_70b_distill_ds_32k.json", "gpt-oss-120b.json", "gpt
 """The result files that were last changed after 2025-02-28: on 2025-03-05, and twice on 2025-09-21."""
 
 
+# What a submission says of its system: the key, and the types of its value. ``details`` is optional.
+SYSTEM: dict[str, tuple[type | None, ...]] = {
+    "name": (str,),
+    "authors": (str,),
+    "url": (str, None),
+    "citation": (str,),
+    "type": (str,),
+    "context": (int,),
+    "is_trained_for_function_calling": (bool,),
+    "details": (str, None),
+}
+TYPES = ("FOUNDATION", "FINETUNE", "PROMPT", "OTHER")
+
+
+def system_of(row: SourceRow, *ignored: str) -> Json:
+    """Return the keys of ``SYSTEM`` in the metadata of a submission.
+
+    Raises DataError for a missing key, a key that is neither allowed nor ``ignored``, or a wrong
+    value.
+    """
+    row.only(*SYSTEM, *ignored).one_of("type", TYPES)
+    return {
+        key: row.get(key, *types)
+        for key, types in SYSTEM.items()
+        if key != "details" or key in row.fields
+    }
+
+
 def read_results(path: Path) -> Iterator[Json]:
     """Yield one row per setting of the system in the file.
 
@@ -34,35 +62,18 @@ def read_results(path: Path) -> Iterator[Json]:
     file = SourceRow.of(read_json(path), str(path)).only(
         "_submission_hash", "_results_hash", "metadata", *SETTINGS
     )
-    about = file.object(
-        "metadata",
-        "name",
-        "authors",
-        "url",
-        "citation",
-        "type",
-        "context",
-        "is_trained_for_function_calling",
-        "details",
-    )
+    system = {"details": None, **system_of(file.object("metadata", *SYSTEM))}
     common = {
-        "system": about.get("name", str),
-        **{key: about.get(key, str) for key in ("authors", "citation", "type")},
-        "url": about.get("url", str, None),
-        "context": about.get("context", int),
-        "is_trained_for_function_calling": about.get("is_trained_for_function_calling", bool),
-        "details": about.get("details", str, None) if "details" in about.fields else None,
+        "system": system.pop("name"),
+        **system,
         "file": path.name,
         "judge": JUDGE if path.name in AFTER_THE_CHANGE else EARLIER_JUDGE,
         "judge_source": "inferred from the date of the file",
     }
     for key, setting in SETTINGS.items():
         if file.fields.get(key) is not None:  # a submission may lack a setting
-            yield {
-                **common,
-                "setting": setting,
-                **_scores(file.object(key, "acc", "rouge", "bleurt", "gpt")),
-            }
+            scores = _scores(file.object(key, "acc", "rouge", "bleurt", "gpt"))
+            yield {**common, "setting": setting, **scores}
 
 
 def published_scores() -> list[PublishedScore]:

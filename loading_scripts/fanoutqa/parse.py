@@ -6,7 +6,7 @@ No ``datasets`` here: the command line reads rows without it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,8 @@ TO_BE_DETERMINED = "###TBD###"  # in the corrections of 2026, for an id that was
 
 def read_rows(path: Path, config: str) -> Iterator[Json]:
     """Return the rows of a config's file as rows of the dataset, in order."""
-    return map(parser(config), read_json_list(path))
-
-
-def parser(config: str) -> Callable[[SourceRow], Json]:
-    """Return the function that parses a row of a config's file."""
-    return parse_test if config.startswith("test") else parse_dev
+    parse = parse_test if config.startswith("test") else parse_dev
+    return map(parse, read_json_list(path))
 
 
 def parse_dev(row: SourceRow) -> Json:

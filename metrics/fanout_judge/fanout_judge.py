@@ -8,7 +8,7 @@ from typing import Any
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
+from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
 
@@ -23,10 +23,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
             question, which scores 0 without a call. The judge gets the first 4,000 characters of an
             answer.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-        questions: the text of each question (the dataset's `question` column). Needed unless all
-            are unanswered.
-        ids: the questions' ids, which name the unreadable ones. By default they are named by
-            position.
+        questions: the text of each question (the dataset's `question` column). Needed.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models. By default
             FANOUTQA_OPENAI_API_BASE, or OpenAI.
@@ -47,7 +44,7 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         counts: questions, scored (the n of gpt), readable (the n of gpt_readable), unanswered,
             shortened (longer than what the judge gets). verdicts: the number of questions with each
             verdict.
-        unreadable: {"id" or "index", "reason"} of each question without a readable verdict: a
+        unreadable: {"index", "reason"} of each question without a readable verdict: a
             failed call, a refusal, a reply without a letter at its end, a limit that was reached.
             model, models (as the server reports them), prompt (name and digest), usage (calls,
             tokens, cost).
@@ -76,7 +73,6 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         predictions: list[Any],
         references: list[Any],
         questions: list[str] | None = None,
-        ids: list[str] | None = None,
         model: str | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
@@ -85,16 +81,13 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         if questions is None:
-            if any(map(is_judged, predictions)):
-                raise InputError(
-                    "the judge needs the questions: pass the text of each question as questions=[...]"
-                )
-            questions = [""] * len(predictions)
+            raise InputError(
+                "the judge needs the questions: pass the text of each question as questions=[...]"
+            )
         questions = list(questions)
-        options = {"model": model, "base_url": base_url, "api_key": api_key, "prompt": prompt}
-        judging = judge_from(options | judge if isinstance(judge, dict) else judge or options)
+        judging = judge_from(judge, model=model, base_url=base_url, api_key=api_key, prompt=prompt)
         judged = judge_answers(questions, references, predictions, judging)
-        result = judged.as_dict(ids)
+        result = judged.as_dict()
         result |= self.provenance(references, questions=digest(questions), **judging.signature())
         result["deviations"] += judged.deviations()
         if per_question:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.answers import UNANSWERED, check_pairs, dumps
-from qabench.benchmarks.fanoutqa.judge import Judged, judge_from
+from qabench.benchmarks.fanoutqa.judge import judge_from
 from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer
 from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer, official_shape
 from qabench.errors import InputError
@@ -27,7 +26,6 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             question.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
         questions: the text of each question, for the judge. Without them there is no judge score.
-        ids: the questions' ids, for `raw` and for unreadable verdicts. By default positions.
         lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma". See the metric
             fanout_acc.
         bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
@@ -43,7 +41,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             fanout_judge.
         absent: {"bleurt" or "gpt": the reason}. Empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"},
+        raw: with per_question=True, a list of {"acc", "rouge", "bleurt", "gpt"},
             or None for absent scores.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
@@ -69,22 +67,17 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         predictions: list[Any],
         references: list[Any],
         questions: list[str] | None = None,
-        ids: list[str] | None = None,
         lemmatizer: Any = "auto",
         bleurt: Any = None,
         judge: Any = None,
         per_question: bool = False,
     ) -> dict[str, Any]:
-        if ids is not None and len(ids) != len(references):
-            raise InputError(
-                f"{len(ids)} ids for {len(references)} questions; give one for each, or none"
-            )
         judging = None if judge is False or questions is None else judge_from(judge)
         normalizer = Normalizer(lemmatizer, NormalizedTextCache.default())
         scorer = FanOutQAScorer(normalizer, True, bleurt, judging)
         check_pairs(references, predictions)
-        asked: Any = [""] * len(references) if judging is None else questions
-        if isinstance(asked, str) or len(asked) != len(references):
+        asked = [""] * len(references) if judging is None else list(questions or ())
+        if len(asked) != len(references):
             raise InputError(
                 f"{len(asked)} questions for {len(references)} references; expected one for each"
             )
@@ -96,43 +89,27 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             for reference, prediction, question in zip(references, predictions, asked, strict=True)
         ]
         rows = [outcome.scores for outcome in scorer.score(items)]
-        result = official_shape(rows) | {"absent": _absent(scorer.judged, questions, judge, bleurt)}
+        result = official_shape(rows) | {"absent": {}}
+        if bleurt is None:
+            result["absent"]["bleurt"] = (
+                "no function was given: bleurt=..., (references, candidates) -> scores"
+            )
         if scorer.judged:
-            judged = scorer.judged.as_dict(ids)
-            result["judge"] = {
-                name: value for name, value in judged.items() if name not in ("gpt", "absent")
-            }
+            judged = scorer.judged.as_dict()
+            result["absent"] |= judged.pop("absent", {})
+            judged.pop("gpt", None)
+            result["judge"] = judged
+        else:
+            result["absent"]["gpt"] = "left out: judge=False, or no questions=[...]"
         if per_question:
-            result["raw"] = [_raw(row, ids[i] if ids else i) for i, row in enumerate(rows)]
-        fields: dict[str, object] = (
-            {} if judging is None else {"questions": digest(list(questions or []))}
-        )
+            result["raw"] = [
+                official_shape([row])
+                | {"acc": row["acc.loose"], "bleurt": row.get("bleurt"), "gpt": row.get("gpt")}
+                for row in rows
+            ]
+        fields: dict[str, object] = {} if judging is None else {"questions": digest(asked)}
         for own in scorer.fields.values():
             fields |= own
         result |= self.provenance(references, **fields)
         result["deviations"] += scorer.judged.deviations() if scorer.judged else []
         return result
-
-
-def _absent(judged: Judged | None, questions: Any, judge: Any, bleurt: Any) -> dict[str, str]:
-    absent = {"gpt": judged.absent} if judged and judged.absent else {}
-    if judge is False:
-        absent["gpt"] = "left out (judge=False)"
-    elif questions is None:
-        absent["gpt"] = "the judge needs the questions: give questions=[...]"
-    if bleurt is None:
-        absent["bleurt"] = (
-            "no BLEURT scorer was given: bleurt=..., a function (references, candidates) -> scores"
-        )
-    return absent
-
-
-def _raw(row: Mapping[str, float], name: Any) -> dict[str, Any]:
-    shape = official_shape([row])
-    return {
-        "question_id": name,
-        "acc": row["acc.loose"],
-        "rouge": shape["rouge"],
-        "bleurt": row.get("bleurt"),
-        "gpt": row.get("gpt"),
-    }

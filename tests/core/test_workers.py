@@ -1,7 +1,6 @@
 """Work on a cluster gives the results of one process; here with a cluster that only pickles what it gets."""
 
 import json
-import os
 import pickle
 import signal
 import socket
@@ -15,12 +14,12 @@ import pytest
 from processes import wait_for_end
 from typer.testing import CliRunner
 
-from qabench.benchmarks.fanoutqa.columns import normalize, score
+from qabench.adapters.columns import score_dataset
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, using
-from qabench.scale import Cluster, delete_abandoned
+from qabench.scale import Cluster
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3
@@ -81,80 +80,59 @@ def test_another_lemmatizer_on_a_machine_is_an_error() -> None:
 
 
 @pytest.fixture
-def answers(tmp_path: Path) -> Path:
-    path = tmp_path / "answers.jsonl"
-    references = [["mice", "cat"], {"a": "houses"}, "bar", True]
-    rows = [{"prediction": text, "reference": references[n % 4]} for n, text in enumerate(TEXTS)]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
-
-
-def test_rows_are_scored_in_parts(answers: Path, tmp_path: Path) -> None:
-    import pyarrow.parquet as parquet
-
-    paths = score(answers, tmp_path / "scores", lemmatizer="simplemma", rows_per_part=5)
-    assert [path.name for path in paths] == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
-    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
-    assert len(rows) == len(TEXTS) and rows[0]["loose"] == 0.5 and rows[0]["strict"] is False
-    assert rows == parquet.read_table(score(answers, tmp_path / "whole", lemmatizer="simplemma")[0]).to_pylist()
-
-
-def test_a_job_continues_with_the_missing_parts(answers: Path, tmp_path: Path) -> None:
+def answers() -> Any:
+    """A dataset with answers and references."""
     from datasets import Dataset
 
-    source, output = Dataset.from_dict({"text": TEXTS[:12]}), tmp_path / "normal"
-    paths = normalize(source, output, "text", "simplemma", rows_per_part=5)
+    references = [["mice", "cat"], {"a": "houses"}, "bar", True]
+    rows = [{"prediction": text, "answer": json.dumps(references[n % 4])} for n, text in enumerate(TEXTS[:-1])]
+    return Dataset.from_list([*rows, {"prediction": None, "answer": "1"}])
+
+
+OPTIONS = {"lemmatizer": "simplemma"}
+
+
+def test_rows_are_scored_in_parts(answers: Any, tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+
+    paths = score_dataset(answers, tmp_path / "scores", "fanoutqa", options=OPTIONS, rows_per_part=5)
+    assert [path.name for path in paths] == ["part-000000.parquet", "part-000001.parquet", "part-000002.parquet"]
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    assert len(rows) == len(answers) and rows[0]["acc.loose"] == 0.5 and rows[0]["acc.strict"] == 0
+    assert rows[-1]["acc.loose"] == rows[-1]["rouge1.fscore"] == 0
+    whole = score_dataset(answers, tmp_path / "whole", "fanoutqa", options=OPTIONS)
+    assert rows == parquet.read_table(whole[0]).to_pylist()
+    with using(Pickling()):
+        many = score_dataset(answers, tmp_path / "many", "fanoutqa", options=OPTIONS, rows_per_part=5)
+    assert [path.read_bytes() for path in many] == [path.read_bytes() for path in paths]
+
+
+def test_a_job_continues_with_the_missing_parts(answers: Any, tmp_path: Path) -> None:
+    def run(rows: Any = answers, **job_options: Any) -> list[Path]:
+        options: Any = {"groups": ["rouge"], "rows_per_part": 5, **job_options}
+        return score_dataset(rows, tmp_path / "out", "fanoutqa", **options)
+
+    paths = run()
     first, second = paths[0].stat().st_mtime_ns, paths[1].read_bytes()
     paths[1].unlink()
     done: list[tuple[int, int]] = []
-    normalize(source, output, "text", "simplemma", rows_per_part=5, progress=lambda *rows: done.append(rows))
-    assert done == [(12, 12)] and paths[1].read_bytes() == second and paths[0].stat().st_mtime_ns == first
-    with pytest.raises(InputError, match="another job, which differs in rows_per_part"):
-        normalize(source, output, "text", "simplemma", rows_per_part=6)
-    with pytest.raises(InputError, match="another job, which differs in source, stamp, rows"):
-        normalize(answers, output, "prediction", "simplemma", rows_per_part=5)
+    run(progress=lambda *rows: done.append(rows))
+    assert done == [(14, 14)] and paths[1].read_bytes() == second and paths[0].stat().st_mtime_ns == first
+    for other in ({"rows_per_part": 6}, {"rows": answers.select(range(9))}, {"groups": ["acc"], "options": OPTIONS}):
+        with pytest.raises(InputError, match=r"has the results of another job \(see job.json there\)"):
+            run(**other)
+    with pytest.raises(InputError, match="has no column 'text'"):
+        run(prediction="text")
+    (tmp_path / "out" / "job.json").write_text("[1")
+    with pytest.raises(InputError, match=r"job.json.*not JSON"):
+        run()
 
 
-def test_damaged_parts_are_named(tmp_path: Path) -> None:
-    import pyarrow
-    import pyarrow.parquet as parquet
-
-    path = tmp_path / "texts.parquet"
-    parquet.write_table(pyarrow.table({"text": ["Houses"] * 999}), path, compression="none", write_page_checksum=True)
-    path.write_bytes(path.read_bytes().replace(b"Houses", b"houses"))
-    with pytest.raises(InputError, match="is not a Parquet file, or is damaged"):
-        normalize(path, tmp_path / "out", "text", "simplemma")
-    (tmp_path / "out" / "job.json").write_text("[1]")
-    with pytest.raises(InputError, match=r"job.json is damaged"):
-        normalize(path, tmp_path / "out", "text", "simplemma")
-
-
-def test_errors_of_sources(answers: Path, tmp_path: Path) -> None:
-    from datasets import Dataset
-
-    with pytest.raises(InputError, match="has no column 'text'; the columns are a"):
-        normalize(Dataset.from_dict({"a": ["b"]}), tmp_path / "x", "text", "simplemma")
-    with pytest.raises(InputError, match="no field 'text'; its fields are prediction, reference"):
-        normalize(answers, tmp_path / "x", "text", "simplemma")
-    with pytest.raises(InputError, match=r"families are .*; allowed: acc, rouge, bleurt"):
-        score(answers, tmp_path / "x", families=["rogue"])
-
-
-def test_folders_of_killed_clusters_are_deleted(tmp_path: Path) -> None:
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    mine, left = (tmp_path / f"qabench-ray-{pid}-x" for pid in (os.getpid(), ended.pid))
-    for folder in (mine, left, tmp_path / "qabench-ray-other-x"):
-        (folder / "session").mkdir(parents=True)
-    delete_abandoned(tmp_path)
-    assert mine.exists() and not left.exists() and len(list(tmp_path.iterdir())) == 2
-
-
-def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch, answers: Path) -> None:
+def test_without_the_extra_an_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("qabench.scale.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'qabench\[ray\]'"):
         Cluster()
-    assert isinstance(CliRunner().invoke(app, ["score", "fanoutqa", str(answers), "--ray"]).exception, MissingExtra)
+    assert isinstance(CliRunner().invoke(app, ["score", "fanoutqa", "answers.jsonl", "--ray"]).exception, MissingExtra)
 
 
 def test_an_address_where_nothing_answers() -> None:

@@ -113,11 +113,9 @@ SCORE_CHANGED: Mapping[tuple[str, str], tuple[Any, Any]] = {
 }
 SCORE_REASONS = {
     "lemmatizer": REASONS["lemmatizer"],
-    "ignore_unknown": "only with only_score_answered, which is a field",
     "bleurt_model": "the field model of BLEURT's signature; tests/neural",
     **dict.fromkeys(("judge_model", "judge_base_url", "judge_prompt"), "fields of the judge's signature; test_judge"),
     "judge": "parameters and cache key are fields of the judge's signature; test_judge",
-    "judge_prices": "does not change a score",
     "judge_max_calls": "questions without a verdict are a deviation of their own",
     "unlabeled": "the field unlabeled; test_expertqa_predictions",
     "split": DATA,

@@ -109,7 +109,7 @@ def test_every_kind_of_reply_is_a_record(done: Evaluation) -> None:
     assert [message.role for message in answered.messages][-2:] == ["user", "assistant"]
     assert answered.question in answered.messages[-2].text
     assert answered.output_tokens and answered.detail.keys() == {"found", "missing"}
-    assert set(answered.groups) == {"category", "evidence", "hops", "type"} and "acc" in done.signatures
+    assert set(answered.groups) == {"category", "evidence", "type"} and "acc" in done.signatures
 
 
 def test_scores_equal_those_of_the_export(done: Evaluation, tmp_path: Path) -> None:

@@ -57,13 +57,6 @@ def refusing(number: int) -> int:
     return number
 
 
-def started_and_waiting(mark: Path, number: int) -> int:
-    """Write a file, and wait until the process is killed."""
-    mark.touch()
-    time.sleep(SECONDS)
-    return number
-
-
 def processes_with(text: str) -> list[str]:
     """Return the commands of running processes that contain a text, except this process."""
     commands = []

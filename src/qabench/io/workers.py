@@ -57,7 +57,17 @@ def iterate_parallel(
 def _can_fork() -> bool:
     # Without fork, a child imports the user's main module again, which fails for scripts without a
     # __main__ guard. A worker of another pool is not allowed to have children.
-    return sys.platform == "linux" and not multiprocessing.current_process().daemon
+    safe = sys.platform == "linux" and not multiprocessing.current_process().daemon
+    return safe and not _forks_forbidden
+
+
+_forks_forbidden = False
+
+
+def forbid_forks() -> None:
+    """Compute everything in this process from now on."""
+    global _forks_forbidden
+    _forks_forbidden = True
 
 
 _function: Callable[[Any], Any]

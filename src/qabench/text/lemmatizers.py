@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -94,6 +93,7 @@ class SpacyLemmatizer:
         self.model = model
         self.workers = workers
         self.folder = _model_folder(model)
+        self.source = model if find_spec_of(model) else str(self.folder.resolve())
         meta = json.loads((self.folder / "meta.json").read_text(encoding="utf-8"))
         self.version = str(meta["version"])
         self.full_name = f"{meta['lang']}_{meta['name']}"
@@ -119,10 +119,7 @@ class SpacyLemmatizer:
 
     def __reduce__(self) -> tuple[type[SpacyLemmatizer], tuple[str, int]]:
         """Pickle the model's name: a copy loads it in its process, and works in that process only."""
-        return SpacyLemmatizer, (
-            self.model if find_spec_of(self.model) else str(self.folder.resolve()),
-            1,
-        )
+        return SpacyLemmatizer, (self.source, 1)
 
     @cached_property
     def _lemmas(self) -> Any:
@@ -130,7 +127,7 @@ class SpacyLemmatizer:
 
         from qabench.text.spacy_fast import FastLemmas
 
-        nlp = spacy.load(self.model if find_spec_of(self.model) else self.folder, exclude=UNUSED)
+        nlp = spacy.load(self.source, exclude=UNUSED)
         # the limit protects the memory of the entity recognizer, which is not loaded
         nlp.max_length = sys.maxsize
         return FastLemmas.of(nlp) or (
@@ -141,24 +138,13 @@ class SpacyLemmatizer:
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
 
-        from qabench.io.workers import most_workers
-
-        most = self.workers or most_workers()
-        workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
-        if workers > 1:
-            try:
-                return self._in_processes(texts, workers)
-            except BrokenProcessPool:
-                warnings.warn(
-                    "a lemmatizing process was killed (out of memory?); continuing in one process",
-                    stacklevel=2,
-                )
-        return list(self._lemmas(texts))
-
-    def _in_processes(self, texts: Sequence[str], workers: int) -> list[str]:
-        from qabench.io.workers import iterate_parallel
+        from qabench.io.workers import iterate_parallel, most_workers
 
         lemmas = self._lemmas  # loaded before the fork: the children share it
+        most = self.workers or most_workers()
+        workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
+        if workers == 1:
+            return list(lemmas(texts))
         # all processes finish together
         longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         tasks = list(grouped(longest_first, lambda i: len(texts[i]), CHARACTERS_PER_TASK))

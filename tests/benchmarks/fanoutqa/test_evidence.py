@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from question_rows import question_rows
 
 import qabench
-from qabench.benchmarks.fanoutqa import BENCHMARK, evidence, hops
+from qabench.benchmarks.fanoutqa import BENCHMARK, evidence
 from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages, evidence_scores, page_keys
 from qabench.benchmarks.fanoutqa.window import TokenCounter
 from qabench.errors import InputError
@@ -80,16 +80,6 @@ def test_properties(necessary: list[Any], read: list[Any]) -> None:
         assert more.recall == score.recall and more.precision is not None and more.precision <= (score.precision or 0)
 
 
-def test_hops_of_a_circle() -> None:
-    circle = [{"id": id, "depends_on": [other], "decomposition": []} for id, other in ("ab", "ba")]
-    assert (hops([]), hops(circle)) == (0, 2)
-
-
-def test_hops_of_the_real_questions(mirror: Path) -> None:
-    counts = [BENCHMARK.question(row).groups["hops"][0] for row in question_rows("dev")]
-    assert {name: counts.count(name) for name in counts} == {"1 hop": 13, "2 hops": 273, "3 hops": 24}
-
-
 def test_files_and_trec_runs(tmp_path: Path) -> None:
     rows = question_rows("sample")
     titles = {row["id"]: [page["title"] for page in row["necessary_evidence"]] for row in rows}
@@ -116,10 +106,10 @@ def test_files_and_trec_runs(tmp_path: Path) -> None:
     scores = answered.scores()
     assert (scores["evidence.recall"].interval.mean, scores["evidence.recall"].n) == (9 / 12, 12)
     assert (scores["evidence.precision"].interval.mean, scores["evidence.precision"].n) == (1, 9)
-    assert set(answered.scores_by_group("hops")) == {BENCHMARK.question(row).groups["hops"][0] for row in rows}
+    assert set(answered.scores_by_group("type")) == {BENCHMARK.question(row).groups["type"][0] for row in rows}
     assert any("(line 10): the pages are not a list: 'x'" in problem for problem in answered.problems)
     assert any("(line 11): 0 is not a page" in problem for problem in answered.problems)
-    with pytest.raises(InputError, match='has no pages to score: "evidence" needs the field "pages", or a TREC run'):
+    with pytest.raises(InputError, match='evidence cannot be computed: it needs the field "pages", or a TREC run'):
         qabench.evaluate_predictions("fanoutqa", "sample", [{"id": PLANETS, "answer": "x"}], ["evidence"])
 
 

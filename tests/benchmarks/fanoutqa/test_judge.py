@@ -85,10 +85,10 @@ def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
     assert len(server.calls) == 8  # the empty answer is judged, the unanswered are not
     assert [q.score for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
     assert [q.readable for q in run.per_question] == [1, 1, 1, 0, 0, 0, 0, 0, None, None]
-    result = run.as_dict([f"id{i}" for i in range(10)])
+    result = run.as_dict()
     assert (result["gpt"], result["gpt_readable"]) == (3 / 10, 3 / 8)
     assert result["counts"] == {"questions": 10, "scored": 10, "readable": 8, "unanswered": 2, "shortened": 0}
-    assert [one["id"] for one in result["unreadable"]] == ["id8", "id9"]
+    assert [one["index"] for one in result["unreadable"]] == [8, 9]
     assert result["models"] == ["gpt-4o-2024-11-20"]
 
 
@@ -122,9 +122,9 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     metric = qabench.load_metric("fanout_judge")
     given = {"predictions": ["good", None, "bad", "?"], "references": ["r", 2, [True], {"a": "b"}]}
     questions = ["q1", "q2", "q3", "q4"]
-    result = metric.compute(**given, questions=questions, ids=list("abcd"), per_question=True)
+    result = metric.compute(**given, questions=questions, per_question=True)
     assert (result["gpt"], result["gpt_readable"]) == (1 / 4, 1 / 3)
-    assert result["unreadable"] == [{"id": "d", "reason": result["per_question"][3]["reason"]}]
+    assert result["unreadable"] == [{"index": 3, "reason": result["per_question"][3]["reason"]}]
     for part in ("judge:gpt-4o-2024-11-20", "judge_prompt:qabench-", "temperature:0", "seed:31415", server.base_url):
         assert part in result["signature"]
     for prediction, reference in zip(given["predictions"], given["references"], strict=True):
@@ -136,7 +136,6 @@ def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> No
     for wrong, message in (
         ({}, "needs the questions"),
         ({"questions": ["q"]}, "1 questions for 4 references"),
-        ({"questions": questions, "ids": ["a"]}, "1 ids for 4 questions"),
         ({"questions": questions, "judge": "gpt-4"}, "judge is 'gpt-4'; allowed: a dict"),
     ):
         with pytest.raises(InputError, match=message):
@@ -153,11 +152,10 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
         assert candidates == ["good", "", "?"]
         return [len(c) / len(r) for r, c in zip(references, candidates, strict=True)]
 
-    result = metric.compute(**given, questions=list("qpo"), ids=list("ijk"), bleurt=length_ratio, per_question=True)
+    result = metric.compute(**given, questions=list("qpo"), bleurt=length_ratio, per_question=True)
     assert result["acc"] == {"loose": 1 / 3, "strict": 1 / 3}
     assert set(result["rouge"]) == {"rouge1", "rouge2", "rougeL"} and result["bleurt"] == 2 / 3
     assert (result["gpt"], result["judge"]["gpt_readable"], result["absent"]) == (1 / 3, 1 / 2, {})
-    assert [row["question_id"] for row in result["raw"]] == ["i", "j", "k"]
     assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
     assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
     assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
@@ -174,8 +172,6 @@ def test_unavailable_scores_are_absent(server: OpenAIServer, monkeypatch: pytest
     monkeypatch.delenv("FANOUTQA_OPENAI_API_KEY")
     assert "no key" in metric.compute(**given, questions=["q"])["absent"]["gpt"]
     assert server.calls == []
-    with pytest.raises(InputError, match="2 ids for 1 questions"):
-        metric.compute(**given, ids=["a", "b"])
     with pytest.raises(InputError, match="returned 0 scores for 1"):
         metric.compute(**given, bleurt=lambda references, candidates: [])
 
@@ -201,7 +197,8 @@ def score(*arguments: object) -> Result:
 def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> None:
     n = len(answers.read_text().splitlines())
     options = ["--judge", '{"retries": 0, "concurrency": 1}', "--json"]
-    planned = score(answers, "--judge-max-calls", 0, "--judge-prices", "2.5,10", *options)
+    priced = ["--judge", '{"prices": [2.5, 10], "retries": 0}', "--json"]
+    planned = score(answers, "--judge-max-calls", 0, *priced)
     assert (planned.exit_code, server.calls) == (1, [])
     (note,) = json.loads(planned.stdout)["notes"]
     calls, prompts, replies, cost = re.findall(r"\d[\d.,]*\d|\d", note)
@@ -212,7 +209,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
     assert any("max_calls" in problem for problem in partly["problems"])
     assert [note.partition(" calls")[0] for note in partly["notes"]] == ["judge: 2", f"judge: not made: {n - 2}"]
     lines = tmp_path / "lines.jsonl"
-    done = score(answers, "--per-item", lines, "--judge-prices", "1,1")
+    done = score(answers, "--per-item", lines, "--judge", '{"prices": [1, 1]}')
     assert len(server.calls) == n and set(server.paid.values()) == {1}
     assert f"judge: {n - 2} calls (2 replies from the cache)" in " ".join(done.stdout.split())
     assert done.exit_code == 0 and ", cost 0.00" in done.stdout and "judge: a model at http" in done.stdout
@@ -223,8 +220,7 @@ def test_the_command(server: OpenAIServer, answers: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--judge-prices", "2.5", "judge_prices is '2.5'; allowed: the prices per million"),
-        ("--judge", "[1]", r"judge is '\[1\]'; allowed: a JSON object"),
+        ("--judge", "[1]", r"judge is '\[1\]'; allowed: a dict, or a JSON object"),
         ("--judge", '{"speed": 1}', "unknown limit 'speed'"),
     ],
 )

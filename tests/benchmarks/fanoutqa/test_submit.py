@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabench.benchmarks.fanoutqa import submission
-from qabench.benchmarks.fanoutqa.commands import submit
-from qabench.benchmarks.fanoutqa.submission import SETTINGS
+from qabench.benchmarks.fanoutqa import BENCHMARK
+from qabench.benchmarks.fanoutqa.commands import DROPPED, submit
 from qabench.errors import InputError
+from qabench.evaluation.scoring import Question, Questions
+from qabench.loading_scripts.fanoutqa.leaderboard import SETTINGS
 
 IDS = [f"q{i}" for i in range(4)]
 METADATA: dict[str, Any] = {
@@ -41,9 +41,11 @@ def official_check(root: Path, name: str) -> dict[str, dict[str, str]]:
     return read
 
 
-@pytest.fixture
-def four_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(submission, "leaderboard_ids", lambda: IDS)
+@pytest.fixture(autouse=True)
+def four_questions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = Questions("test", "", [Question(id, "", "", {}, {}) for id in IDS])
+    if "mirror" not in request.fixturenames:
+        monkeypatch.setattr(type(BENCHMARK), "load", lambda self, config: questions)
 
 
 def invoke(*arguments: Any) -> Result:
@@ -68,12 +70,13 @@ def good(folder: Path, name: str = "a.jsonl") -> Path:
     return answers_file(folder, *[{"id": i, "answer": f"{name} {i}"} for i in IDS], name=name)
 
 
-def checked(folder: Path, path: Path, name: str = "it", **changes: Any) -> submission.Submission:
-    return submission.check(name, metadata_file(folder, **changes), {"closedbook": path}, IDS)
-
-
-def messages(found: submission.Submission, error: bool = True) -> list[str]:
-    return [problem.message for problem in found.problems if problem.error == error]
+def rejection(folder: Path, path: Path, *options: object, name: str = "it", **changes: Any) -> str:
+    """The error for a submission, of which nothing is written."""
+    metadata = metadata_file(folder, **changes)
+    out = folder / "out"
+    done = invoke("--name", name, "--metadata", metadata, "--open-book", path, "--out", out, *options)
+    assert isinstance(done.exception, InputError) and not out.exists()
+    return str(done.exception)
 
 
 @pytest.mark.parametrize(
@@ -91,18 +94,18 @@ def test_real_submissions_pass_with_warnings(
         for option, s in zip(("closed-book", "open-book", "evidence-provided"), SETTINGS, strict=True)
     ]
     done = invoke(f"--metadata={root}/metadata/{name}.json", f"--name={name}", *options, f"--out={tmp_path}")
-    assert done.exit_code == 0 and "error" not in done.stderr
+    assert done.exit_code == 0, done.exception
+    read = official_check(tmp_path, name)
     for setting, path in real.items():
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         # The answers and their order are not changed.
-        assert (tmp_path / f"{setting}-generations/{name}.jsonl").read_bytes() == path.read_bytes()
+        assert list(read[setting].items()) == [(row["id"], row["answer"]) for row in rows]
         warned = [line for line in done.stderr.splitlines() if line.startswith(str(path))]
-        assert any("question of test_nov23" in line and ": 1 (36146d2306ce9ca3 (line" in line for line in warned)
-        (said,) = [line for line in warned if "without an answer" in line] or ["which score 0: 0 ("]
-        assert f"which score 0: {missing.get(setting, 0)} (" in said, setting
-    compared(f"{sum(map(len, official_check(tmp_path, name).values()))} answers handed in as they are")
+        count = missing.get(setting, 0)
+        assert len(warned) == (count > 0) and all(f"which score 0: {count} (" in line for line in warned)
+    compared(f"{sum(map(len, read.values()))} answers handed in as they are")
 
 
-@pytest.mark.usefixtures("four_questions")
 def test_a_submission_of_one_setting(tmp_path: Path) -> None:
     options = ("--metadata", metadata_file(tmp_path), "--open-book", good(tmp_path), "--out", tmp_path)
     done = invoke("--name=my_7B-2", *options)
@@ -113,58 +116,43 @@ def test_a_submission_of_one_setting(tmp_path: Path) -> None:
     metadata = json.loads((tmp_path / "metadata/my_7B-2.json").read_text(encoding="utf-8"))
     files = {"closedbook_generations": None, "openbook_generations": "my_7B-2.jsonl"}
     assert metadata == METADATA | files | {"evidenceprovided_generations": None}
-    assert invoke("--name=my_7B-2", *options).exit_code == 0  # writing the same files again is not a collision
-    other = checked(tmp_path, good(tmp_path, "b.jsonl"), "my_7B-2")
-    with pytest.raises(InputError, match=r"another submission has this name: .*metadata/my_7B-2\.json"):
-        submission.write(other, tmp_path)
-
-
-@pytest.mark.usefixtures("four_questions")
-def test_errors_refuse_and_write_nothing(tmp_path: Path) -> None:
-    bad = answers_file(tmp_path, *[{"id": "q0", "answer": n} for n in range(14)], name="bad.jsonl")
-    answers = ("--closed-book", good(tmp_path), "--open-book", bad, "--evidence-provided", tmp_path / "nowhere.jsonl")
-    done = invoke("--name=x", "--metadata", metadata_file(tmp_path), *answers, "--out", tmp_path / "out")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "bad.jsonl: error: answers that are not strings" in done.stderr and "q0 (line 1): 0" in done.stderr
-    assert "and 9 more)" in done.stderr and "error: cannot read " in done.stderr
-    assert "rejected, nothing was written; errors: 3, warnings: 1" in done.stderr
-    assert not (tmp_path / "out").exists()
+    again = invoke("--name=my_7B-2", *options)
+    assert "my_7B-2.jsonl exists: use another --name or --out" in str(again.exception)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"type": ["PROMPT"]}, "'type' is [\"PROMPT\"]; allowed: one of FOUNDATION, FINETUNE"),
-        ({"context": "4096"}, "an integer above 0"),
-        ({"context": True}, "an integer above 0"),
-        ({"is_trained_for_function_calling": "no"}, "true or false"),
-        ({"url": "example.org"}, "an http(s) address, or null"),
-        ({"authors": " "}, "the system's authors"),
-        ({"details": 7}, "'details' is 7"),
-        ({"license": "mit"}, "would fail the leaderboard's check; allowed: name, authors"),
+        ({"type": "MODEL"}, "field 'type': expected one of FOUNDATION, FINETUNE"),
+        ({"context": "4096"}, "field 'context': expected integer"),
+        ({"context": True}, "field 'context': expected integer"),
+        ({"is_trained_for_function_calling": "no"}, "expected true or false"),
+        ({"url": 7}, "expected string or null"),
+        ({"details": 7}, "field 'details': expected string"),
+        ({"license": "mit"}, "unknown field 'license'; the fields are name, authors"),
     ],
 )
 def test_invalid_metadata(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    (message,) = messages(checked(tmp_path, good(tmp_path), **changes))
-    assert said in message
+    assert said in rejection(tmp_path, good(tmp_path), **changes)
 
 
 WITHOUT_URL = json.dumps({key: value for key, value in METADATA.items() if key != "url"}).encode()
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe", b"[1]", WITHOUT_URL])
-def test_files_without_metadata(tmp_path: Path, content: bytes | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [(None, "there is no file"), (b"\xff\xfe", "m.json"), (b"[1]", "an object"), (WITHOUT_URL, "'url' is missing")],
+)
+def test_files_without_metadata(tmp_path: Path, content: bytes | None, said: str) -> None:
     path = tmp_path / "m.json"
     if content is not None:
         path.write_bytes(content)
-    (message,) = messages(submission.check("it", path, {"openbook": good(tmp_path)}, IDS))
-    assert ("the key 'url' is missing" if content is WITHOUT_URL else "cannot be read") in message and "url" in message
+    assert said in rejection(tmp_path, good(tmp_path), "--metadata", path)
 
 
-@pytest.mark.parametrize("name", ["", "a.b", "../a", "é", "a\n"])
+@pytest.mark.parametrize("name", ["", "a.b", "../a", "\u00e9", "a\n"])
 def test_names_of_other_characters(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="letters A-Z and a-z, digits, - and _"):
-        checked(tmp_path, good(tmp_path), name)
+    assert "a name of letters, digits, - and _" in rejection(tmp_path, good(tmp_path), name=name)
 
 
 def test_the_question_that_the_corrections_dropped(mirror: Path) -> None:
@@ -172,24 +160,24 @@ def test_the_question_that_the_corrections_dropped(mirror: Path) -> None:
     package = pytest.importorskip("fanoutqa", reason="needs the extra parity")
     path = Path(package.__file__).parent / "data/fanout-final-test.json"
     old = {row["id"] for row in json.loads(path.read_bytes())}
-    assert old - set(submission.leaderboard_ids()) == {submission.DROPPED}
+    assert old - {question.id for question in BENCHMARK.load("test").rows} == {DROPPED}
 
 
 def test_every_problem_of_answers_is_named_with_its_line(tmp_path: Path) -> None:
     path = answers_file(
         tmp_path, {"id": "q0", "answer": "fine"}, {"id": "q1", "answer": None}, {"id": "q0", "answer": "again"},
         '{"id": "q2", "answ', {"id": "other", "answer": "x"}, {"id": "q2", "answer": ["a", "b"]},
-        {"id": "36146d2306ce9ca3", "answer": " "}, "", {"id": "q3", "answer": "long" * 1001},
-        '{"id": "q9", "answer": "\\ud800"}',
+        {"id": DROPPED, "answer": " "}, "", {"id": "q3", "answer": "long" * 1001},
     )  # fmt: skip
-    found = checked(tmp_path, path)
-    named = [": 1 (line 4: not JSON", ": 1 (q0 (line 1))", ": 2 (other (line 5), q9 (line 10))"]
-    named += [': 2 (q1 (line 2): null, q2 (line 6): ["a", "b"])', ": 1 (q9 (line 10))"]
-    for part, message in zip(named, messages(found), strict=True):
-        assert part in message
-    warnings = [*[": 1 (36146d2306ce9ca3 (line 7))"] * 2, ": 1 (q3 (line 9))"]
-    for part, message in zip(warnings, messages(found, error=False), strict=True):
-        assert part in message
+    error = rejection(tmp_path, path)
+    for part in (
+        "unreadable lines: 1 (line 4: not JSON",
+        "replaced by a later line: 1 (q0 (line 1))",
+        "for unknown questions: 1 (other (line 5))",
+        "that are not strings: 2 (q1 (line 2), q2 (line 6))",
+    ):
+        assert part in error
+    assert "cannot read" in rejection(tmp_path, tmp_path / "nowhere.jsonl")
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -200,49 +188,21 @@ def test_unchanged_answers(tmp_path_factory: pytest.TempPathFactory, answers: di
     folder = tmp_path_factory.mktemp("any")
     lines = [json.dumps({"answer": text, "id": i, "model": "m"}, ensure_ascii=escaped) for i, text in answers.items()]
     (folder / "a.jsonl").write_bytes("\r\n\n".join(lines).encode())
-    found = checked(folder, folder / "a.jsonl")
-    assert not messages(found)
-    submission.write(found, folder / "out")
-    read = official_check(folder / "out", "it")["closedbook"]
-    assert list(read.items()) == list(answers.items())
+    metadata = metadata_file(folder)
+    done = invoke("--name=it", "--metadata", metadata, "--closed-book", folder / "a.jsonl", "--out", folder)
+    assert done.exit_code == 0, done.exception
+    assert list(official_check(folder, "it")["closedbook"].items()) == list(answers.items())
 
 
-@pytest.fixture
-def test_run(mirror: Path, tmp_path: Path) -> Callable[..., Path]:
-    """Logs of closed-book runs on test questions."""
+def test_logs_of_runs(mirror: Path, tmp_path: Path) -> None:
     from scripted_model import run as evaluate
 
     from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book
 
-    def log(limit: int | None = None, **arguments: Any) -> Path:
-        done = evaluate(fanoutqa_closed_book("test", **arguments), lambda messages: "x", tmp_path, limit=limit)
-        return Path(done.location)
-
-    return log
-
-
-def test_official_runs_have_no_deviations(test_run: Callable[..., Path]) -> None:
-    from qabench.runs.log import read_run
-
-    part = read_run(str(test_run(limit=3)))
-    assert submission.run_deviations(part) == ["3 of 724 questions were asked"]
-    assert submission.run_deviations(replace(part, available=3)) == []
-
-
-def test_other_prompts_and_protocols_are_rejected(test_run: Callable[..., Path], tmp_path: Path) -> None:
-    log = test_run(limit=3, prompt="qabench")
-    options = ["--name=x", "--metadata", metadata_file(tmp_path), "--closed-book", log, "--out", tmp_path]
-    refused = invoke(*options)
-    assert refused.exit_code == 2 and not (tmp_path / "metadata/x.json").exists()
-    sentences = (
-        "prompt: qabench's own, not the authors'",
-        "protocol: qabench's own, not the authors'",
-        "max tokens: 520, where the authors set no limit",
-        "3 of 724 questions were asked",
-    )
-    assert all(f"error: {said}" in refused.stderr for said in sentences)
-    assert invoke(*options, "--allow-unofficial").exit_code == 0
-    details = json.loads((tmp_path / "metadata/x.json").read_text())["details"]
-    assert all(said in details for said in sentences)
-    wrong = invoke(*options[:3], "--open-book", log)
-    assert wrong.exit_code == 2 and "not of fanoutqa openbook" in wrong.stderr
+    log = evaluate(fanoutqa_closed_book("test", prompt="qabench"), lambda messages: "x", tmp_path, limit=3).location
+    options = ["--name=x", "--metadata", metadata_file(tmp_path), "--out", tmp_path]
+    done = invoke(*options, "--closed-book", log)
+    assert done.exit_code == 0 and "questions without an answer, which score 0: 721 (" in done.stderr
+    assert set(official_check(tmp_path, "x")["closedbook"].values()) == {"x"}
+    wrong = invoke(*options, "--open-book", log)
+    assert "is a run of fanoutqa closed-book, not of fanoutqa open-book" in str(wrong.exception)

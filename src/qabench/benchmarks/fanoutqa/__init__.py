@@ -24,7 +24,7 @@ from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
 from qabench.evaluation.score_spec import ScoreSpec, evidence_scores, mean_in_order
 from qabench.evaluation.scoring import Question, Questions
-from qabench.loading_scripts import dataset_table, source_table
+from qabench.loading_scripts import dataset_table
 
 if TYPE_CHECKING:
     from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
@@ -130,7 +130,6 @@ class FanOutQABenchmark(Benchmark):
         "category": "category",
         "type": "type of answer",
         "evidence": "number of evidence documents",
-        "hops": "number of hops",
     }
     options = (
         Option(
@@ -141,12 +140,6 @@ class FanOutQABenchmark(Benchmark):
             ("auto", "spacy", "simplemma"),
         ),
         Option("only_score_answered", "Average only over the answered questions.", bool, False),
-        Option(
-            "ignore_unknown",
-            "With only_score_answered, ignore answers to unknown questions.",
-            bool,
-            False,
-        ),
         Option(
             "bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."
         ),
@@ -168,14 +161,9 @@ class FanOutQABenchmark(Benchmark):
             int,
         ),
         Option(
-            "judge_prices",
-            "The judge's prices per million prompt and reply tokens, such as 2.5,10.",
-            metavar="IN,OUT",
-        ),
-        Option(
             "judge",
             'More options of the judge, as JSON: {"timeout": 60, "concurrency": 4, "retries": 2, "llm_cache_key": "x", '
-            '"parameters": {...}}.',
+            '"prices": [2.5, 10], "parameters": {...}}. Prices are per million prompt and reply tokens.',
             metavar="JSON",
             secret=True,
         ),
@@ -226,7 +214,7 @@ class FanOutQABenchmark(Benchmark):
     def question(self, row: Row) -> Question:
         """Return a row as a question with its groups.
 
-        They are its categories, its number of evidence pages, its answer's type and its hops. The
+        They are its categories, its number of evidence pages, and its answer's type. The
         answers to test questions are not public.
         """
         groups = {
@@ -235,9 +223,8 @@ class FanOutQABenchmark(Benchmark):
         }
         answer = None
         if "answer" in row:
-            answer, n = loads(row["answer"]), hops(loads(row["decomposition"]))
+            answer = loads(row["answer"])
             groups["type"] = [type_name(answer)]
-            groups["hops"] = [f"{n} hop{'s' * (n != 1)}"]
         return Question(row["id"], row["question"], text_of(answer), groups, row)
 
     def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
@@ -260,32 +247,25 @@ class FanOutQABenchmark(Benchmark):
 
         Raises:
             InputError: questions without public answers (which only "evidence" does not need),
-                predictions for other questions, or "evidence" of predictions without pages.
+                or predictions for other questions.
         """
         if set(groups) != {"evidence"}:
             _check_public(loaded)
-        if "evidence" in groups and not any("pages" in row.fields for row in predictions.rows):
-            raise InputError(
-                f'{predictions.path} has no pages to score: "evidence" needs the field "pages", or a TREC run'
-            )
         joined = super().join(loaded, predictions, groups, options)
         if not options.get("only_score_answered"):
             return joined
-        if joined.unknown and not options.get("ignore_unknown"):
+        if joined.unknown:
             examples = some([f"{row.id} (line {row.line})" for row in joined.unknown])
             raise InputError(
                 f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: {examples}. With "
-                "only_score_answered the official scorer fails on them: remove the lines, or use ignore_unknown "
-                "(--ignore-unknown)"
+                "only_score_answered the official scorer fails on them: remove the lines"
             )
         # The official order is the order of the answers. The last digit of a mean depends on it.
         last = {row.id: row for row in predictions.rows if row.id in joined.ids}
         return replace(joined, ids=tuple(last), rows=tuple(last.values()))
 
-    def scorer(
-        self, groups: Sequence[str], ignore_unknown: bool = False, **options: Any
-    ) -> FanOutQAScorer:
-        """Return the scorer of these groups. ``ignore_unknown`` only affects ``join``."""
+    def scorer(self, groups: Sequence[str], **options: Any) -> FanOutQAScorer:
+        """Return the scorer of these groups."""
         from qabench.benchmarks.fanoutqa.scorer import scorer_of
 
         return scorer_of(groups, **options)
@@ -413,14 +393,9 @@ class FanOutQABenchmark(Benchmark):
             )
             name = f"leaderboard: strict accuracies and judge scores that are a multiple of 1/{TEST_QUESTIONS}"
             reproduction.checks.append(Check(name, len(scores), multiples))
-        paths = [path.split("/") for path in source_table("fanoutqa")]
-        settings = Counter(
-            path[1] for path in paths if len(path) == 3 and path[1].endswith("-generations")
-        )
         reproduction.notes.append(
             "The scores of the leaderboard are not computed: the reference answers of the test questions are not "
-            f"public. The authors publish the answers of {max(settings.values())} systems ({settings.total()} files in "
-            "leaderboard-submissions/*-generations); they score submissions, which `qabench fanoutqa submit` prepares."
+            "public. The authors score submissions, which `qabench fanoutqa submit` prepares."
         )
         return reproduction
 
@@ -455,24 +430,3 @@ def _check_public(questions: Questions) -> None:
         f"the answers of {table.title} {questions.config} are not public; its authors score submissions for their "
         f"leaderboard. Configs with answers: {', '.join(public)}"
     )
-
-
-def hops(decomposition: Sequence[Row]) -> int:
-    """Return the number of hops of a question: the longest chain of sub-questions that need the previous answer.
-
-    A sub-question comes after those that it depends on, and counts as many hops as its own
-    decomposition, or else one. 0 for a question without sub-questions.
-    """
-    if not decomposition:
-        return 0
-    by_id = {node["id"]: node for node in decomposition}
-    ends: dict[str, int] = {}
-
-    def end(node: Mapping[str, Any]) -> int:
-        if node["id"] not in ends:
-            ends[node["id"]] = 0  # a circle of dependencies ends here
-            before = max((end(by_id[id]) for id in node["depends_on"] if id in by_id), default=0)
-            ends[node["id"]] = before + max(hops(node["decomposition"]), 1)
-        return ends[node["id"]]
-
-    return max(map(end, decomposition))

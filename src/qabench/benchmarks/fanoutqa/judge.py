@@ -18,6 +18,7 @@ from qabench.benchmarks.fanoutqa.prompts import judge_prompt
 from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
+from qabench.io.limits import json_of
 from qabench.io.tables import quoted
 from qabench.llm.client import (
     Caller,
@@ -145,7 +146,7 @@ class Judge:
                 string.
         """
         check_pairs(references, predictions)
-        if isinstance(questions, str) or len(questions) != len(references):
+        if len(questions) != len(references):
             raise InputError(
                 f"{len(questions)} questions for {len(references)} references; expected one for each"
             )
@@ -205,12 +206,8 @@ class Judged:
         """
         return [judgment.score for judgment in self.per_question if judgment.score is not None]
 
-    def as_dict(self, ids: Sequence[str] | None = None) -> Json:
-        """Return the scores, counts, and the items without a verdict, as JSON data.
-
-        The latter are named by ``ids``, or else by their positions. Raises InputError for another
-        number of ids.
-        """
+    def as_dict(self) -> Json:
+        """Return the scores, counts, and the positions of items without a verdict, as JSON data."""
         about = {
             "model": self.judge.caller.model,
             "prompt": self.judge.prompt.label,
@@ -218,17 +215,11 @@ class Judged:
         }
         if not self.per_question:
             return {"absent": {"gpt": self.absent}} | about
-        if ids is not None and len(ids) != len(self.per_question):
-            raise InputError(
-                f"{len(ids)} ids for {len(self.per_question)} questions; expected one for each"
-            )
         readable = [
             judgment.readable for judgment in self.per_question if judgment.readable is not None
         ]
         means = {"gpt": self.scores, "gpt_readable": readable}
         scores: Json = {name: sum(values) / len(values) for name, values in means.items() if values}
-        if self.absent:
-            scores = {"absent": {"gpt": self.absent}}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
         parts = {
             "counts": {
@@ -240,12 +231,13 @@ class Judged:
             },
             "verdicts": {verdict: verdicts[verdict] for verdict in VERDICTS.values()},
             "unreadable": [
-                ({"id": ids[i]} if ids else {"index": i}) | {"reason": judgment.reason}
+                {"index": i, "reason": judgment.reason}
                 for i, judgment in enumerate(self.per_question)
                 if judgment.reason is not None
             ],
+            "usage": self.usage.as_dict(),
         }
-        return scores | parts | about | {"usage": self.usage.as_dict()}
+        return ({"absent": {"gpt": self.absent}} if self.absent else scores) | parts | about
 
     def deviations(self) -> list[str]:
         """Return the effect of failed calls on the official score, in sentences, or [] if no call failed."""
@@ -285,9 +277,8 @@ def judge_for(
         base_url: an OpenAI-compatible server. See ``qabench.llm.endpoint.resolve_endpoint``.
         api_key: by default FANOUTQA_OPENAI_API_KEY. Never OPENAI_API_KEY.
         prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
-            "auto": official if the file is available, or a file: TOML (``user``, ``system``), a
-            version of the authors' fanoutqa/eval/llm.py, or the user message as plain text, with
-            the fields {question}, {reference}, {answer}.
+            "auto": official if the file is available, or a file: TOML (``user``, ``system``), or
+            the user message as plain text, with the fields {question}, {reference}, {answer}.
         parameters: added to temperature 0 and seed 31415. None as a value removes one of them.
         llm_cache_key: replies cached under another key are not used.
         **limits: concurrency, retries, timeout (seconds per call), max_calls, prices (``Prices``, or a
@@ -305,14 +296,18 @@ def judge_for(
     return Judge(caller, judge_prompt(prompt), merged(PARAMETERS, parameters), llm_cache_key)
 
 
-def judge_from(options: Any) -> Judge:
-    """Call ``judge_for`` with a dict of its arguments, or None for no arguments.
+def judge_from(options: Any, **named: Any) -> Judge:
+    """Call ``judge_for`` with options in a dict or in JSON text, which override ``named``, or None for no options.
 
-    Raises InputError for another type.
+    Raises InputError for anything else.
     """
-    if options is not None and not isinstance(options, dict):
-        raise InputError(f"judge is {options!r:.80}; allowed: a dict of the judge's options")
-    return judge_for(**(options or {}))
+    try:
+        given = dict(json_of(options) if isinstance(options, str) else options or {})
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"judge is {options!r:.80}; allowed: a dict, or a JSON object, of the judge's options ({error})"
+        ) from None
+    return judge_for(**{**named, **given})
 
 
 def judge_answers(

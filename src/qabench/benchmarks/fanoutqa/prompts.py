@@ -11,11 +11,10 @@ Source: https://github.com/zhudotexe/fanoutqa, ``reference/paper_benchmarks`` (t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from qabench.benchmarks.fanoutqa.official import JUDGE_PROMPT as OFFICIAL_JUDGE_PROMPT
 from qabench.data.rows import Row
 from qabench.errors import InputError
 from qabench.loading_scripts import open_path
@@ -190,14 +189,7 @@ def judge_prompt(prompt: str | Path) -> Prompt:
         raise InputError(
             f"the judge's prompt is {str(prompt)!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO}, or a file"
         )
-    if path.suffix != ".py":
-        return check_fields(read_prompt(path), JUDGE_FIELDS)
-    version = _judge_prompt_in(PromptSource(path))
-    return (
-        version
-        if version.label == OFFICIAL_JUDGE_PROMPT
-        else replace(version, name=f"file:{path.name}")
-    )
+    return check_fields(read_prompt(path), JUDGE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
@@ -26,7 +26,6 @@ from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.score_spec import mean_in_order
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import digest, signature
-from qabench.io.limits import json_of
 from qabench.text import Lemmatizer
 
 if TYPE_CHECKING:
@@ -66,6 +65,7 @@ class FanOutQAScorer(Scorer):
     evidence_k: int | None = None
     only_score_answered: bool = False
     judged: Judged | None = None
+    needs: ClassVar[Mapping[str, str]] = {"evidence": 'it needs the field "pages", or a TREC run'}
 
     def __post_init__(self) -> None:
         if self.judge:
@@ -185,55 +185,45 @@ def scorer_of(
     judge_base_url: str | None = None,
     judge_prompt: str = "auto",
     judge_max_calls: int | None = None,
-    judge_prices: str | None = None,
     judge: str | Mapping[str, Any] | None = None,
     evidence_k: int | None = None,
     threads: bool = False,
 ) -> FanOutQAScorer:
     """Return the scorer of groups of scores.
 
-    For the options see ``FanOutQA.options``.
-
-    See also ``qabench.text.resolve_lemmatizer``, ``qabench.models.bleurt.load_bleurt`` and
-    ``judge_for``.
-
-    Args:
-        judge: all options of ``judge_for``, as a mapping or in JSON.
-        threads: whether answers are scored in several threads, one at a time.
+    For the options see ``FanOutQABenchmark.options``, ``qabench.text.resolve_lemmatizer``,
+    ``qabench.models.bleurt.load_bleurt`` and ``judge_from``. With ``threads``, answers are scored
+    in several threads, one at a time.
     """
-    scorer_options: dict[str, Any] = {}
+    scorers: dict[str, Any] = {}
     if "bleurt" in groups:
         from qabench.models.bleurt import load_bleurt
 
-        scorer_options["bleurt"] = load_bleurt(model=bleurt_model)
-    options: dict[str, Any] = {
-        "model": judge_model,
-        "base_url": judge_base_url,
-        "prompt": judge_prompt,
-    }
-    options |= {"max_calls": judge_max_calls, "prices": _prices(judge_prices)}
-    if judge_base_url:
+        scorers["bleurt"] = load_bleurt(model=bleurt_model)
+    if "judge" in groups:
+        from qabench.benchmarks.fanoutqa.judge import judge_from
         from qabench.llm.endpoint import key_for_typed
 
-        options["api_key"] = key_for_typed(judge_base_url)
-    options |= _judge_options(judge)
-    if "judge" in groups:
-        from qabench.benchmarks.fanoutqa.judge import judge_for
-
-        scorer_options["judge"] = judge_for(**options)
+        scorers["judge"] = judge_from(
+            judge,
+            model=judge_model,
+            base_url=judge_base_url,
+            api_key=key_for_typed(judge_base_url),
+            prompt=judge_prompt,
+            max_calls=judge_max_calls,
+        )
     if "acc" in groups:
-        cached = (
+        scorers["normalizer"] = (
             shared_normalizer(lemmatizer)
             if threads
             else Normalizer(lemmatizer, NormalizedTextCache.default())
         )
-        scorer_options["normalizer"] = cached
     return FanOutQAScorer(
         rouge="rouge" in groups,
         evidence="evidence" in groups,
         evidence_k=evidence_k,
         only_score_answered=only_score_answered,
-        **scorer_options,
+        **scorers,
     )
 
 
@@ -363,24 +353,3 @@ def _outcome(
         explanation=judged.absent or explanation if judged else None,
         usage=judged.usage.as_dict() if judged else None,
     )
-
-
-def _prices(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        of_prompts, of_replies = map(float, text.split(","))
-    except ValueError:
-        raise InputError(
-            f"judge_prices is {text!r}; allowed: the prices per million prompt tokens and reply tokens, such as 2.5,10"
-        ) from None
-    return of_prompts, of_replies
-
-
-def _judge_options(judge: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    try:
-        return dict(json_of(judge) if isinstance(judge, str) else judge or {})
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"judge is {judge!r:.80}; allowed: a JSON object of the judge's options ({error})"
-        ) from None
