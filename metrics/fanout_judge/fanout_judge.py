@@ -8,7 +8,7 @@ from typing import Any
 import evaluate
 
 from qabench.adapters.metric import MetricModule
-from qabench.benchmarks.fanoutqa.judge import judge_answers, judge_from
+from qabench.benchmarks.fanoutqa.judge import is_judged, judge_answers, judge_from
 from qabench.errors import InputError
 from qabench.evaluation.signature import digest
 
@@ -23,7 +23,8 @@ class FanoutJudge(MetricModule, evaluate.Metric):
             question, which scores 0 without a call. The judge gets the first 4,000 characters of an
             answer.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
-        questions: the text of each question (the dataset's `question` column). Needed.
+        questions: the text of each question (the dataset's `question` column). Needed unless all
+            are unanswered.
         model: by default FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20, the official judge.
         base_url: an OpenAI-compatible server. "huggingface" for Hub-hosted models. By default
             FANOUTQA_OPENAI_API_BASE, or OpenAI.
@@ -81,9 +82,11 @@ class FanoutJudge(MetricModule, evaluate.Metric):
         per_question: bool = False,
     ) -> dict[str, Any]:
         if questions is None:
-            raise InputError(
-                "the judge needs the questions: pass the text of each question as questions=[...]"
-            )
+            if any(map(is_judged, predictions)):
+                raise InputError(
+                    "the judge needs the questions: pass the text of each question as questions=[...]"
+                )
+            questions = [""] * len(predictions)
         questions = list(questions)
         judging = judge_from(judge, model=model, base_url=base_url, api_key=api_key, prompt=prompt)
         judged = judge_answers(questions, references, predictions, judging)

@@ -56,7 +56,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         >>> result["acc"], result["rouge"]["rouge1"]["fscore"]
         ({'loose': 1.0, 'strict': 1.0}, 1.0)
         >>> result["absent"]["gpt"]
-        'left out (judge=False)'
+        'left out: judge=False, or no questions=[...]'
     """
 
     BENCHMARK = "fanoutqa"
