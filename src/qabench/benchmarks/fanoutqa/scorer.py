@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
@@ -65,12 +65,12 @@ class FanOutQAScorer(Scorer):
     evidence_k: int | None = None
     only_score_answered: bool = False
     judged: Judged | None = None
-    needs: ClassVar[Mapping[str, str]] = {"evidence": 'it needs the field "pages", or a TREC run'}
 
     def __post_init__(self) -> None:
         if self.judge:
             self.concurrency = self.judge.caller.concurrency
         self.fields = self._fields()
+        self.needs = {"evidence": 'it needs the field "pages", or a TREC run'}
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the scores of each item.
