@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from qabench.answers import json_text
+from qabench.answers import dumps
 from qabench.data.rows import Json, SourceRow, read_json_list
 from qabench.errors import DataError
 
@@ -38,8 +38,8 @@ def parse_dev(row: SourceRow) -> Json:
     _check_answer(row, "answer")
     return {
         **_common(row),
-        "answer": json_text(row.fields["answer"]),
-        "decomposition": json_text(row.fields["decomposition"]),
+        "answer": dumps(row.fields["answer"]),
+        "decomposition": dumps(row.fields["decomposition"]),
         "necessary_evidence": evidence,
     }
 

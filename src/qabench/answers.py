@@ -14,12 +14,13 @@ from enum import Enum
 from typing import Any, Literal
 
 from qabench.errors import InputError
-from qabench.io.limits import MAX_DEPTH, json_of
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
-SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+from qabench.io.limits import check_depth, json_of
 
 Answer = dict[str, Any] | list[Any] | str | int | float | bool | None
+
+
+SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Unanswered(Enum):
@@ -48,8 +49,7 @@ def dumps(answer: Answer) -> str:
 
     Raises:
         InputError: the answer, or something in it, has another type than these six, is nested too
-            deeply, contains itself, or cannot be represented in JSON: two keys such as 1 and "1",
-            an integer of more than 4,300 digits, or a character encoded as two surrogates.
+            deeply, contains itself, or is an integer of more than 4,300 digits.
 
     Examples:
         >>> dumps({"Jupiter": 1.14, "rings": True})
@@ -57,26 +57,28 @@ def dumps(answer: Answer) -> str:
         >>> loads(dumps("1998")), loads(dumps(1998))
         ('1998', 1998)
     """
-    return json_text(_plain(answer))
-
-
-def json_text(answer: Answer) -> str:
-    """Return ``dumps`` of an answer that was read from JSON, so that its types need no check."""
     try:
+        check_depth(answer)
         text = _ENCODER.encode(answer)
-    except ValueError as error:
-        raise InputError(f"the answer cannot be written as JSON: {error}") from None
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:  # a lone surrogate, which neither Arrow nor UTF-8 can represent
-            if SURROGATE_PAIR.search(text):
-                raise InputError(
-                    "the answer has a character encoded as two surrogates, which JSON cannot distinguish from the "
-                    "character: decode it with text.encode('utf-16', 'surrogatepass').decode('utf-16')"
-                ) from None
-            text = json.dumps(answer)
-    return text
+        if SURROGATE_PAIR.search(text):
+            raise ValueError("a character is encoded as two surrogates")
+        # Neither Arrow nor UTF-8 can represent a lone surrogate.
+        return json.dumps(answer, default=_number) if LONE_SURROGATE.search(text) else text
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the answer cannot be written as JSON: {error}; "
+            "allowed: dict, list, str, int, float, bool, None"
+        ) from None
+
+
+def _number(value: Any) -> Any:
+    """Return Python's form of a number or an array of NumPy."""
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{value!r:.80} is a {type(value).__name__}")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_number)
 
 
 def loads(text: str) -> Any:
@@ -89,55 +91,6 @@ def loads(text: str) -> Any:
         return json_of(text)
     except (TypeError, AttributeError, ValueError) as error:
         raise InputError(f"not the JSON text of an answer: {text!r:.120} ({error})") from None
-
-
-_SCALARS = (str, bool, int, float, type(None))
-
-
-def _plain(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    """Return ``value`` with the types that JSON distinguishes.
-
-    NumPy scalars are converted to Python's.
-    """
-    if isinstance(value, _SCALARS):
-        return value
-    if len(path) >= MAX_DEPTH:
-        raise InputError(f"the answer is nested deeper than {MAX_DEPTH} levels, or contains itself")
-    if isinstance(value, dict):
-        plain = {
-            key if type(key) is str else _key(key, path): item
-            if type(item) is str
-            else _plain(item, (*path, key))
-            for key, item in value.items()
-        }
-        if len(plain) < len(value):
-            raise InputError(
-                f"{_place(path)} has keys that are equal in JSON, such as 1 and '1': {list(value)!r:.80}"
-            )
-        return plain
-    if isinstance(value, list):
-        return [
-            item if type(item) is str else _plain(item, (*path, i)) for i, item in enumerate(value)
-        ]
-    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
-        return _plain(value.tolist(), path)
-    raise InputError(
-        f"{_place(path)} is a {type(value).__name__} ({value!r:.80}); allowed: dict, list, str, int, float, bool, None"
-    )
-
-
-def _key(key: Any, path: tuple[Any, ...]) -> str:
-    if isinstance(key, bool):
-        return text_of(key)
-    if isinstance(key, _SCALARS):
-        return str(key)
-    raise InputError(
-        f"{_place(path)} has a key of type {type(key).__name__} ({key!r:.80}); allowed: str, int, float, bool"
-    )
-
-
-def _place(path: tuple[Any, ...]) -> str:
-    return "answer" + "".join(f"[{key!r:.40}]" for key in path)
 
 
 def text_of(answer: Any) -> str:

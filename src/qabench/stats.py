@@ -16,7 +16,7 @@ Permutation P-values Should Never Be Zero, 2010 (the observed sample counts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, isclose, lgamma, log, log1p, sqrt
@@ -38,8 +38,7 @@ __all__ = [
     "adjust",
     "bootstrap",
     "bootstrap_mean",
-    "paired_bootstrap",
-    "paired_randomization",
+    "paired_test",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -61,6 +60,7 @@ CELLS_AT_ONCE = 100_000
 # this many bytes.
 CACHE_BYTES = 200_000_000
 _cached: dict[tuple[int, int, int, int], list[Array]] = {}
+TESTS = ("randomization", "bootstrap")
 CORRECTIONS = ("holm", "bh", "none")
 # Sums in another order differ in their last digits: differences up to this share of the largest
 # count as equal.
@@ -82,7 +82,7 @@ class Interval:
         low: the interval's lower bound, or None if the items are too few or too equal for an
             interval.
         high: its upper bound. None like ``low``.
-        confidence: its level, between 0 and 1.
+        confidence: its level.
         undefined: the share of resamples in which the score is undefined. They are not in the
             standard error.
     """
@@ -91,7 +91,7 @@ class Interval:
     standard_error: float
     low: float | None
     high: float | None
-    confidence: float
+    confidence: float = CONFIDENCE
     undefined: float = 0.0
 
     def bounds(self, form: str = ".4f") -> str:
@@ -107,7 +107,6 @@ def bootstrap(
     function: Function,
     *,
     clusters: Clusters = None,
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Interval:
@@ -123,7 +122,6 @@ def bootstrap(
             ``lambda tp, fp, fn: 2 * tp / (2 * tp + fp + fn)``.
         clusters: each item's question if one question gives several items: whole questions are
             drawn.
-        confidence: the interval's level, between 0 and 1.
         resamples: the number of samples of the items (or questions), with replacement.
         seed: the same seed gives the same interval.
 
@@ -131,15 +129,14 @@ def bootstrap(
         The score of all items and its interval, which has no bounds if the items do not allow them.
 
     Raises:
-        InputError: no items, items with different numbers of statistics, a level outside (0, 1), or
-            a score that is undefined on the items or on all resamples.
+        InputError: no items, items with different numbers of statistics, or a score that is
+            undefined on the items or on all resamples.
     """
-    return bootstrap_all([(units(statistics, clusters), function)], confidence, resamples, seed)[0]
+    return bootstrap_all([(units(statistics, clusters), function)], resamples, seed)[0]
 
 
 def bootstrap_all(
     samples: Sequence[tuple[Array, Function]],
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Interval]:
@@ -150,10 +147,6 @@ def bootstrap_all(
     A sample is the statistics of the units of resampling (see ``units``), and the function of their
     sums.
     """
-    if not 0 < confidence < 1:
-        raise InputError(
-            f"the confidence level is {confidence}; allowed: between 0 and 1, such as 0.95"
-        )
     intervals: dict[int, Interval] = {}
     places_by_size = grouped((len(rows), place) for place, (rows, _) in enumerate(samples))
     for places in places_by_size.values():
@@ -163,8 +156,8 @@ def bootstrap_all(
         for place, columns in zip(places, np.split(sums, ends[:-1], axis=1), strict=True):
             rows, function = samples[place]
             observed = observed_score(function, rows)
-            bounds = score_bounds(rows, function, observed, confidence)
-            intervals[place] = _interval(observed, bounds, scores(function, columns), confidence)
+            bounds = score_bounds(rows, function, observed)
+            intervals[place] = _interval(observed, bounds, scores(function, columns))
     return [intervals[place] for place in range(len(samples))]
 
 
@@ -172,7 +165,6 @@ def bootstrap_mean(
     values: Sequence[float],
     *,
     clusters: Clusters = None,
-    confidence: float = CONFIDENCE,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Interval:
@@ -186,19 +178,11 @@ def bootstrap_mean(
         >>> interval.mean, interval.bounds()
         (0.75, '0.1941 to 0.9937')
     """
-    return bootstrap(
-        table(values),
-        mean,
-        clusters=clusters,
-        confidence=confidence,
-        resamples=resamples,
-        seed=seed,
-    )
+    rows = units(table(values), clusters)
+    return bootstrap_all([(rows, mean)], resamples, seed)[0]
 
 
-def _interval(
-    observed: float, bounds: Bounds, values: Array, confidence: float = CONFIDENCE
-) -> Interval:
+def _interval(observed: float, bounds: Bounds, values: Array) -> Interval:
     """Return an interval with the standard error of the resampled scores, at least two of which must be defined."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2:
@@ -207,10 +191,16 @@ def _interval(
         )
     low, high = bounds
     undefined = 1 - len(finite) / len(values)
-    return Interval(observed, float(finite.std(ddof=1)), low, high, confidence, undefined)
+    return Interval(
+        observed,
+        float(finite.std(ddof=1)),
+        low,
+        high,
+        undefined=undefined,
+    )
 
 
-def score_bounds(rows: Array, function: Function, observed: float, confidence: float) -> Bounds:
+def score_bounds(rows: Array, function: Function, observed: float) -> Bounds:
     """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
 
     The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
@@ -239,13 +229,13 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
         # The first error found weighs twice in F1, and the first claim supported may be one of many
         # in its answer.
         size = len(own) if function is mean or 0 < share < 1 else len(own) / 2
-        return clopper_pearson(share * size, size, confidence)
+        return clopper_pearson(share * size, size)
     squares = (left_out - left_out.mean()) ** 2
     variance = float(squares.sum()) * (len(rows) - 1) / len(rows)
     # equal rows, or a score that one row makes undefined: NaN
     if not variance > (ROUNDING * observed) ** 2:
         return None, None
-    t = student_quantile(_degrees_of_freedom(squares), confidence)
+    t = student_quantile(_degrees_of_freedom(squares))
     if not fractions:
         margin = t * sqrt(variance)
         return observed - margin, observed + margin
@@ -255,12 +245,12 @@ def score_bounds(rows: Array, function: Function, observed: float, confidence: f
     count = len(values)
     share = variance * count / (observed * (1 - observed))
     share = max(share, (share * (count - 1) + 1) / count)
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     size = count / share * (z / t) ** 2
     equal_weights = share * (count - 1) <= count * (1 + ROUNDING)
     if function is mean and equal_weights:
         size = max(size, count)  # no mean of fractions varies more than one of 0/1 scores
-    return clopper_pearson(observed * size, size, confidence)
+    return clopper_pearson(observed * size, size)
 
 
 def _degrees_of_freedom(squares: Array) -> float:
@@ -271,10 +261,8 @@ def _degrees_of_freedom(squares: Array) -> float:
     return most if 2 * total**2 >= most * spread else max(1.0, 2 * total**2 / spread)
 
 
-def clopper_pearson(
-    successes: float, n: float, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
-    """Return the exact interval of a proportion (Clopper and Pearson 1934).
+def clopper_pearson(successes: float, n: float) -> tuple[float, float]:
+    """Return the exact 95% interval of a proportion (Clopper and Pearson 1934).
 
     Numbers need not be whole.
 
@@ -283,16 +271,16 @@ def clopper_pearson(
         >>> low, round(high, 4)
         (0.0, 0.8419)
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = beta_quantile(tail, successes, n - successes + 1) if successes > 0 else 0.0
     high = beta_quantile(1 - tail, successes + 1, n - successes) if successes < n else 1.0
     return low, high
 
 
 @lru_cache
-def student_quantile(freedom: float, confidence: float) -> float:
-    """Return the bound between which Student's t is with the given probability."""
-    x = beta_quantile(1 - confidence, freedom / 2, 0.5)
+def student_quantile(freedom: float) -> float:
+    """Return the bound between which Student's t is with a probability of 95%."""
+    x = beta_quantile(1 - CONFIDENCE, freedom / 2, 0.5)
     return sqrt(freedom * (1 - x) / x)
 
 
@@ -345,66 +333,50 @@ class Difference:
     interval: Interval
     p_value: float
 
-    @property
-    def significant(self) -> bool:
-        """Return whether p is below 1 - confidence."""
-        return self.p_value < 1 - self.interval.confidence
 
-
-def paired_bootstrap(
+def paired_test(
     first: Values,
     second: Values,
     *,
+    test: str = "randomization",
     function: Function | None = None,
     clusters: Clusters = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Difference:
-    """Test whether two systems differ on the same items, by drawing items with replacement.
-
-    The p-value is the share of resampled differences whose distance from the observed difference is
-    at least the distance of the observed difference from zero, counting the observed sample:
-    (extreme + 1) / (resamples + 1). It is too small for few items. The p-value of
-    ``paired_randomization`` is not.
+    """Test whether two systems differ on the same items.
 
     Both systems have one score per item, aligned. With ``function`` one row of statistics per item.
     ``bootstrap`` describes the other arguments and the errors.
+
+    Args:
+        test: "randomization" swaps the results of the systems on items (or whole questions) at
+            random. For a mean this is the sign-flip permutation test. The p-value is the share of
+            swapped differences that are at least as far from zero as the observed one: exact if
+            there are at most ``resamples`` ways to swap the items that differ. Otherwise over
+            ``resamples`` random swaps, counting the observed sample: (extreme + 1) /
+            (resamples + 1). "bootstrap" draws items with replacement. The p-value is the share of
+            resampled differences whose distance from the observed difference is at least the
+            distance of the observed difference from zero, counting the observed sample. It is too
+            small for few items.
     """
-    return _paired(first, second, function, clusters, "bootstrap", resamples, seed)
-
-
-def paired_randomization(
-    first: Values,
-    second: Values,
-    *,
-    function: Function | None = None,
-    clusters: Clusters = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Difference:
-    """Test whether two systems differ, by swapping their results on items (or whole questions) at random.
-
-    For a mean this is the sign-flip permutation test. The p-value is the share of swapped
-    differences that are at least as far from zero as the observed one: exact if there are at most
-    ``resamples`` ways to swap the items that differ. Otherwise over ``resamples`` random swaps,
-    counting the observed sample: (extreme + 1) / (resamples + 1). ``paired_bootstrap`` describes
-    the arguments and the errors.
-    """
-    return _paired(first, second, function, clusters, "randomization", resamples, seed)
-
-
-def _paired(
-    first: Values, second: Values, function: Function | None, clusters: Clusters, *how: Any
-) -> Difference:
+    if test not in TESTS:
+        raise unknown_name("unknown test", test, TESTS)
     if len(first) != len(second):
         raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
-    rows = [units(system if function else table(system), clusters) for system in (first, second)]
-    widths = [each.shape[1] for each in rows]
-    if widths[0] != widths[1]:
-        raise InputError(
-            f"paired statistics must have the same number of columns: {widths[0]} and {widths[1]}"
-        )
-    return paired_tests(dict(enumerate(rows)), [(0, 1)], function or mean, *how)[0]
+    systems = {
+        name: units(values if function else table(values), clusters)
+        for name, values in (("first", first), ("second", second))
+    }
+    pairs = [("first", "second")]
+    return paired_tests(
+        systems,
+        pairs,
+        function or mean,
+        test,
+        resamples,
+        seed,
+    )[0]
 
 
 def paired_tests(
@@ -430,7 +402,15 @@ def paired_tests(
         name: scores(function, drawn_sums(rows, resamples, seed)) for name, rows in systems.items()
     }
     swapped = (
-        _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
+        _swapped(
+            systems,
+            pairs,
+            function,
+            resamples,
+            seed,
+        )
+        if test == "randomization"
+        else None
     )
     differences = []
     for first, second in pairs:
@@ -510,7 +490,7 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
         Values in [0, 1], each at least its uncorrected value, or [] for [].
 
     Raises:
-        InputError: an unknown correction, or a p-value outside [0, 1].
+        InputError: an unknown correction.
 
     Examples:
         >>> adjust([0.25, 0.125, 0.5])
@@ -519,9 +499,6 @@ def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
     if correction not in CORRECTIONS:
         raise unknown_name("unknown correction", correction, CORRECTIONS)
     p = np.asarray(p_values, dtype=np.float64)
-    outside = p[~((p >= 0) & (p <= 1))]
-    if len(outside):
-        raise InputError(f"p-values must be between 0 and 1; got {outside[0]}")
     order = np.argsort(p, kind="stable")
     ranks = np.arange(1, len(p) + 1)
     if correction == "holm":
@@ -543,31 +520,21 @@ def mean(total: Array, count: Array) -> Array:
 def table(values: Values) -> Array:
     """Return scores as the statistics of ``mean``: one row (value, 1) per item."""
     column = np.asarray(values, dtype=np.float64)
-    if column.ndim != 1:
-        raise InputError(
-            f"scores must be one number per item; got an array of shape {column.shape}"
-        )
     return np.column_stack([column, np.ones(len(column))])
 
 
 def units(statistics: Values, clusters: Clusters) -> Array:
     """Return the units of resampling: the items' statistics, or their sums by cluster in first-seen order."""
     items = np.asarray(statistics, dtype=np.float64)
-    if items.size == 0:
-        raise InputError("nothing to score: a score over no questions is undefined")
-    if items.ndim != 2:
+    if items.size == 0 or items.ndim != 2:
         raise InputError(
-            f"statistics must be one row of numbers per item; got an array of shape {items.shape}"
+            f"nothing to score: statistics must be one row of numbers per item; their shape is {items.shape}"
         )
     if not np.isfinite(items).all():
         row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
     if clusters is None:
         return items
-    if len(clusters) != len(items):
-        raise InputError(
-            f"clusters must name each item's question: {len(clusters)} names, {len(items)} items"
-        )
     if len(set(clusters)) == len(items):
         return items
     index: dict[Hashable, int] = {}
@@ -582,8 +549,6 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     They are computed column by column, so that the last digit of a score does not depend on the
     other columns.
     """
-    if resamples < 2:
-        raise InputError(f"{resamples} resamples; allowed: 2 or more, such as {RESAMPLES}")
     sums = np.empty((resamples, rows.shape[1]))
     columns = np.asfortranarray(rows, dtype=np.float64)
     ones = (columns == 1).all(axis=0)
@@ -598,29 +563,27 @@ def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     return sums
 
 
-def _counts(size: int, resamples: int, seed: int) -> Iterator[Array]:
-    """Yield the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
+def _counts(size: int, resamples: int, seed: int) -> Iterable[Array]:
+    """Return the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
-    if key in _cached:
-        yield from _cached[key]
-        return
-    cells = size * resamples
-    blocks = []
+    if 8 * size * resamples > CACHE_BYTES:
+        return _drawn(size, resamples, seed)
+    if key not in _cached:
+        cells = sum(n * times for n, times, *_ in [key, *_cached])
+        if 8 * cells > CACHE_BYTES:
+            _cached.clear()
+        _cached[key] = list(_drawn(size, resamples, seed))
+    return _cached[key]
+
+
+def _drawn(size: int, resamples: int, seed: int) -> Iterator[Array]:
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
         # so that one bincount counts each resample separately
         drawn += np.arange(count)[:, None] * size
-        block = (
-            np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
-        )
-        if 8 * cells <= CACHE_BYTES:
-            blocks.append(block)
-        yield block
-    if blocks:
-        if 8 * (cells + sum(n * times for n, times, *_ in _cached)) > CACHE_BYTES:
-            _cached.clear()
-        _cached[key] = blocks
+        counts = np.bincount(drawn.ravel(), minlength=drawn.size)
+        yield counts.reshape(drawn.shape).astype(np.float64)
 
 
 def _product(counts: Array, values: Array) -> Array:
@@ -659,11 +622,6 @@ def scores(function: Function, sums: Array) -> Array:
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.asarray(function(*sums.T), dtype=np.float64)
-    if values.shape != sums.shape[:1]:
-        raise InputError(
-            f"the function must return one score for each of {len(sums)} sums, as NumPy's operators do; "
-            f"it returned an array of shape {values.shape}"
-        )
     return values
 
 

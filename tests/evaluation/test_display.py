@@ -53,7 +53,7 @@ def test_an_evaluation(one: Evaluation) -> None:
     everywhere(one, "m on fanoutqa sample (closed-book)", "acc.loose", "0.5000", "3 questions", "signature is missing")
     text = one.to_markdown()
     assert "| acc.loose | 0.5000  | 0.0387 to 0.9613 | 3 questions | no         |" in text
-    assert "not official (acc): the signature is missing" in text
+    assert "not official (all scores): the signature is missing" in text
     assert SHOWN not in replace(one, model=SHOWN)._repr_html_()
     table = one.to_pandas()
     assert list(table["acc.loose"]) == [0, 0.5, 1] and list(table["category"]) == [["x"]] * 3

@@ -59,7 +59,11 @@ def test_files_of_one_system(files: list[str]) -> None:
     # a quarter of the questions each has 0, 1, 2 and 3 right samples of 3
     expected = {"pass@2": (0 + 2 / 3 + 1 + 1) / 4, "pass@3": 3 / 4, "pass^2": (0 + 0 + 1 / 3 + 1) / 4, "pass^3": 1 / 4}
     assert scores == pytest.approx({"acc.strict": 0.5} | expected)
-    assert scored["model"] == "system" and scored["n"]["acc.strict"] == 36 and scored["n"]["acc.strict.pass@2"] == 12
+    assert (
+        scored["model"] == "system-0 and 2 more"
+        and scored["n"]["acc.strict"] == 36
+        and scored["n"]["acc.strict.pass@2"] == 12
+    )
     assert scored["unit"]["acc.strict"] == "answers" and "each question was asked 3 times" in str(scored["deviations"])
     chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--scores", "acc", "--pass-k", "1")
     assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
@@ -91,8 +95,8 @@ def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
     assert as_samples(named).model == f"a and {len(named) - 1} more"
     fewer = with_passes(replace(merged, records=merged.records[:-1]))
     assert "acc.strict.pass@2" in fewer and "acc.strict.pass@3" not in fewer
-    assert "at most 2: 1 of 12 questions have only 2 of 3 samples" in fewer.notes[-1]
-    with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions .* have 3 samples .*; allowed: 1 to 3"):
+    assert "at most 2: only 1 of 12 questions have 2 samples" in fewer.notes[-1]
+    with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions have 3 samples .*; allowed: 1 to 3"):
         with_passes(merged, [4])
     with pytest.raises(InputError, match="was given twice"):
         as_samples([parts[0], parts[0]])

@@ -16,7 +16,7 @@ from qabench.evaluation import Evaluation, Record, ScoreSpec
 from qabench.evaluation.comparison import compare
 from qabench.evaluation.evaluation import without_superseded
 from qabench.evaluation.records import item_score, scores_of
-from qabench.stats import adjust, bootstrap, bootstrap_mean, paired_randomization
+from qabench.stats import adjust, bootstrap, bootstrap_mean, paired_test
 
 COUNTS = ("tp", "tn", "fp", "fn")
 FELM = benchmark("felm").scores
@@ -130,7 +130,7 @@ def test_equal_problems_are_one_sentence() -> None:
     evaluation = of(*records, problems=("unreadable lines: 1",))
     sentences = ["unreadable lines: 1", "7 x failed: refused: http://x (0, 1, 2, 3, 4 and 2 more)"]
     assert evaluation.as_dict()["problems"] == sentences
-    rest = "and 1 more problem, which `qabench score --json` lists"
+    rest = "more problems: 1, which `qabench score --json` lists"
     assert evaluation.problem_sentences(1) == [sentences[0], rest]
 
 
@@ -157,10 +157,10 @@ def test_every_pair_is_tested_and_corrected() -> None:
     comparison = compare({name: of_values(scores) for name, scores in values.items()}, MEAN)
     assert list(comparison.systems) == ["b", "c", "a"]
     assert [(pair.first, pair.second) for pair in comparison.pairs] == [("b", "c"), ("b", "a"), ("c", "a")]
-    p = [paired_randomization(values[pair.first], values[pair.second]).p_value for pair in comparison.pairs]
+    p = [paired_test(values[pair.first], values[pair.second]).p_value for pair in comparison.pairs]
     assert [pair.difference.p_value for pair in comparison.pairs] == p
     assert [pair.corrected_p for pair in comparison.pairs] == adjust(p, "holm")
-    assert "corrected over all pairs (Holm)" in comparison.about()
+    assert "corrected over all pairs (holm)" in comparison.about()
 
 
 def test_functions_of_sums_are_compared_by_their_sums() -> None:
@@ -171,7 +171,7 @@ def test_functions_of_sums_are_compared_by_their_sums() -> None:
         for name, of in tables.items()
     }
     (pair,) = compare(systems, F1).pairs
-    wanted = paired_randomization(tables[pair.first], tables[pair.second], function=F1.function)
+    wanted = paired_test(tables[pair.first], tables[pair.second], function=F1.function)
     assert pair.difference.interval.mean == pytest.approx(wanted.interval.mean)
     assert pair.difference.p_value == wanted.p_value and pair.n == 30
 

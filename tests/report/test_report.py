@@ -62,10 +62,10 @@ def grouped(sizes: dict[str, int]) -> Evaluation:
 def test_the_largest_groups_are_shown() -> None:
     (breakdown,) = sections_of([grouped({"A": 5, "B": 15, **{f"C{i:02}": 2 for i in range(20)}})])[0].breakdowns
     assert breakdown.title.endswith("(the 15 largest of 22 groups)")
-    assert list(breakdown.groups.items())[:3] == [("B", 15), ("A", 5), ("C00", 2)] and len(breakdown.groups) == 15
-    assert breakdown.scores["a"]["A"]["acc.loose"].n == 5 and len(breakdown.scores["a"]) == 15
+    assert breakdown.groups[:3] == ["B", "A", "C00"] and len(breakdown.groups) == len(breakdown.rows) == 15
+    assert [row["n"] for row in breakdown.rows if row["group"] == "A"] == [5]
     (numbered,) = sections_of([grouped({"10": 5, "9": 2})])[0].breakdowns
-    assert list(numbered.groups) == ["9", "10"]
+    assert numbered.groups == ["9", "10"]
 
 
 def scored(model: str, values: list[float]) -> Evaluation:
@@ -111,8 +111,7 @@ def test_missing_and_unscored_answers_are_reported(three: list[Evaluation], tmp_
     records = [replace(three[0].records[0], scores={}), *three[0].records[1:]]
     run = replace(three[0], records=records, expected=20, status="cancelled")
     page = build_report([run], tmp_path).read_text(encoding="utf-8")
-    assert f"8 of 20 answers are missing; continue with `qabench run --resume {run.path} --model {run.model}`" in page
-    assert "did not finish (status: cancelled)" in page and "1 left out" in page
+    assert "the run did not finish (cancelled)" in page and "12 of 20" in page and "1 left out" in page
     counts = written(tmp_path / "index.html")["sections"][0]["runs"][0]["counts"]
     assert (sum(counts.values()), counts["missing"]) == (20, 8 + 2)  # without a record, and without an answer
 
@@ -122,7 +121,7 @@ def test_nothing_answered_has_no_scores(three: list[Evaluation], tmp_path: Path)
     page = build_report([replace(three[0], records=records)], tmp_path).read_text(encoding="utf-8")
     assert "There are no scores: none of the 12 questions was answered." in page and 'class="scores"' not in page
     secret = [replace(three[0], records=records, unscored="the answers are secret")]
-    assert "Nothing is scored: the answers are secret." in build_report(secret, tmp_path).read_text(encoding="utf-8")
+    assert "There are no scores: the answers are secret." in build_report(secret, tmp_path).read_text(encoding="utf-8")
 
 
 def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
@@ -134,8 +133,6 @@ def test_labels_distinguish_runs(three: list[Evaluation]) -> None:
 
 
 def test_nothing_to_report_and_no_jinja2(three: list[Evaluation], tmp_path: Path, monkeypatch: Any) -> None:
-    with pytest.raises(InputError, match="at least one log of a run"):
-        build_report([], tmp_path)
     with pytest.raises(InputError, match=r"large\.eval has no records yet \(status: started\)"):
         build_report([replace(three[0], records=[], status="started")], tmp_path)
     monkeypatch.setitem(sys.modules, "jinja2", None)

@@ -139,7 +139,6 @@ PassKs = Annotated[
         help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
     ),
 ]
-Verbose = Annotated[bool, Option("--verbose", help="Print whole signatures.")]
 AllScores = Annotated[
     bool, Option("--all-scores", help="Print all scores, not only the main ones.")
 ]

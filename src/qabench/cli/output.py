@@ -13,14 +13,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from qabench.io.tables import Table, printable, write_document, write_line
+from qabench.io.tables import Table, printable, write_document
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 # lines in a pipe are read by a program or a pager, and not wrapped at 80 characters
 PIPE_WIDTH = 200
-SECONDS_BETWEEN_LINES = 5.0  # of progress, if standard error is not a terminal
+CLEARED = "\r\x1b[K"  # to the start of an empty line
+SECONDS_BETWEEN_CHANGES = 0.1  # of progress on a terminal
+SECONDS_BETWEEN_LINES = 5.0  # of progress elsewhere
 
 _STATE = {"quiet": False}
 
@@ -88,7 +90,7 @@ def _console(stderr: bool = False) -> Console:
 
 @contextmanager
 def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], None]]:
-    """Show progress on standard error: a bar on a terminal, else a line every few seconds, nothing with ``--quiet``.
+    """Show progress on standard error: one line that changes on a terminal, else a line every few seconds.
 
     Args:
         label: what is done, such as "Scoring".
@@ -97,44 +99,24 @@ def progress_bar(label: str, unit: str = "") -> Iterator[Callable[[int, int], No
     Yields:
         A function of the number done and the total (0 if it is unknown).
     """
-    if _STATE["quiet"]:
-        yield lambda done, total: None
-        return
-    if not sys.stderr.isatty():
-        yield _progress_lines(label, unit)
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-
-        def show(done: int, total: int) -> None:
-            bar.update(
-                task,
-                completed=done,
-                total=total or None,
-                description=_progress_text(label, unit, done, total),
-            )
-
-        yield show
-
-
-def _progress_lines(label: str, unit: str) -> Callable[[int, int], None]:
+    start, end, pause = "", "\n", SECONDS_BETWEEN_LINES
+    if sys.stderr.isatty():
+        start, end, pause = CLEARED, "", SECONDS_BETWEEN_CHANGES
     last = time.monotonic()
 
     def show(done: int, total: int) -> None:
         nonlocal last
-        if done == total or time.monotonic() - last >= SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            write_line(_progress_text(label, unit, done, total), sys.stderr)
+        if _STATE["quiet"] or (time.monotonic() - last < pause and done != total):
+            return
+        last = time.monotonic()
+        numbers = f"{done:,} of {total:,}" if total else f"{done:,}"
+        text = printable(f"{label}: {numbers} {unit}".rstrip())
+        print(f"{start}{text}", end=end, file=sys.stderr, flush=True)
 
-    return show
-
-
-def _progress_text(label: str, unit: str, done: int, total: int) -> str:
-    numbers = f"{done:,} of {total:,}" if total else f"{done:,}"
-    return f"{label}: {numbers} {unit}".rstrip()
+    try:
+        yield show
+    finally:
+        print(start, end="", file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -82,27 +82,31 @@ def leaderboard(
     scorer = benchmark_of(benchmark)
     if setting and scorer.settings:
         scorer.setting(setting)
-    evaluations = (
-        scored(files, scorer.name, config, questions=questions).evaluations if files else []
-    )
+    evaluations: list[Evaluation] = []
+    if files:
+        evaluations = scored(files, scorer.name, config, questions=questions).evaluations
+    entries: list[RankedSystem] = []
     notes: list[str] = []
     try:
-        published = published_entries(scorer.name)
+        entries += published_entries(scorer.name)
     except SourceError as error:
-        published, notes = [], [f"The published scores are not available: {error}"]
-    names = _ranked_by(scorer, scores, evaluations, published)
-    entries = [entry for entry in published if entry.metric in names]
-    entries += [
-        entry for evaluation in evaluations for entry in own_entries(evaluation, names, setting)
-    ]
-    entries = [
+        notes.append(f"The published scores are not available: {error}")
+    names = _ranked_by(scorer, scores, evaluations, entries)
+    for evaluation in evaluations:
+        entries += own_entries(evaluation, names, setting)
+    shown = [
         entry
         for entry in entries
-        if setting in (None, entry.setting) and config in (None, entry.config)
+        if entry.metric in names
+        and setting in (None, entry.setting)
+        and config in (None, entry.config)
     ]
+    rows = ranked(shown, scorer)
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
-    notes += filter(None, [hub_note])
-    rows = [*ranked(entries, scorer), *(hub if not (setting or config or scores) else ())]
+    if not (setting or config or scores):
+        rows += hub
+    if hub_note:
+        notes.append(hub_note)
     if not rows:
         raise InputError(
             f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
@@ -111,15 +115,13 @@ def leaderboard(
     if output:
         write_json(output, document)
     print_tables([_table(scorer, rows)], format, document)
-    write = say if format == "table" else say_on_stderr
-    for entry in rows:
-        if entry.deviations:
-            write(
-                f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}",
-                "yellow",
-            )
+    notes[:0] = [
+        f"{entry.system} has no rank in {entry.metric}: {'; '.join(entry.deviations)}"
+        for entry in rows
+        if entry.deviations
+    ]
     for note in notes:
-        write(note, "yellow")
+        (say if format == "table" else say_on_stderr)(note, "yellow")
 
 
 def _ranked_by(
@@ -129,16 +131,11 @@ def _ranked_by(
     published: Sequence[RankedSystem],
 ) -> list[str]:
     """Return the scores to rank by: the selected ones, else the main one, else the first."""
-    names = {entry.metric for entry in published}
-    names |= {name for evaluation in evaluations for name in evaluation.scores()}
-    if selected is None and (headline := scorer.headline_score(evaluations)):
+    if selected is not None:
+        return [spec.name for spec in select_scores(scorer.scores, selected, scorer.title)]
+    if headline := scorer.headline_score(evaluations):
         return [headline.name]
-    declared = [spec.name for spec in scorer.scores if spec.name in names]
-    ordered = list(dict.fromkeys([*declared, *sorted(names)]))
-    if selected is None:
-        return ordered[:1]
-    chosen = select_scores(list(map(scorer.score_spec, ordered)), selected, scorer.title)
-    return [spec.name for spec in chosen]
+    return sorted({entry.metric for entry in published})[:1]
 
 
 def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
@@ -151,23 +148,26 @@ def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
     from qabench.hub.client import bounded_answers, hub_errors
 
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
+    systems = []
     try:
         with bounded_answers(), hub_errors(api):
-            entries = api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS)
-            return [
-                RankedSystem(
-                    entry.model_id,
-                    float(entry.value),
-                    "",
-                    "",
-                    "",
-                    f"Hub: {entry.filename}",
-                    rank=int(entry.rank),
+            for entry in api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS):
+                name, value, source = entry.model_id, float(entry.value), f"Hub: {entry.filename}"
+                rank = int(entry.rank)
+                systems.append(
+                    RankedSystem(
+                        name,
+                        value,
+                        "",
+                        "",
+                        "",
+                        source,
+                        rank=rank,
+                    )
                 )
-                for entry in entries
-            ], ""
     except QabenchError as error:
         return [], f"The Hub's entries are left out: {error}"
+    return systems, ""
 
 
 def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
@@ -175,8 +175,23 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
     for entry in entries:
         # published scores have none
         interval = None if entry.n is None else bounds_text(entry.low, entry.high)
-        cells = [entry.rank, entry.system, f"{entry.score:.4f}", interval, entry.n, entry.metric]
-        rows.append([*cells, entry.config, entry.setting, entry.judge, entry.source])
+        cells = [
+            entry.rank,
+            entry.system,
+            f"{entry.score:.4f}",
+            interval,
+            entry.n,
+            entry.metric,
+        ]
+        rows.append(
+            [
+                *cells,
+                entry.config,
+                entry.setting,
+                entry.judge,
+                entry.source,
+            ]
+        )
     return Table(
         f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
         RANKS,
@@ -217,16 +232,15 @@ def export(
     if output is None and several:
         raise InputError("--output is required for several runs")
     for run in sources.evaluations:
-        path = output / f"{Path(run.path).stem}.jsonl" if several and output else output
-        if path:
-            check_writable(path)
         text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
-        if path:
-            write_text(path, text)
-        else:
+        if output is None:
             write_document(text)
-        if path and several:
+        elif several:
+            path = output / f"{Path(run.path).stem}.jsonl"
+            write_text(path, text)
             say(f"wrote {path}")
+        else:
+            write_text(output, text)
         unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
         if unanswered and format == "predictions":
             warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
@@ -262,28 +276,32 @@ def report(
 
     The page is one self-contained file that you can send by mail or put on any server.
     """
-    if output.suffix.lower() in (".html", ".htm"):
-        raise InputError(
-            f"--output is a folder, for index.html and report.json: {output.with_suffix('')}, for example"
-        )
     runs, benchmark = benchmark_first(runs, benchmark)
     check_writable(output / "index.html")
     from qabench.report import build_report
 
-    if benchmark is None and (config or questions or corpus):
-        message = "--config, --questions and --corpus are for files of predictions and need their benchmark"
-        raise InputError(message)
-    if benchmark:
-        benchmark_of(benchmark).selected_groups(scores)
-    options = (
-        benchmark_of(benchmark).checked_options({"corpus": corpus}) if benchmark and corpus else {}
+    options: dict[str, Any] = {
+        "samples": samples,
+        "ks": parse_ks(pass_k),
+    }
+    if corpus:
+        options |= benchmark_of(benchmark or "").checked_options({"corpus": corpus})
+    sources = scored(
+        runs,
+        benchmark,
+        config,
+        scores=scores,
+        questions=questions,
+        **options,
     )
-    options |= {"samples": samples, "ks": parse_ks(pass_k)}
-    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
     page = build_report(sources.evaluations, output)
     numbers = page.with_name("report.json")
     if as_json:
-        document = {"page": str(page), "numbers": str(numbers), "bytes": page.stat().st_size}
+        document = {
+            "page": str(page),
+            "numbers": str(numbers),
+            "bytes": page.stat().st_size,
+        }
         print_json(document | {"notes": sources.notes})
     else:
         say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")

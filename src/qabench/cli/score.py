@@ -30,7 +30,6 @@ from qabench.cli.options import (
     RayAddress,
     Samples,
     Scores,
-    Verbose,
     benchmark_and_files,
     on_ray,
     parse_ks,
@@ -44,18 +43,18 @@ from qabench.cli.output import (
     say_on_stderr,
 )
 from qabench.data.rows import Json, grouped
-from qabench.errors import InputError, unknown_name
+from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import labels, systems_table
-from qabench.evaluation.signature import short_signature
+from qabench.evaluation.evaluation import labels, systems_table, with_systems
 from qabench.io.files import check_writable, write_json, write_text
-from qabench.runs.sources import is_log, read_evaluations
+from qabench.runs.sources import read_evaluations
 
 if TYPE_CHECKING:
     from qabench.runs.sources import Found
 
 RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MAX_RESAMPLES = 10_000_000
+PER_ITEM = ("id", "epoch", "status", "problem", "scores", "detail")  # fields of records
 LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 
 
@@ -64,25 +63,24 @@ def parameters() -> list[inspect.Parameter]:
 
     The default of each is None.
     """
-    options: dict[str, tuple[BenchmarkOption, list[str]]] = {}
+    options: dict[str, BenchmarkOption] = {}
+    benchmarks: dict[str, list[str]] = {}
     for name in benchmark_names():
         for option in benchmark_of(name).options:
-            options.setdefault(option.name, (option, []))[1].append(name)
+            options.setdefault(option.name, option)
+            benchmarks.setdefault(option.name, []).append(name)
     parameters = []
-    for name, (option, benchmarks) in options.items():
-        choices = f" One of {', '.join(option.choices)}." if option.choices else ""
-        default = (
-            "" if option.default is None or option.type is bool else f" Default: {option.default}."
-        )
-        text = f"[{', '.join(benchmarks)}] {option.about.rstrip('.')}.{choices}{default}"
+    for name, option in options.items():
+        text = f"[{', '.join(benchmarks[name])}] {option.about.rstrip('.')}."
+        if option.choices:
+            text += f" One of {', '.join(option.choices)}."
+        if option.default is not None and option.type is not bool:
+            text += f" Default: {option.default}."
         flag = f"--{name.replace('_', '-')}"
         declared = Option(flag, help=text, metavar=option.metavar or None)
         annotation = Annotated[option.type | None, declared]  # type: ignore[name-defined]
-        parameters.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-            )
-        )
+        kind = inspect.Parameter.KEYWORD_ONLY
+        parameters.append(inspect.Parameter(name, kind, default=None, annotation=annotation))
     return parameters
 
 
@@ -114,7 +112,6 @@ def _score(
     format: Format = "table",
     output: Output = None,
     all_scores: AllScores = False,
-    verbose: Verbose = False,
     ray: OnRay = False,
     ray_address: RayAddress = None,
     **options: Any,
@@ -128,22 +125,23 @@ def _score(
     values = scorer.checked_options(options)
     if scorer.name:
         scorer.selected_groups(scores)
-    if unknown := [name for name in by or () if scorer.groupings and name not in scorer.groupings]:
-        raise unknown_name(f"{scorer.title} has no grouping", unknown[0], scorer.groupings)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
-        values |= {"samples": samples, "ks": parse_ks(pass_k)}
+        values |= {
+            "samples": samples,
+            "ks": parse_ks(pass_k),
+        }
         sources = scored(
             paths, scorer.name or None, config, scores=scores, questions=questions, **values
         )
-    for evaluation in sources.evaluations:
-        if scores and evaluation.answered and not evaluation.scores() and is_log(evaluation.path):
-            raise InputError(
-                f"{evaluation.path} has no scores {', '.join(scores)}. To compute them, write its answers to a "
-                f"file with `qabench export {evaluation.path} -o FILE`, and score the file"
-            )
-    reports = show(sources, format, by or (), output, all_scores, verbose)
+    reports = show(
+        sources,
+        format,
+        by or (),
+        output,
+        all_scores,
+    )
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
@@ -158,17 +156,14 @@ score = with_parameters(_score, parameters())
 
 
 def per_item_lines(evaluations: list[Evaluation]) -> str:
-    """Return one JSON line per record: id, epoch, system if there are several, status, problem, scores, details."""
-    rows = []
+    """Return one JSON line per record: system, id, epoch, status, problem, scores, details."""
+    lines = []
     for evaluation in evaluations:
-        system = {"system": evaluation.model} if len(evaluations) > 1 else {}
         for record in evaluation.records:
-            row = {"id": record.id, "epoch": record.epoch} | system | {"status": record.status}
-            problem = {"problem": record.problem} if record.problem else {}
-            rows.append(
-                row | problem | {"scores": dict(record.scores), "detail": dict(record.detail)}
-            )
-    return "".join(json.dumps(row) + "\n" for row in rows)
+            row = {"system": evaluation.model}
+            row |= {name: getattr(record, name) for name in PER_ITEM}
+            lines.append(json.dumps(row) + "\n")
+    return "".join(lines)
 
 
 def _compare(
@@ -198,7 +193,6 @@ def _compare(
     seed: Annotated[int, Option(min=0, help="The seed of the resampling.")] = 0,
     format: Format = "table",
     output: Output = None,
-    verbose: Verbose = False,
     **options: Any,
 ) -> None:
     """Compare systems on the same questions: scores, paired differences with intervals, corrected p-values.
@@ -220,25 +214,36 @@ def _compare(
     }
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         if scorer.name:
-            testing |= {"questions": questions, "progress": progress, **options}
-            comparison = comparing.compare(scorer.name, config, paths, scores, **testing)
+            testing |= {
+                "questions": questions,
+                "progress": progress,
+                **options,
+            }
+            comparison = comparing.compare(
+                scorer.name,
+                config,
+                paths,
+                scores,
+                **testing,
+            )
         else:
             scorer.checked_options(options)
             comparison = comparing.compare_logs(paths, scores, **testing)
-    evaluations, notes = list(comparison.evaluations.values()), list(comparison.notes)
+    evaluations = list(comparison.evaluations.values())
+    first, notes = evaluations[0], list(comparison.notes)
     document: dict[str, Any] = {
-        "benchmark": evaluations[0].benchmark,
-        "config": evaluations[0].config,
+        "benchmark": first.benchmark,
+        "config": first.config,
     }
-    if evaluations[0].benchmark and not comparison.others:
+    if first.benchmark and not comparison.others:
         document |= comparison.as_dict()
     else:
         document["comparisons"] = [each.as_dict() for each in (comparison, *comparison.others)]
-    document |= {"notes": notes}
+    document["notes"] = notes
     if output:
         write_json(output, document)
     print_tables(comparison.tables(), format, document)
-    print_notes(evaluations, notes, format, verbose)
+    print_notes(evaluations, notes, format)
 
 
 compare = with_parameters(_compare, parameters())
@@ -259,7 +264,6 @@ def show(
     by: Sequence[str] = (),
     output: Path | None = None,
     all_scores: bool = False,
-    verbose: bool = False,
 ) -> list[Json]:
     """Print and write evaluations as the options of a command say, and return their reports."""
     evaluations = sources.evaluations
@@ -271,7 +275,7 @@ def show(
         print_json(document)
     else:
         print_evaluations(evaluations, by, format, all_scores)
-    print_notes(evaluations, sources.notes, format, verbose)
+    print_notes(evaluations, sources.notes, format)
     return reports
 
 
@@ -284,17 +288,15 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     Raises:
         InputError: an unknown grouping.
     """
+    benchmark = benchmark_of(evaluation.benchmark)
     allowed = evaluation.groupings()
     if unknown := [name for name in by if name not in allowed]:
-        config = f"{benchmark_of(evaluation.benchmark).title} {evaluation.config}"
+        config = f"{benchmark.title} {evaluation.config}"
         raise unknown_name(f"{config} has no grouping", unknown[0], allowed)
-    shape = (
-        benchmark_of(evaluation.benchmark).official_shape(evaluation)
-        if evaluation.answered
-        else None
-    )
-    official = {"official": shape} if shape else {}
-    return evaluation.as_dict(by) | official | {"published": _ranks(evaluation)}
+    document = evaluation.as_dict(by)
+    if evaluation.answered and (shape := benchmark.official_shape(evaluation)):
+        document["official"] = shape
+    return document | {"published": _ranks(evaluation)}
 
 
 def is_official(evaluation: Evaluation) -> bool:
@@ -326,25 +328,16 @@ def print_evaluations(
     print_tables(tables, format)
 
 
-def print_notes(
-    evaluations: Sequence[Evaluation], notes: Sequence[str], format: str, verbose: bool = False
-) -> None:
-    """Print problems, deviations, ranks and signatures.
+def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
+    """Print problems, deviations and signatures.
 
     On stderr unless the format is a table.
     """
     write = say if format == "table" else say_on_stderr
-    configs = _by_config(evaluations)
-    for group in configs:
-        systems_by_line = grouped(
-            (line, label)
-            for label, evaluation in zip(labels(group), group, strict=True)
-            for line in _notes_of(evaluation, verbose)
-        )
-        for (text, style), systems in systems_by_line.items():
-            prefix = [group[0].questions] if len(configs) > 1 else []
-            prefix += [", ".join(systems)] if len(systems) < len(group) else []
-            write(": ".join([*prefix, text]), style)
+    notes_of = map(_notes_of, evaluations)
+    lines = with_systems(dict(zip(labels(evaluations), notes_of, strict=True)))
+    for systems, (text, style) in lines:
+        write(systems + text, style)
     for note in notes:
         write(note, "yellow")
 
@@ -353,22 +346,24 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
     return list(grouped((evaluation.questions, evaluation) for evaluation in evaluations).values())
 
 
-def _notes_of(evaluation: Evaluation, verbose: bool) -> list[tuple[str, str]]:
+def _notes_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
-    sentences = [*evaluation.problem_sentences(LISTED_PROBLEMS), evaluation.cached_note()]
-    notes = [(sentence, "yellow") for sentence in sentences if sentence]
-    notes += [(note, "") for note in evaluation.notes]
-    notes += [(sentence, "yellow") for sentence in evaluation.undefined_sentences()]
-    if reason := evaluation.why_unscored():
-        return [(f"no scores: {reason}", "bold red"), *notes]
-    for sentence, names in evaluation.deviations_by_sentence().items():
-        notes.append((f"not official ({', '.join(names)}): {sentence}", "bold red"))
-    if rank := _rank(evaluation):
-        notes.append((rank, ""))
-    for group, line in evaluation.signatures.items():
-        text = line if verbose else short_signature(line, evaluation.declarations)
-        notes.append((f"{group}: {text}", "dim"))
-    return notes
+    reason = evaluation.why_unscored()
+    replies = evaluation.replies()
+    cached = (
+        f"{replies['cached']:,} of {replies['all']:,} replies from the cache" if replies else ""
+    )
+    signatures = [f"{group}: {line}" for group, line in evaluation.signatures.items()]
+    texts_by_style = [
+        ("bold red", [f"no scores: {reason}"] if reason else []),
+        ("yellow", evaluation.problem_sentences(LISTED_PROBLEMS)),
+        ("", [cached] if replies.get("cached") else []),
+        ("", list(evaluation.notes)),
+        ("yellow", evaluation.undefined_sentences()),
+        ("bold red", evaluation.deviation_sentences()),
+        ("dim", [] if reason else signatures),
+    ]
+    return [(text, style) for style, texts in texts_by_style for text in texts]
 
 
 def _ranks(evaluation: Evaluation) -> dict[str, str]:
@@ -377,10 +372,3 @@ def _ranks(evaluation: Evaluation) -> dict[str, str]:
     from qabench.benchmarks.published import ranks
 
     return ranks(evaluation)
-
-
-def _rank(evaluation: Evaluation) -> str | None:
-    """Return the rank of the main metric among published scores, or of the first metric that has one."""
-    sentences = _ranks(evaluation)
-    main = benchmark_of(evaluation.benchmark).headline_score([evaluation])
-    return sentences.get(main.name if main else "") or next(iter(sentences.values()), None)

@@ -20,7 +20,6 @@ from qabench.evaluation.records import (
     reduced,
     rows_by_question,
     scores_of,
-    value_cells,
 )
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
@@ -29,6 +28,7 @@ from qabench.stats import (
     FEWEST_DIFFERING,
     RESAMPLES,
     ROUNDING,
+    TESTS,
     Array,
     Difference,
     Function,
@@ -37,13 +37,21 @@ from qabench.stats import (
 )
 from qabench.stats import scores as sums_to_scores
 
-TESTS = ("randomization", "bootstrap")
 TEST = TESTS[0]
 CORRECTION = "holm"
 SEED = 0
 POWER = 0.8  # of the smallest detectable difference
-PAIR_COLUMNS = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable"]
-PAIR_COLUMNS += ["wins", "ties", "losses"]
+COUNTS = ("wins", "ties", "losses", "n", "detectable")  # fields of a pair
+PAIR_COLUMNS = [
+    "pair",
+    "at 5%",
+    "difference",
+    "95% interval",
+    "p",
+    "corrected p",
+    "detectable",
+]
+PAIR_COLUMNS += COUNTS[:3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,32 +86,28 @@ class Pair:
         """Return whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
         return self.corrected_p < 1 - self.difference.interval.confidence
 
-    @property
-    def name(self) -> str:
-        """Return the labels of both systems."""
-        return f"{self.first} - {self.second}"
-
     def as_dict(self) -> dict[str, Any]:
         """Return the pair as JSON data."""
-        interval = asdict(self.difference.interval)
-        del interval["confidence"]
-        counts = ("wins", "ties", "losses", "n", "detectable")
+        interval = self.difference.interval
         return {
             "first": self.first,
             "second": self.second,
-            "difference": interval.pop("mean"),
-            **interval,
+            "difference": interval.mean,
+            "standard_error": interval.standard_error,
+            "low": interval.low,
+            "high": interval.high,
+            "undefined": interval.undefined,
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
-            **{name: getattr(self, name) for name in counts},
+            **{name: getattr(self, name) for name in COUNTS},
         }
 
     def cells(self) -> list[Any]:
         """Return the row of a table of pairs."""
         interval = self.difference.interval
         return [
-            self.name,
+            f"{self.first} - {self.second}",
             f"{self.first} is better" if self.significant else "no significant difference",
             f"{interval.mean:+.4f}",
             interval.bounds("+.4f"),
@@ -154,42 +158,53 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        rows: list[list[Any]] = []
+        units = dict.fromkeys(score.spec.unit for score in self.systems.values())
+        columns = ["system", self.spec.name, "95% interval", "standard error"]
+        scores = Table(self.spec.title, [*columns, f"n ({' or '.join(units)})"], [])
         for label, score in self.systems.items():
-            error = f"{score.interval.standard_error:.4f}"
-            rows.append([label, *value_cells(score.interval), error, score.n])
-        units = " or ".join(dict.fromkeys(score.spec.unit for score in self.systems.values()))
-        columns = ["system", self.spec.name, "95% interval", "standard error", f"n ({units})"]
-        scores = Table(self.spec.title, columns, rows)
+            interval = score.interval
+            error = f"{interval.standard_error:.4f}"
+            scores.rows.append(
+                [
+                    label,
+                    f"{score.value:.4f}",
+                    interval.bounds(),
+                    error,
+                    score.n,
+                ]
+            )
         pairs = Table("Pairs", PAIR_COLUMNS, [pair.cells() for pair in self.pairs], [self.about()])
         return [scores, pairs, *(table for other in self.others for table in other.tables())]
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""
-        names = {"holm": " (Holm)", "bh": " (Benjamini and Hochberg)"}
-        over = ", corrected over all pairs" if self.correction in names else ""
+        corrected = ""
+        if self.correction != "none":
+            corrected = f", corrected over all pairs ({self.correction})"
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}"
-            f"{over}{names.get(self.correction, '')}; "
-            "intervals: 95%, from the same test, not corrected; "
+            f"{corrected}; intervals: 95%, from the same test, not corrected; "
             "detectable: the smallest difference that these questions would show with a power of 80%"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
-        how = ("test", "correction", "resamples", "seed")
+        systems = [
+            {
+                "system": label,
+                **asdict(score.interval),
+                "n": score.n,
+                "left_out": score.left_out,
+            }
+            for label, score in self.systems.items()
+        ]
         return {
             "metric": self.spec.name,
-            **{name: getattr(self, name) for name in how},
-            "systems": [
-                {
-                    "system": label,
-                    **asdict(score.interval),
-                    "n": score.n,
-                    "left_out": score.left_out,
-                }
-                for label, score in self.systems.items()
-            ],
+            "test": self.test,
+            "correction": self.correction,
+            "resamples": self.resamples,
+            "seed": self.seed,
+            "systems": systems,
             "pairs": [pair.as_dict() for pair in self.pairs],
         }
 
@@ -226,30 +241,40 @@ def compare(
     if test not in TESTS:
         raise unknown_name("unknown test", test, TESTS)
     adjust([], correction)  # checks the name before the work
-    if len(configs := {(each.benchmark, each.config) for each in evaluations.values()}) > 1:
-        named = ", ".join(sorted(" ".join(config) for config in configs))
-        raise InputError(f"systems must be compared on one config; these are on {named}")
-    scores = {
-        label: score
-        for label, evaluation in evaluations.items()
-        if (score := _score(evaluation, spec))
-    }
+    configs = {each.questions for each in evaluations.values()}
+    if len(configs) > 1:
+        raise InputError(
+            f"systems must be compared on one config; these are on {', '.join(sorted(configs))}"
+        )
+    scores: dict[str, Score] = {}
+    for label, evaluation in evaluations.items():
+        computed = evaluation.scores()
+        if spec.name not in computed and evaluation.answered and not spec.reducer:
+            computed = scores_of([spec], evaluation.records)
+        if spec.name in computed:
+            scores[label] = computed[spec.name]
     sign = 1 if spec.higher_is_better else -1
-    systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].interval.mean))
-    labels = systems if len(systems) > 1 else ()
-    tables = {label: _questions(evaluations[label], spec) for label in labels}
-    tested = _tested_pairs(tables, spec, test, resamples, seed)
+    systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].value))
+    tables = {label: _questions(evaluations[label], spec) for label in systems}
+    tested = _tested_pairs(
+        tables,
+        spec,
+        test,
+        resamples,
+        seed,
+    )
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
-    return Comparison(spec, systems, pairs, test, correction, resamples, seed, dict(evaluations))
-
-
-def _score(evaluation: Evaluation, spec: ScoreSpec) -> Score | None:
-    if score := evaluation.scores().get(spec.name):
-        return score
-    if spec.reducer or not evaluation.answered:
-        return None
-    return scores_of([spec], evaluation.records).get(spec.name)
+    return Comparison(
+        spec,
+        systems,
+        pairs,
+        test,
+        correction,
+        resamples,
+        seed,
+        dict(evaluations),
+    )
 
 
 def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]]:
@@ -257,12 +282,11 @@ def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]
 
     Questions that lack one are out.
     """
-    questions = rows_by_question(spec, evaluation.records)
-    values = {id: reduced(spec, rows) for id, rows in questions.items()}
-    return {
-        id: rows[0] if len(rows) == 1 else np.mean(rows, axis=0).tolist()
-        for id, rows in values.items()
-    }
+    means = {}
+    for id, samples in rows_by_question(spec, evaluation.records).items():
+        rows = reduced(spec, samples)
+        means[id] = rows[0] if len(rows) == 1 else np.mean(rows, axis=0).tolist()
+    return means
 
 
 def _tested_pairs(
@@ -276,7 +300,8 @@ def _tested_pairs(
 
     Pairs with the same common questions share draws.
     """
-    labels, sign = list(tables), 1 if spec.higher_is_better else -1
+    sign = 1 if spec.higher_is_better else -1
+    labels = list(tables)
     pairs_by_questions = grouped(
         (tuple(id for id in tables[first] if id in tables[second]), (first, second))
         for first, second in combinations(labels, 2)
@@ -284,8 +309,9 @@ def _tested_pairs(
     pairs_by_questions.pop((), None)
     tested: list[Pair] = []
     for ids, pairs in pairs_by_questions.items():
-        function = spec.resampled or spec.function or partial(_mean, len(ids))
-        one_less = spec.resampled or spec.function or partial(_mean, len(ids) - 1)
+        n = len(ids)
+        function = spec.resampled or spec.function or partial(_mean, n)
+        one_less = spec.resampled or spec.function or partial(_mean, n - 1)
         rows: dict[str, Array] = {}
         gains: dict[str, float] = {}
         for label in dict.fromkeys(label for pair in pairs for label in pair):
@@ -294,17 +320,37 @@ def _tested_pairs(
             if np.isfinite(score):
                 rows[label], gains[label] = table, sign * score
         ordered = [
-            pair if gains[pair[0]] >= gains[pair[1]] else pair[::-1]
-            for pair in pairs
-            if rows.keys() >= set(pair)
+            (first, second) if gains[first] >= gains[second] else (second, first)
+            for first, second in pairs
+            if first in rows and second in rows
         ]
         items = {label: _items(spec, table) for label, table in rows.items()}
-        tests = paired_tests(rows, ordered, function, test, resamples, seed)
-        for (first, second), difference in zip(ordered, tests, strict=True):
-            counts = _wins_ties_losses(spec, items[first], items[second])
-            detectable = detectable_difference(rows[first], rows[second], one_less)
-            p_value = difference.p_value
-            tested.append(Pair(first, second, difference, p_value, *counts, len(ids), detectable))
+        differences = paired_tests(
+            rows,
+            ordered,
+            function,
+            test,
+            resamples,
+            seed,
+        )
+        for (first, second), difference in zip(ordered, differences, strict=True):
+            # A question without a score, such as an answer without claims, is a tie.
+            own_gains = np.nan_to_num(items[first] - items[second], nan=0, posinf=0, neginf=0)
+            wins = int((sign * own_gains > ROUNDING).sum())
+            losses = int((sign * own_gains < -ROUNDING).sum())
+            tested.append(
+                Pair(
+                    first,
+                    second,
+                    difference,
+                    corrected_p=difference.p_value,
+                    wins=wins,
+                    ties=n - wins - losses,
+                    losses=losses,
+                    n=n,
+                    detectable=detectable_difference(rows[first], rows[second], one_less),
+                )
+            )
     return sorted(tested, key=lambda pair: sorted(map(labels.index, (pair.first, pair.second))))
 
 
@@ -343,12 +389,3 @@ def detectable_difference(first: Array, second: Array, function: Function) -> fl
     error = sqrt(float(((differences - differences.mean()) ** 2).sum()) * (n - 1) / n)
     normal = NormalDist()
     return (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)) * error
-
-
-def _wins_ties_losses(spec: ScoreSpec, first: Array, second: Array) -> tuple[int, int, int]:
-    # A question without a score, such as an answer without claims, is a tie.
-    gains = np.nan_to_num(first - second, nan=0.0, posinf=0.0, neginf=0.0)
-    if not spec.higher_is_better:
-        gains = -gains
-    wins, losses = int((gains > ROUNDING).sum()), int((gains < -ROUNDING).sum())
-    return wins, len(gains) - wins - losses, losses

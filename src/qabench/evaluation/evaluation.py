@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qabench.data.predictions import NO_PREDICTION, WITHOUT_PREDICTION, some
 from qabench.data.rows import Json, grouped
@@ -23,7 +23,6 @@ from qabench.evaluation.records import (
     columns_of,
     distinct,
     scores_of,
-    value_cells,
 )
 from qabench.evaluation.score_spec import ScoreSpec, present
 from qabench.evaluation.signature import (
@@ -39,13 +38,44 @@ from qabench.io.tables import Displayed, Table
 if TYPE_CHECKING:
     from qabench.stats import Interval
 
+Line = TypeVar("Line")
 MAX_LENGTH = 80  # of a label
 SERVED = "openai-api/qabench/"  # Inspect's name for a model at --base-url starts so
-LABELS = ("temperature", "seed")  # the first options that tell runs of one model apart
-NO_LABELS = ("model_path", "cache", "max_connections", "max_retries", "timeout")
-UNDEFINED = "undefined"
+NO_LABELS = {
+    "model_path",
+    "cache",
+    "max_connections",
+    "max_retries",
+    "timeout",
+}
 # fields of ``Evaluation.as_dict``
-IN_JSON = ("benchmark", "config", "setting", "model", "created", "status", "path", "expected")
+IN_JSON = (
+    "benchmark",
+    "config",
+    "setting",
+    "model",
+    "created",
+    "status",
+    "path",
+    "expected",
+    "available",
+)
+
+
+# fields of a record in ``Evaluation.to_pandas``
+IN_PANDAS = (
+    "id",
+    "epoch",
+    "question",
+    "reference",
+    "answer",
+    "status",
+    "problem",
+    "input_tokens",
+    "output_tokens",
+    "seconds",
+    "cost",
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,12 +144,10 @@ class Evaluation(Displayed):
         Raises InputError if there is none of this name.
         """
         scores = self.scores()
-        if name in scores:
-            return scores[name]
-        if reason := self.undefined().get(name):
-            raise InputError(f"{name} is undefined: {reason}")
-        reason = self.why_unscored() or f"the scores are {', '.join(scores)}"
-        raise InputError(f"no score {name!r}: {reason}")
+        if name not in scores:
+            reason = self.why_unscored() or f"the scores are {', '.join(scores)}"
+            raise InputError(f"no score {name!r}: {self.undefined().get(name) or reason}")
+        return scores[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.scores())
@@ -143,43 +171,43 @@ class Evaluation(Displayed):
         setting = "" if self.setting in ("", PREDICTIONS) else f" ({self.setting})"
         return f"{self.model.removeprefix(SERVED)} on {self.questions}{setting}"
 
-    def _once(self, key: str, compute: Callable[[], Json]) -> Json:
+    def _once(self, key: str, compute: Callable[[], Any]) -> Any:
         if key not in self._computed:
-            self._computed[key] = compute() if self.answered else {}
-        return dict(self._computed[key])
+            self._computed[key] = compute()
+        return self._computed[key]
+
+    def _scores_of(self, records: Sequence[Record]) -> dict[str, Score]:
+        return scores_of(self.score_specs, records) if self.answered else {}
 
     def scores(self) -> dict[str, Score]:
         """Return the scores by name, with intervals and n, or {} if nothing was answered.
 
         Computed once.
         """
-        return self._once("scores", lambda: scores_of(self.score_specs, self.records))
+        scores: dict[str, Score] = self._once("scores", lambda: self._scores_of(self.records))
+        return scores
 
     def undefined(self) -> dict[str, str]:
         """Return why scores are undefined, by name, such as the recall of errors without any errors."""
-        return self._once("undefined", self._undefined)
-
-    def _undefined(self) -> dict[str, str]:
-        columns = column_names(self.records)
         scores = self.scores()
-        return {
-            spec.name: spec.undefined
-            for spec in present(self.score_specs, columns)
-            if spec.name not in scores and any(columns_of(spec, record) for record in self.records)
-        }
+        reasons = {}
+        for spec in present(self.score_specs, column_names(self.records)):
+            lacking = self.answered and spec.name not in scores
+            if lacking and any(columns_of(spec, record) for record in self.records):
+                reasons[spec.name] = spec.undefined
+        return reasons
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
         """Return the scores of each group of a grouping.
 
         See ``by_group``. Computed once.
         """
-        return self._once(
+        groups = self.by_group(grouping).items()
+        scores: dict[str, dict[str, Score]] = self._once(
             f"scores by {grouping}",
-            lambda: {
-                name: scores_of(self.score_specs, records)
-                for name, records in self.by_group(grouping).items()
-            },
+            lambda: {group: self._scores_of(records) for group, records in groups},
         )
+        return scores
 
     def deviations(self, score: Score) -> list[str]:
         """Return what distinguishes a score from the official one, in sentences, or [] if it is official.
@@ -195,9 +223,7 @@ class Evaluation(Displayed):
         if score.spec.group in self.recorded:
             why = self.recorded[score.spec.group]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
-        if "asked" not in self._computed:
-            self._computed["asked"] = self._asked_deviations()
-        sentences += self._computed["asked"]
+        sentences += self._once("asked", self._asked_deviations)
         if score.left_out and not score.spec.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
@@ -217,15 +243,13 @@ class Evaluation(Displayed):
         return sentences
 
     def _signature_deviations(self, spec: ScoreSpec) -> list[str]:
-        line = self.signatures.get(spec.group)
-        if not line:
-            return ["the signature is missing"]
+        line = self.signatures.get(spec.group, "")
         try:
             name = signature_name(line)
-            if name in self.declarations:
-                return deviations(line, self.declarations[name], spec.needs[0].partition("@")[2])
         except InputError as error:  # a log of another version, or an edited one
-            return [str(error)]
+            return [str(error) if line else "the signature is missing"]
+        if name in self.declarations:
+            return deviations(line, self.declarations[name], spec.needs[0].partition("@")[2])
         return [
             f"the official values of {name!r} are not known; allowed: {', '.join(self.declarations)}"
         ]
@@ -233,28 +257,28 @@ class Evaluation(Displayed):
     def signed(self, declared: Mapping[str, Field], **fields: object) -> Evaluation:
         """Return the evaluation with further fields in all signatures, and what is official of them."""
         lines = {group: with_fields(line, **fields) for group, line in self.signatures.items()}
-        declarations = {name: {**own, **declared} for name, own in self.declarations.items()}
+        declarations = {
+            name: {
+                **own,
+                **declared,
+            }
+            for name, own in self.declarations.items()
+        }
         return replace(self, signatures=lines, declarations=declarations)
 
-    def deviations_by_sentence(self) -> dict[str, list[str]]:
-        """Return what distinguishes scores from the official ones, each sentence with the scores that it applies to.
-
-        The scores are named by their groups. If a sentence applies to a part of a group, its scores
-        are named.
-        """
+    def deviation_sentences(self) -> list[str]:
+        """Return each deviation once, with the scores that it applies to."""
         scores = self.scores()
         names_by_sentence = grouped(
             (sentence, name)
             for name, score in scores.items()
             for sentence in self.deviations(score)
         )
-        sizes = Counter(score.spec.group for score in scores.values())
+        sentences = []
         for sentence, names in names_by_sentence.items():
-            groups = {name: scores[name].spec.group for name in names}
-            counts = Counter(groups.values())
-            shown = (g if counts[g] == sizes[g] else name for name, g in groups.items())
-            names_by_sentence[sentence] = list(dict.fromkeys(shown))
-        return names_by_sentence
+            shown = "all scores" if len(names) == len(scores) else ", ".join(names)
+            sentences.append(f"not official ({shown}): {sentence}")
+        return sentences
 
     def as_dict(self, by: Sequence[str] = ()) -> Json:
         """Return the evaluation as JSON data.
@@ -273,9 +297,7 @@ class Evaluation(Displayed):
             ``by`` {grouping: {group: {"records", "scores", "intervals", "n", "left_out"}}}.
         """
         scores = self.scores()
-        document: Json = {name: getattr(self, name) for name in (*IN_JSON, "available")} | _numbers(
-            scores
-        )
+        document: Json = {name: getattr(self, name) for name in IN_JSON} | _numbers(scores)
         document |= {
             "unit": {name: score.spec.unit for name, score in scores.items()},
             "deviations": {name: self.deviations(score) for name, score in scores.items()},
@@ -288,34 +310,27 @@ class Evaluation(Displayed):
             "replies": self.replies(),
             "notes": list(self.notes),
             "unscored": self.why_unscored(),
+            "by": {grouping: self._numbers_by_group(grouping) for grouping in by},
         }
-        document |= {name: value for name, value in optional.items() if value}
-        if by:
-            document["by"] = {grouping: self._numbers_by_group(grouping) for grouping in by}
-        return document
+        return document | {name: value for name, value in optional.items() if value}
 
     def _numbers_by_group(self, grouping: str) -> Json:
         scores = self.scores_by_group(grouping)
         return {
-            group: {"records": len(records)} | _numbers(scores.get(group, {}))
+            group: {"records": len(records)} | _numbers(scores[group])
             for group, records in self.by_group(grouping).items()
         }
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame: per record id, epoch, texts, status, scores, groups by grouping, and costs."""
+        """Return a pandas DataFrame: per record id, epoch, texts, status, costs, scores, and groups by grouping."""
         import pandas as pd
 
-        fields = ("id", "epoch", "question", "reference", "answer", "status", "problem")
-        costs = ("input_tokens", "output_tokens", "seconds", "cost")
-        return pd.DataFrame(
-            [
-                {name: getattr(record, name) for name in fields}
-                | dict(record.scores)
-                | {name: list(groups) for name, groups in record.groups.items()}
-                | {name: getattr(record, name) for name in costs}
-                for record in self.records
-            ]
-        )
+        rows = []
+        for record in self.records:
+            row = {name: getattr(record, name) for name in IN_PANDAS}
+            groups = {name: list(members) for name, members in record.groups.items()}
+            rows.append({**row, **record.scores, **groups})
+        return pd.DataFrame(rows)
 
     def to_markdown(self) -> str:
         """Return the scores as a Markdown table, with the deviations from the official scores below it."""
@@ -324,49 +339,44 @@ class Evaluation(Displayed):
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
         table = self.score_table()
-        for sentence, names in self.deviations_by_sentence().items():
-            table.notes.append(f"not official ({', '.join(names)}): {sentence}")
-        table.notes.extend(self.undefined_sentences())
+        table.notes.extend([*self.deviation_sentences(), *self.undefined_sentences()])
         return [table]
 
     def score_table(self, all_scores: bool = True) -> Table:
-        """Return one row per score.
-
-        Without ``all_scores`` only the main scores.
+        """Return one row per score, or per main score without ``all_scores``.
 
         The notes count records.
         """
         scores = self.scores()
         shown = _shown(scores, all_scores)
         columns = ["score", "value", "95% interval", "n"]
-        rows: list[list[Any]] = [
-            [name, *value_cells(score.interval), score.size] for name, score in shown.items()
-        ]
+        rows: list[list[Any]] = []
+        for name, score in shown.items():
+            rows.append([name, f"{score.value:.4f}", score.interval.bounds(), score.size])
+            if self.benchmark:
+                rows[-1].append("no" if self.deviations(score) else "yes")
         if self.benchmark:
             columns.append("official")
-            for row, score in zip(rows, shown.values(), strict=True):
-                row.append("no" if self.deviations(score) else "yes")
-        main = {spec.name for spec in self.score_specs if spec.main or all_scores}
-        empty = [None] * (len(columns) - 2)
-        rows += [[name, UNDEFINED, *empty] for name in self.undefined() if name in main]
-        counts = ", ".join(f"{count} {status}" for status, count in self.counts().items() if count)
-        notes = [counts] if counts else []
-        if hidden := len(scores) - len(shown):
-            notes.append(f"{hidden} more {'score' if hidden == 1 else 'scores'}: --all-scores")
         if reason := self.why_unscored():
-            notes = [f"no scores: {reason}"]
+            return Table(self.title, columns, rows, [f"no scores: {reason}"])
+        counts = (f"{count} {status}" for status, count in self.counts().items() if count)
+        notes = [", ".join(counts)]
+        if len(shown) < len(scores):
+            notes.append(f"--all-scores prints {len(scores)} scores")
         return Table(self.title, columns, rows, notes)
 
     def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
         """Return the scores of each group of a grouping, such as "category"."""
         groups = self.scores_by_group(grouping)
-        named = {name: score for scores in groups.values() for name, score in scores.items()}
-        names = _shown(named, all_scores)
+        scores = {name: score for group in groups.values() for name, score in group.items()}
+        names = list(_shown(scores, all_scores))
         rows: list[list[Any]] = []
         for group, records in self.by_group(grouping).items():
-            scores = groups.get(group, {})
-            values = (f"{scores[name].value:.4f}" if name in scores else None for name in names)
-            rows.append([group, len(records), *values])
+            row: list[Any] = [group, len(records)]
+            for name in names:
+                score = groups[group].get(name)
+                row.append(f"{score.value:.4f}" if score else None)
+            rows.append(row)
         return Table(heading, [grouping, "records", *names], rows)
 
     def problem_sentences(self, most: int | None = None) -> list[str]:
@@ -375,19 +385,17 @@ class Evaluation(Displayed):
         After ``most``, their number.
         """
         missing_named = any(problem.startswith(WITHOUT_PREDICTION) for problem in self.problems)
-        named = (None, "", NO_PREDICTION) if missing_named else (None, "")
-        kinds = grouped(
+        ids_by_kind = grouped(
             (f"{record.status}: {record.problem}".removeprefix(f"{ANSWERED}: "), record.id)
             for record in self.records
-            if record.problem not in named
+            if record.problem and not (missing_named and record.problem == NO_PREDICTION)
         )
         sentences = list(self.problems)
-        for kind, ids in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        for kind, ids in sorted(ids_by_kind.items(), key=lambda item: -len(item[1])):
             sentences.append(f"{len(ids)} x {kind} ({some(ids)})")
-        if most is not None and (more := len(sentences) - most) > 0:
-            sentences[most:] = [
-                f"and {more} more problem{'s' if more > 1 else ''}, which `qabench score --json` lists"
-            ]
+        if most is not None and len(sentences) > most:
+            more = len(sentences) - most
+            sentences[most:] = [f"more problems: {more}, which `qabench score --json` lists"]
         return sentences
 
     def undefined_sentences(self) -> list[str]:
@@ -416,14 +424,14 @@ class Evaluation(Displayed):
         """Return {"all": replies of models, "cached": how many of them came from the cache}, or {} if unknown."""
         replies = [record.replies for record in self.records if record.replies is not None]
         cached = sum(record.cached for record in self.records)
-        return {"all": sum(replies), "cached": cached} if replies else {}
-
-    def cached_note(self) -> str | None:
-        """Return how many replies came from the cache, in one sentence, or None if none did."""
-        replies = self.replies()
-        if not replies.get("cached"):
-            return None
-        return f"{replies['cached']:,} of {replies['all']:,} replies from the cache"
+        return (
+            {
+                "all": sum(replies),
+                "cached": cached,
+            }
+            if replies
+            else {}
+        )
 
     def by_id(self) -> dict[str, list[Record]]:
         """Return the records by question id.
@@ -434,11 +442,10 @@ class Evaluation(Displayed):
 
     def groupings(self) -> list[str]:
         """Return the groupings that have at least one group, such as "category"."""
-        return list(
-            dict.fromkeys(
-                name for record in self.records for name, groups in record.groups.items() if groups
-            )
-        )
+        names: dict[str, None] = {}
+        for record in self.records:
+            names |= dict.fromkeys(name for name, groups in record.groups.items() if groups)
+        return list(names)
 
     def by_group(self, grouping: str) -> dict[str, list[Record]]:
         """Return the records of each group of a grouping, the largest first.
@@ -465,9 +472,8 @@ def without_superseded(
 
 
 def _progress(evaluation: Evaluation) -> tuple[int, str]:
-    return sum(
-        record.status not in (FAILED, MISSING) for record in evaluation.records
-    ), evaluation.created
+    counts = Counter(record.status for record in evaluation.records)
+    return len(evaluation.records) - counts[FAILED] - counts[MISSING], evaluation.created
 
 
 def _numbers(scores: Mapping[str, Score]) -> Json:
@@ -495,16 +501,14 @@ def systems_table(
     names = list(_shown(every, all_scores))
     rows: list[list[Any]] = []
     for label, evaluation in zip(labels, evaluations, strict=True):
-        scores, undefined = evaluation.scores(), evaluation.undefined()
+        scores = evaluation.scores()
         row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
         for name in names:
             score = scores.get(name)
             if wide:
                 row += [score.value, score.low, score.high] if score else [None] * 3
-            elif score:
-                row.append(_with_half_width(score.interval))
             else:
-                row.append(UNDEFINED if name in undefined else None)
+                row.append(_with_half_width(score.interval) if score else None)
         rows.append(row)
     bounds = ("", " low", " high") if wide else ("",)
     columns = ["system", "n", *(name + bound for name in names for bound in bounds)]
@@ -521,9 +525,9 @@ def _with_half_width(interval: Interval) -> str:
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     """Return one label per evaluation: the model's name, with what differs between equal names, or else a number.
 
-    The setting, server, temperature, seed, other options and date are tried in this order. The
-    provider is left out of a model's name unless two providers have a model of that name. A model
-    that was loaded from a folder (``-M model_path=DIR``) has the folder's name.
+    The provider, server, options and date are tried in this order.
+    Different benchmarks, configs and settings are always named. A model that was loaded from a
+    folder (``-M model_path=DIR``) has the folder's name.
     """
     models = [
         str(each.arguments.get("model_path", each.model.removeprefix(SERVED)))
@@ -532,20 +536,20 @@ def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models
-    settings = [each.setting for each in evaluations]
-    if len(set(settings)) > 1:  # shown even if the models already distinguish the systems
-        names = [f"{name} · {setting}" for name, setting in zip(names, settings, strict=True)]
+    for always in (
+        [each.questions for each in evaluations],
+        [each.setting for each in evaluations],
+    ):
+        if len(set(always)) > 1:
+            names = [f"{name} · {value}" for name, value in zip(names, always, strict=True)]
     names = _told_apart(names, [each.server.partition("://")[2] for each in evaluations])
     options = {name for each in evaluations for name in each.arguments}
-    for option in (*LABELS, *sorted(options - {*LABELS, *NO_LABELS})):
+    for option in sorted(options - NO_LABELS):
         values = [each.arguments.get(option) for each in evaluations]
-        simple = [f"{option} {v}" if isinstance(v, str | int | float) else "" for v in values]
-        names = _told_apart(names, simple)
-    dates = [
-        "" if each.setting == PREDICTIONS else each.created[:16].replace("T", " ")
-        for each in evaluations
-    ]
-    names = _told_apart(names, dates)
+        texts = ["" if value is None else f"{option} {value}" for value in values]
+        names = _told_apart(names, texts)
+    if any(each.setting != PREDICTIONS for each in evaluations):
+        names = _told_apart(names, [each.created[:16].replace("T", " ") for each in evaluations])
     return distinct([name[:MAX_LENGTH] for name in names])
 
 
@@ -554,3 +558,15 @@ def _told_apart(names: Sequence[str], values: Sequence[str]) -> list[str]:
     pairs = list(zip(names, values, strict=True))
     counts = Counter(name for name, _ in set(pairs))
     return [f"{name} · {value}" if counts[name] > 1 and value else name for name, value in pairs]
+
+
+def with_systems(lines_by_system: Mapping[str, Iterable[Line]]) -> list[tuple[str, Line]]:
+    """Return the distinct lines about systems, each after the systems that have it, or after "" if all have it."""
+    systems_by_line = grouped(
+        (line, system) for system, lines in lines_by_system.items() for line in lines
+    )
+    pairs = []
+    for line, systems in systems_by_line.items():
+        is_shared = len(systems) == len(lines_by_system)
+        pairs.append(("" if is_shared else f"{some(systems)}: ", line))
+    return pairs

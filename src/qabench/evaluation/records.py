@@ -190,38 +190,28 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
         return {}
     from qabench.stats import bootstrap_all  # imports NumPy
 
-    intervals = bootstrap_all([each.sample for each in computed])
-    return {
-        each.spec.name: Score(
-            each.spec, replace(interval, mean=each.value), each.n, len(records) - each.records
-        )
-        for each, interval in zip(computed, intervals, strict=True)
-    }
+    scores = {}
+    intervals = bootstrap_all([sample for _, sample in computed])
+    for (score, _), interval in zip(computed, intervals, strict=True):
+        scores[score.spec.name] = replace(score, interval=replace(interval, mean=score.value))
+    return scores
 
 
 def values_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str, float]:
     """Return the values of ``scores_of`` without intervals, which take most of its time."""
-    return {each.spec.name: each.value for each in _computed(specs, records)}
+    return {score.spec.name: score.value for score, _ in _computed(specs, records)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Computed:
-    """The value of a score, n, the number of records in it, and the sample from which its interval is drawn."""
-
-    spec: ScoreSpec
-    value: float
-    n: int
-    records: int
-    sample: tuple[Array, Function]
-
-
-def _computed(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> list[_Computed]:
+def _computed(
+    specs: Sequence[ScoreSpec], records: Sequence[Record]
+) -> list[tuple[Score, tuple[Array, Function]]]:
+    """Return each score without its interval, and the sample that its interval is computed from."""
     columns = column_names(records)
     if not (computable := present(specs, columns)):
         return []
     import numpy as np
 
-    from qabench.stats import mean, scores, table, units
+    from qabench.stats import Interval, mean, scores, table, units
 
     ids = [record.id for record in records]
     values = {
@@ -249,7 +239,8 @@ def _computed(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> list[_Co
             sample = (statistics, spec.resampled or spec.function or mean)
             if spec.unit == "questions" and n > len(statistics):
                 spec = replace(spec, unit="answers")
-            computed.append(_Computed(spec, value, n, len(usable), sample))
+            score = Score(spec, Interval(value, nan, None, None), n, len(records) - len(usable))
+            computed.append((score, sample))
     return computed
 
 
@@ -285,11 +276,6 @@ def item_score(spec: ScoreSpec, record: Record) -> float | None:
     except ZeroDivisionError:  # such as a share of no claims
         return None
     return value if isfinite(value) else None
-
-
-def value_cells(interval: Interval) -> list[str]:
-    """Return a value and its bounds as cells of a table."""
-    return [f"{interval.mean:.4f}", interval.bounds()]
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -162,16 +162,14 @@ def present(specs: Sequence[ScoreSpec], columns: Sequence[str]) -> list[ScoreSpe
 
     "@k" for each cutoff.
     """
-    names = dict.fromkeys(columns)
     computable: list[ScoreSpec] = []
     for spec in specs:
-        if not spec.name.endswith(CUTOFF):
-            candidates = [spec]
-        else:
+        candidates = [spec]
+        if spec.name.endswith(CUTOFF):
             stem = spec.needs[0].removesuffix(CUTOFF) + "@"
-            cutoffs = [name.removeprefix(stem) for name in names if name.startswith(stem)]
+            cutoffs = [name.removeprefix(stem) for name in columns if name.startswith(stem)]
             candidates = [spec.at(cutoff) for cutoff in cutoffs if cutoff.isdigit()]
-        computable += [each for each in candidates if names.keys() >= set(each.needs)]
+        computable += [each for each in candidates if set(columns).issuperset(each.needs)]
     return computable
 
 
@@ -211,29 +209,24 @@ def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[
     """
     if names is None:
         return list(specs)
-    groups = list(dict.fromkeys(spec.group for spec in specs))
     scores = [spec.name for spec in specs]
+    groups = [spec.group for spec in specs]
+    allowed = list(dict.fromkeys([*scores, *groups]))
     chosen = split_names(names, scores)
-    listed = f"scores {', '.join(scores) or 'none'}"
-    if set(groups) - set(scores):
-        listed += f"; groups {', '.join(groups)}"
     if not chosen:
-        raise InputError(f"no scores are selected; allowed: {listed}")
+        raise InputError(f"no scores are selected; allowed: {', '.join(allowed)}")
     selected: dict[str, ScoreSpec] = {}
     for name in chosen:
         stem, _, cutoff = name.partition("@")
         scored, of_samples = pass_of(name)
-        exact, at_cutoff, passes = [], [], []
-        for spec in specs:
-            if name in (spec.name, spec.group):
-                exact.append(spec)
-            if cutoff.isdigit() and spec.name == stem + CUTOFF:
-                at_cutoff.append(spec.at(cutoff))
-            if of_samples and not spec.reducer and scored in (spec.name, spec.group):
-                passes.append(of_samples.of(spec))
-        matching = exact or at_cutoff or passes
+        matching = [spec for spec in specs if name in (spec.name, spec.group)]
+        if not matching and cutoff.isdigit():
+            matching = [spec.at(cutoff) for spec in specs if spec.name == stem + CUTOFF]
+        if not matching and of_samples:
+            single = [spec for spec in specs if scored in (spec.name, spec.group)]
+            matching = [of_samples.of(spec) for spec in single if not spec.reducer]
         if not matching:
-            raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
+            raise unknown_name(f"{title} has no score", name, allowed)
         for spec in matching:
             selected[spec.name] = replace(spec, main=spec.main or spec.name in chosen)
     return list(selected.values())
@@ -247,7 +240,13 @@ def evidence_scores(kind: str) -> tuple[ScoreSpec, ScoreSpec]:
     recall = f"Share of the {kind} pages that were read; 0 without a search."
     precision = f"Share of the pages read that are {kind}, over the questions with pages."
     return (
-        ScoreSpec("evidence.recall", "Recall of evidence", recall, "evidence", official=False),
+        ScoreSpec(
+            "evidence.recall",
+            "Recall of evidence",
+            recall,
+            "evidence",
+            official=False,
+        ),
         ScoreSpec(
             "evidence.precision", "Precision of evidence", precision, "evidence", official=False
         ),

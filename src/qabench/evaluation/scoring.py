@@ -59,7 +59,11 @@ class Questions:
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures for the data."""
         split = {} if self.split is None else {"split": self.split}
-        return {"config": self.config, **split, "data": self.data}
+        return {
+            "config": self.config,
+            **split,
+            "data": self.data,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,9 +133,9 @@ class Field:
         """Return the deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
-        official = (
-            "" if self.official is None or callable(self.official) else " or ".join(self.official)
-        )
+        official = ""
+        if isinstance(self.official, tuple):
+            official = " or ".join(self.official)
         return self.says.format(name=name.replace("_", " "), value=value, official=official)
 
 
@@ -147,20 +147,6 @@ Declaration = Mapping[str, Field]
 def signature_name(line: str) -> str:
     """Return the name of the score in a signature."""
     return parse(line)[0]
-
-
-def short_signature(line: str, declarations: Mapping[str, Declaration]) -> str:
-    """Return a signature in short: the score, its config, the fields that are not official, and the line's digest."""
-    name, fields = parse(line)
-    declaration = declarations.get(name, {})
-    fields.pop(VERSION, None)
-    shown = {
-        field: value
-        for field, value in fields.items()
-        if field == "config" or field not in declaration or not declaration[field].accepts(value)
-    }
-    parts = [f"{field}:{value}" for field, value in shown.items()]
-    return "|".join([name, *parts, f"digest:{short_digest(line)}"])
 
 
 def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -18,7 +19,6 @@ from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
 from qabench.evaluation.records import Score, column_names, distinct, scores_of
 from qabench.evaluation.score_spec import present
-from qabench.stats import Interval
 
 Row = dict[str, Any]
 MOST_GROUPS = 15  # groups of a grouping that are shown, the largest ones
@@ -48,6 +48,31 @@ class Section:
     def scores(self) -> dict[str, dict[str, Score]]:
         """Return the scores by run and name."""
         return {label: run.scores() for label, run in self.runs.items()}
+
+    @cached_property
+    def scored_specs(self) -> list[ScoreSpec]:
+        """Return the scores that at least one run has: the headline first, then in the benchmark's order."""
+        scored = {name for scores in self.scores.values() for name in scores}
+        specs = [spec for spec in self.score_specs if spec.name in scored]
+        headline = self.headline.name if self.headline else None
+        return sorted(specs, key=lambda spec: headline not in (None, spec.name))
+
+    @cached_property
+    def findings(self) -> dict[str, str]:
+        """Return the finding in one sentence, by score, or by "" if there is no score."""
+        sentences = {}
+        for spec in self.scored_specs:
+            if comparison := self.comparisons.get(spec.name):
+                sentences[spec.name] = finding(comparison)
+            else:
+                scored = (label for label in self.runs if spec.name in self.scores[label])
+                label = next(scored)
+                value = _value(self.scores[label][spec.name])
+                sentences[spec.name] = f"{spec.title}: {label} has {value}."
+        if not sentences:
+            reasons = {run.why_unscored() or "" for run in self.runs.values()}
+            sentences[""] = f"There are no scores: {'; '.join(sorted(reasons))}."
+        return sentences
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
@@ -97,21 +122,20 @@ class Section:
 
     def as_dict(self) -> Json:
         """Return the numbers as rows of plain data."""
+        scores = []
+        for label, by_name in self.scores.items():
+            scores += [
+                {
+                    "run": label,
+                    **_score_row(score),
+                }
+                for score in by_name.values()
+            ]
         return {
-            "scores": [
-                {"run": run, **score_row(score)}
-                for run, scores in self.scores.items()
-                for score in scores.values()
-            ],
+            "scores": scores,
             "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
-            "groups": [
-                {"run": run, "grouping": breakdown.grouping, "group": group, **score_row(score)}
-                for breakdown in self.breakdowns
-                for run, groups in breakdown.scores.items()
-                for group, scores in groups.items()
-                for score in scores.values()
-            ],
-            "sections": [extra_dict(extra) for extra in self.extra],
+            "groups": [row for breakdown in self.breakdowns for row in breakdown.rows],
+            "sections": list(map(_extra, self.extra)),
             "leaderboard": list(map(asdict, self.leaderboard)),
         }
 
@@ -122,106 +146,109 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
     Runs that were resumed by another run are left out.
 
     Raises:
-        InputError: no evaluations, or one without records.
+        InputError: an evaluation has no records.
     """
-    if not runs:
-        raise InputError(
-            "nothing to report: at least one log of a run or one file of predictions is required"
-        )
     current, superseded = without_superseded(runs)
     if empty := [run for run in current if not run.records]:
         raise InputError(
             f"{empty[0].path} has no records yet (status: {empty[0].status}); there is nothing to report"
         )
     runs_by_config = grouped(((run.benchmark, run.config), run) for run in current)
-    keys = distinct(
-        [re.sub(r"[^a-z0-9]+", "-", f"{b or 'task'}-{c}".lower()) for b, c in runs_by_config]
-    )
+    names = [f"{name or 'task'}-{config}".lower() for name, config in runs_by_config]
+    keys = distinct([re.sub(r"[^a-z0-9]+", "-", name) for name in names])
     sections = []
     for key, ((name, config), members) in zip(keys, runs_by_config.items(), strict=True):
-        members = members if name else matched(members)
-        columns = column_names(record for run in members for record in run.records)
-        declared = {spec.name: spec for run in members for spec in run.score_specs}
-        sections.append(
-            Section(
-                key,
-                benchmark(name),
-                config,
-                runs=dict(zip(labels(members), members, strict=True)),
-                score_specs=present(list(declared.values()) or benchmark(name).scores, columns),
-                headline=benchmark(name).headline_score(members),
-                superseded=[
-                    run.path for run in superseded if (run.benchmark, run.config) == (name, config)
-                ],
-            )
+        runs_of_config = members if name else matched(members)
+        declared = {spec.name: spec for run in runs_of_config for spec in run.score_specs}
+        columns = column_names(record for run in runs_of_config for record in run.records)
+        resumed = [run for run in superseded if (run.benchmark, run.config) == (name, config)]
+        section = Section(
+            key,
+            benchmark(name),
+            config,
+            runs=dict(zip(labels(members), runs_of_config, strict=True)),
+            score_specs=present(list(declared.values()), columns),
+            headline=benchmark(name).headline_score(runs_of_config),
+            superseded=[run.path for run in resumed],
         )
+        sections.append(section)
     return sections
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Scores by the groups of one grouping.
-
-    The shown groups are in the order of display, each with its number of questions over all runs.
-    """
+    """Scores by the groups of one grouping: the groups that are shown, and one row per run, group and score."""
 
     grouping: str
     title: str
-    groups: Mapping[str, int]
-    # run -> group's name -> name of the score -> score
-    scores: Mapping[str, Mapping[str, Mapping[str, Score]]]
+    groups: list[str]
+    rows: list[Row]
 
 
-def score_row(score: Score) -> Row:
-    """Return a score as plain data."""
+def _score_row(score: Score) -> Row:
+    interval = score.interval
     return {
         "metric": score.spec.name,
-        **{
-            name: getattr(score.interval, name)
-            for name in ("mean", "low", "high", "standard_error", "undefined")
-        },
+        "mean": interval.mean,
+        "low": interval.low,
+        "high": interval.high,
+        "standard_error": interval.standard_error,
+        "undefined": interval.undefined,
         "n": score.n,
         "unit": score.spec.unit,
         "left_out": score.left_out,
     }
 
 
-def extra_dict(extra: ExtraSection) -> Row:
+def _extra(extra: ExtraSection) -> Row:
     """Return a benchmark's additional section as plain data."""
     rows = [
-        {"run": row.system, "score": row.score, "at": row.at}
-        | {name: getattr(row.interval, name) for name in ("mean", "low", "high")}
-        | {"n": row.n}
+        {
+            "run": row.system,
+            "score": row.score,
+            "at": row.at,
+            "mean": row.interval.mean,
+            "low": row.interval.low,
+            "high": row.interval.high,
+            "n": row.n,
+        }
         for row in extra.rows
     ]
-    return {name: getattr(extra, name) for name in ("title", "kind", "unit", "note", "axis")} | {
-        "rows": rows
+    return {
+        "title": extra.title,
+        "kind": extra.kind,
+        "unit": extra.unit,
+        "note": extra.note,
+        "axis": extra.axis,
+        "rows": rows,
     }
 
 
 def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
-    ids = grouped(
-        (name, record.id)
-        for groups in by_run.values()
-        for name, records in groups.items()
-        for record in records
-    )
-    if len(ids) < 2 or not section.score_specs:
+    sizes: Counter[str] = Counter()
+    for groups in by_run.values():
+        sizes.update({name: len(records) for name, records in groups.items()})
+    if len(sizes) < 2 or not section.score_specs:
         return None
-    sizes = {name: len(set(of_group)) for name, of_group in ids.items()}
     largest = sorted(sizes, key=lambda name: (-sizes[name], name))[:MOST_GROUPS]
     numbers = {name: int(match[0]) for name in largest if (match := re.search(r"\d+", name))}
     if len(numbers) == len(largest):  # such as chapters
         largest.sort(key=numbers.__getitem__)
     title = section.grouping_title(grouping)
-    if len(ids) > MOST_GROUPS:
-        title += f" (the {MOST_GROUPS} largest of {len(ids)} groups)"
-    scores = {}
+    if len(sizes) > MOST_GROUPS:
+        title += f" (the {MOST_GROUPS} largest of {len(sizes)} groups)"
+    rows: list[Row] = []
     for label, groups in by_run.items():
-        specs = section.runs[label].score_specs
-        scores[label] = {name: scores_of(specs, groups.get(name, ())) for name in largest}
-    return Breakdown(grouping, title, {name: sizes[name] for name in largest}, scores)
+        for name in largest:
+            scores = scores_of(section.runs[label].score_specs, groups.get(name, ()))
+            place = {
+                "run": label,
+                "grouping": grouping,
+                "group": name,
+            }
+            rows += [place | _score_row(score) for score in scores.values()]
+    return Breakdown(grouping, title, largest, rows)
 
 
 def finding(comparison: Comparison) -> str:
@@ -232,36 +259,28 @@ def finding(comparison: Comparison) -> str:
     pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
     if not pairs:
         return f"{best}. It shares no questions with the other systems."
-    nearest = _test(pairs[0], comparison)
-    if abs(pairs[0].difference.interval.mean) < 1e-9:
-        (equal,) = {pairs[0].first, pairs[0].second} - {leader}
-        ahead = f"{best}. It equals {equal} on the questions that both answered"
-    elif leader == pairs[0].first:
-        ahead = f"{best}. It is {nearest} ahead of {pairs[0].second}"
-    else:  # which is better on the questions that both answered
-        ahead = f"{best}. It is {nearest} behind {pairs[0].first}"
+    nearest = pairs[0]
+    is_first = nearest.first == leader  # on the questions that both answered
+    other = nearest.second if is_first else nearest.first
+    if abs(nearest.difference.interval.mean) < 1e-9:
+        ahead = f"equals {other} on the questions that both answered"
+    else:
+        side = "ahead of" if is_first else "behind"
+        ahead = f"is {_test(nearest, len(comparison.pairs))} {side} {other}"
     beaten = sum(pair.significant and pair.first == leader for pair in pairs)
+    better = f"significantly better than {beaten} of {len(pairs)} other systems"
     if len(pairs) == 1:
-        return f"{ahead}; it is {'' if beaten else 'not '}significantly better."
-    return f"{ahead}; it is significantly better than {beaten} of {len(pairs)} other systems."
-
-
-def single(label: str, score: Score) -> str:
-    """Return the finding for one system."""
-    return f"{score.spec.title}: {label} has {_value(score)}."
+        better = "significantly better" if beaten else "not significantly better"
+    return f"{best}. It {ahead}; it is {better}."
 
 
 def _value(score: Score) -> str:
-    return f"{score.value:.3f} ({_bounds(score.interval)}, n = {score.size})"
+    return f"{score.value:.3f} (95% CI {score.interval.bounds('.3f')}, n = {score.size})"
 
 
-def _bounds(interval: Interval) -> str:
-    return f"95% CI {interval.bounds('.3f')}"
-
-
-def _test(pair: Pair, comparison: Comparison) -> str:
+def _test(pair: Pair, pairs: int) -> str:
     interval = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
-    corrected = "corrected " if len(comparison.pairs) > 1 else ""
-    bounds = _bounds(interval).replace("-", "\N{MINUS SIGN}")
-    return f"{interval.mean:.3f} ({bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
+    corrected = "corrected " if pairs > 1 else ""
+    bounds = interval.bounds(".3f").replace("-", "\N{MINUS SIGN}")
+    return f"{interval.mean:.3f} (95% CI {bounds}, paired test, {corrected}{p}, n = {pair.n:,})"

@@ -29,7 +29,7 @@ SCRIPTS = (
 )
 
 
-def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None) -> Path:
+def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
     """Write a report of evaluations as a web page, and its numbers as report.json next to it.
 
     Evaluations on the same config are compared with each other. Each config has a section. Runs
@@ -39,19 +39,18 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
     Args:
         runs: at least one, each with records.
         out: the folder. It is created if needed, and a report in it is replaced.
-        title: the title of the page. By default the benchmarks' names.
 
     Returns:
         The path of the page, a self-contained file.
 
     Raises:
-        InputError: no evaluations, or one without records.
+        InputError: an evaluation has no records.
         MissingExtra: jinja2 is not installed (extra ``report``).
         QabenchError: the folder cannot be written.
     """
     sections = sections_of(runs)
     *names, last = dict.fromkeys(section.benchmark.title for section in sections)
-    title = title or f"{', '.join(names)}{' and ' if names else ''}{last} report"
+    title = f"{', '.join(names)}{' and ' if names else ''}{last} report"
     page = out / PAGE
     numbers = _numbers(title, sections)
     text = _page(title, sections, numbers)
@@ -63,18 +62,18 @@ def build_report(runs: Sequence[Evaluation], out: Path, title: str | None = None
 def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
     data = {
         "title": title,
-        "sections": [view.section_data(section) for section in sections],
+        "sections": list(map(view.section_data, sections)),
     }
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
-    app = f'(() => {{\n"use strict";\n{parts}}})();'
+    app = f'(async () => {{\n"use strict";\n{parts}}})();'
     text: str = _template().render(
         title=title,
         version=version(),
         sections=sections,
         view=view,
         models=dict.fromkeys(run.model for section in sections for run in section.runs.values()),
-        data=_json(data),
-        numbers=_packed(numbers),
+        data=data,
+        numbers=numbers,
         style=_static("page.css"),
         policy=_policy(app),
         app=app,
@@ -98,7 +97,7 @@ def _numbers(title: str, sections: Sequence[Section]) -> Json:
             {
                 "benchmark": section.benchmark.name,
                 "config": section.config,
-                "findings": view.findings(section),
+                "findings": section.findings,
                 "superseded": list(section.superseded),
                 "runs": [_run(section, label) for label in section.runs],
                 **section.as_dict(),
@@ -120,12 +119,6 @@ def _run(section: Section, label: str) -> Json:
         "arguments": bounded(run.arguments),
         "deviations": {name: run.deviations(score) for name, score in run.scores().items()},
     }
-
-
-def _json(value: Any) -> str:
-    """Return JSON that is safe in a script element: ASCII only, and without the characters of tags."""
-    text = json.dumps(value, separators=(",", ":"), default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _packed(value: Any) -> str:
@@ -157,8 +150,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["score"] = lambda value: f"{value:.3f}"
+    environment.filters["score"] = "{:.3f}".format
     environment.filters["shared"] = without_folders
     environment.filters["packed"] = _packed
-    environment.filters["count"] = lambda value: "–" if value is None else f"{value:,}"
     return environment.get_template("page.html")

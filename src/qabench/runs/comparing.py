@@ -13,7 +13,7 @@ from qabench.evaluation import Evaluation
 from qabench.evaluation.comparison import CORRECTION, SEED, TEST, Comparison
 from qabench.evaluation.comparison import compare as compare_evaluations
 from qabench.evaluation.evaluation import labels
-from qabench.evaluation.matching import common_scores, matched, unmatched
+from qabench.evaluation.matching import common_scores, matched
 from qabench.evaluation.records import column_names
 from qabench.evaluation.score_spec import Names, ScoreSpec, present, select_scores, split_names
 from qabench.evaluation.scoring import Progress
@@ -143,7 +143,7 @@ def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: A
         return compare(name, None, evaluations, scores, **testing)
     same = matched(evaluations)
     by_label = dict(zip(labels(evaluations), same, strict=True))
-    notes = [*read.notes, *unmatched(list(by_label), same)]
+    notes = list(read.notes)
     tasks_named = dict.fromkeys(evaluation.config for evaluation in evaluations)
     if len(tasks_named) > 1:
         notes.append(

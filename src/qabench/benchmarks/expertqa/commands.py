@@ -250,4 +250,4 @@ def _print_scores(output: Path, questions: Questions, groups: str) -> None:
         },
     )
     print_evaluations([evaluation], ["system"] if evaluation.by_group("system") else [], "table")
-    print_notes([evaluation], (), "table", verbose=True)
+    print_notes([evaluation], (), "table")

@@ -15,7 +15,7 @@ from typing import Annotated
 
 from typer import Option
 
-from qabench.answers import json_text
+from qabench.answers import dumps
 from qabench.benchmarks import benchmark
 from qabench.cli.output import say, say_on_stderr
 from qabench.data.predictions import Predictions, join, read_predictions, some
@@ -126,7 +126,7 @@ def _files(
     for setting, predictions in answers.items():
         rows = [{"id": row.id, "answer": row.fields["answer"]} for row in predictions.rows]
         texts[out / f"{setting}-generations/{name}.jsonl"] = "".join(
-            json_text(row) + "\n" for row in rows
+            dumps(row) + "\n" for row in rows
         )
     if existing := [str(path) for path in texts if path.exists()]:
         raise InputError(

@@ -50,4 +50,4 @@ def retrieve(
     items = [Item(question.row, predicted[question.id]) for question in questions.rows]
     about = {"config": config, "data": questions.data} | retrieved.about
     signatures = BENCHMARK.scorer(["retrieval"], k=k).signatures(items, about)
-    show(Found([replace(evaluation, signatures=signatures)]), format, by=["chapter"], verbose=True)
+    show(Found([replace(evaluation, signatures=signatures)]), format, by=["chapter"])

@@ -5,17 +5,15 @@ const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toFixed(3)
 const pValue = (p) => (p < 0.0001 ? "< 0.0001" : p.toFixed(4));
 const NOT_A_TEST = "Overlapping intervals do not show that there is no difference: only the paired test below compares runs question by question.";
 
-/** The pairs of the shown runs as objects; ``first`` is the better one. */
+/** The pairs of the shown runs; ``first`` is the better one. */
 function pairsOf(section, { metric, runs }) {
-  return (section.byMetric[metric]?.pairs?.rows || [])
-    .filter(([first, second]) => runs.includes(first) && runs.includes(second))
-    .map(([first, second, mean, low, high, p, corrected, significant, wins, ties, losses, n]) => ({ first, second, mean, low, high, p, corrected, significant: significant === 1, wins, ties, losses, n }));
+  return (section.pairs[metric] || []).filter(({ first, second }) => runs.includes(first) && runs.includes(second));
 }
 
 function startComparison(section) {
   const place = $(".comparison", document.getElementById(section.key));
   if (!place) return;
-  onNumbers(section, (state) => {
+  onState(section, (state) => {
     const pairs = pairsOf(section, state);
     const title = metricOf(section, state.metric)?.title;
     if (!pairs.length) {
@@ -24,7 +22,7 @@ function startComparison(section) {
     }
     const shownPairs = state.runs.length >= MATRIX ? [matrix(section, state, pairs)] : [pairChart(section, state, pairs), pairTable(section, pairs)];
     const hidden = state.runs.length < section.runs.length ? " P-values are corrected over the pairs of all runs, including those not shown." : "";
-    place.replaceChildren(...shownPairs, el("p", { class: "sub" }, `${title}, each pair on the questions for which both runs have scores (n). ${section.byMetric[state.metric].pairs.about}.${hidden}`));
+    place.replaceChildren(...shownPairs, el("p", { class: "sub" }, `${title}, each pair on the questions for which both runs have scores (n). ${section.tests}.${hidden}`));
   });
 }
 

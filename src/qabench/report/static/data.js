@@ -1,7 +1,4 @@
-// The page's data: an index that is read at once, and packed records and numbers, which are read when needed.
-
-const DATA = JSON.parse($("#data").textContent);
-const SECTIONS = new Map(DATA.sections.map((section) => [section.key, section]));
+// The page's data: questions and numbers, which are read at once, and the answers, which are read when needed.
 
 async function unpacked(element) {
   const packed = atob(element.textContent);
@@ -11,8 +8,33 @@ async function unpacked(element) {
   return new Response(stream).json();
 }
 
-/** The content of report.json. */
-const numbers = () => unpacked($("#numbers"));
+const DATA = await unpacked($("#data"));
+const NUMBERS = await unpacked($("#numbers")); // the content of report.json
+DATA.sections.forEach((section, i) => complete(section, NUMBERS.sections[i]));
+const SECTIONS = new Map(DATA.sections.map((section) => [section.key, section]));
+
+/** Adds the numbers of a section to it: by metric the scores of runs and groups and the pairs, with runs by position. */
+function complete(section, numbers) {
+  const { config, runs, findings, sections: extra } = numbers;
+  const place = new Map(runs.map(({ label }, run) => [label, run]));
+  const byMetric = (empty) => Object.fromEntries(section.metrics.map(({ key }) => [key, empty()]));
+  const cellOf = ({ mean, low, high, n }) => [mean, low, high, n];
+  Object.assign(section, { config, runs, findings, extra });
+  section.scores = byMetric(() => runs.map(() => null));
+  for (const row of numbers.scores) section.scores[row.metric][place.get(row.run)] = cellOf(row);
+  section.groups = byMetric(() => section.breakdowns.map(({ groups }) => runs.map(() => groups.map(() => null))));
+  const breakdowns = new Map(section.breakdowns.map(({ key }, i) => [key, i]));
+  for (const row of numbers.groups.filter(({ metric }) => section.groups[metric])) {
+    const i = breakdowns.get(row.grouping);
+    section.groups[row.metric][i][place.get(row.run)][section.breakdowns[i].groups.indexOf(row.group)] = cellOf(row);
+  }
+  section.pairs = byMetric(() => []);
+  for (const { metric, pairs } of numbers.comparisons) {
+    section.pairs[metric] = pairs.map(({ first, second, difference, corrected_p, ...pair }) => ({ ...pair, first: place.get(first), second: place.get(second), mean: difference, corrected: corrected_p }));
+  }
+  section.leaderboard = numbers.leaderboard.map((entry) => ({ ...entry, run: entry.source === "published" ? null : place.get(entry.system) }));
+  useMarks(section, section.metrics[0]?.key);
+}
 
 const reading = new Map();
 
@@ -20,59 +42,26 @@ const reading = new Map();
 function recordsOf(section) {
   if (!reading.has(section.key)) {
     const elements = $$("script.records").filter((element) => element.dataset.section === section.key);
-    reading.set(section.key, Promise.all([Promise.all(elements.map(unpacked)), laterOf(section)]).then(([records]) => records));
+    reading.set(section.key, Promise.all(elements.map(unpacked)));
   }
   return reading.get(section.key);
 }
 
-const completing = new Map();
-
-/** Completes a section with its references and the numbers of all metrics. */
-function laterOf(section) {
-  if (!completing.has(section.key)) {
-    const element = $$("script.later").find((one) => one.dataset.section === section.key);
-    const complete = ({ references, byMetric }) => {
-      section.questions.forEach((question, i) => (question.reference = references[i]));
-      Object.assign(section.byMetric, byMetric);
-    };
-    completing.set(section.key, unpacked(element).then(complete));
-  }
-  return completing.get(section.key);
-}
-
-/** Calls ``show`` with the section's state when the numbers of the chosen metric are there, now and after each change. */
-function onNumbers(section, show) {
-  onState(section, (state) => {
-    if (section.byMetric[state.metric ?? ""]) show(state, section.byMetric[state.metric ?? ""]);
-    else laterOf(section).then(() => stateOf(section).metric === state.metric && show(stateOf(section), section.byMetric[state.metric]));
-  });
-}
-
-/** Makes the scores by one metric those of the questions. */
+/** Makes the scores by one metric those of the questions: for each run a list, empty where it has none. */
 function useMarks(section, metric) {
-  const found = metricOf(section, metric);
+  const place = section.metrics.findIndex(({ key }) => key === metric);
+  const found = section.metrics[place];
   section.graded = Boolean(found?.graded);
   section.itemTitle = found?.item ?? "score";
-  section.byMetric[metric ?? ""].marks.forEach((marks, i) => (section.questions[i].marks = marks));
-}
-
-for (const section of DATA.sections) {
-  section.questions.forEach((question, i) => (question.statuses = section.statuses[i]));
-  useMarks(section, section.metrics[0]?.key);
+  for (const question of section.questions) question.chosen = question.marks[place] ?? question.statuses.map((all) => all.map(() => null));
 }
 
 /** The [score, status] pairs of a run on a question, one for each epoch; [] if it has no record. */
-function marksOf(question, run) {
-  const statuses = question.statuses[run];
-  if (statuses === "missing") return [];
-  return [question.marks[run]].flat().map((score, epoch) => [score, statuses?.[epoch] ?? "answered"]);
-}
+const marksOf = (question, run) => question.chosen[run].map((score, epoch) => [score, question.statuses[run][epoch]]);
 
 /** The mean score of a run on a question over its epochs, null where it has none. */
 function scoreOf(question, run) {
-  const marks = question.marks[run];
-  if (!Array.isArray(marks)) return marks;
-  const scores = marks.filter((score) => score !== null);
+  const scores = question.chosen[run].filter((score) => score !== null);
   return scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
 }
 
@@ -95,7 +84,8 @@ function outcomeOf(section, question, run) {
 
 /** How many answers of a run have each outcome. */
 function outcomesOf(section, run) {
-  const counts = { missing: section.runs[run].missing };
+  const records = section.questions.reduce((sum, question) => sum + question.statuses[run].length, 0);
+  const counts = { missing: Math.max(0, section.runs[run].expected - records) };
   for (const question of section.questions) {
     for (const [score, status] of marksOf(question, run)) {
       const outcome = outcomeIs(section, score, status);
@@ -108,7 +98,7 @@ function outcomesOf(section, run) {
 /** The status of a run on a question: the first one of its epochs that is not "answered". */
 function statusOf(question, run) {
   const statuses = question.statuses[run];
-  return Array.isArray(statuses) ? statuses.find((status) => status !== "answered") : (statuses ?? "answered");
+  return statuses.length ? (statuses.find((status) => status !== "answered") ?? "answered") : "missing";
 }
 
 /** What a search looks through, by question: question, id, reference and answers, in lower case. */

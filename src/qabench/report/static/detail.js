@@ -69,7 +69,7 @@ function runPart(section, question, records, run, several, others) {
 
 function recordPart(section, question, record, epochs, others) {
   const scores = Object.entries(record.scores).map(([name, value]) => el("li", {}, `${section.columns[name] || columnName(name)} `, el("strong", {}, Number.isInteger(value) ? count(value) : number(value))));
-  const cost = [record.tokens[0] !== null && `${count(record.tokens[0])} tokens in`, record.tokens[1] !== null && `${count(record.tokens[1])} out`, record.seconds !== null && `${record.seconds.toFixed(1)} s`, record.cost !== null && `$${record.cost.toFixed(4)}`].filter(Boolean);
+  const cost = [record.input_tokens !== null && `${count(record.input_tokens)} tokens in`, record.output_tokens !== null && `${count(record.output_tokens)} out`, record.seconds !== null && `${record.seconds.toFixed(1)} s`, record.cost !== null && `$${record.cost.toFixed(4)}`].filter(Boolean);
   const findings = findingsOf(record, question, others);
   return el(
     "div",

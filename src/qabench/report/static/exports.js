@@ -86,9 +86,9 @@ function dataTable(kind, title, heads, rows) {
 }
 
 /** All numbers of the report as rows: scores, groups, and the benchmarks' own sections. */
-async function numberRows() {
+function numberRows() {
   const rows = [];
-  for (const section of (await numbers()).sections) {
+  for (const section of NUMBERS.sections) {
     const about = { benchmark: section.benchmark, config: section.config };
     const add = (grouping, group, metric, row) => rows.push({ ...about, run: row.run, grouping, group, metric, mean: row.mean, low: row.low, high: row.high, n: row.n });
     for (const row of section.scores) add("", "", row.metric, row);
@@ -98,10 +98,10 @@ async function numberRows() {
   return rows;
 }
 
-async function saveNumbers(kind) {
+function saveNumbers(kind) {
   const name = fileName(DATA.title);
-  if (kind === "csv") save(`${name}.csv`, "text/csv", csv(await numberRows()));
-  else save(`${name}.json`, "application/json", `${JSON.stringify(await numbers(), null, 1)}\n`);
+  if (kind === "csv") save(`${name}.csv`, "text/csv", csv(numberRows()));
+  else save(`${name}.json`, "application/json", `${JSON.stringify(NUMBERS, null, 1)}\n`);
 }
 
 /** The questions with the answers and scores of all runs: complete as JSON Lines, or as CSV with one row per answer. */

@@ -93,7 +93,7 @@ async function chosen(section, form) {
         (run) =>
           (!wanted.outcome || outcomeOf(section, question, run) === wanted.outcome) &&
           (!wanted.status || statusOf(question, run) === wanted.status) &&
-          (!wanted.run || question.statuses[run] !== "missing"),
+          (!wanted.run || question.statuses[run].length),
       ),
   );
   if (pair && !wanted.order) return sorted(kept, (question) => -Math.abs(gainOf(question, pair)));

@@ -5,9 +5,9 @@ const CHARTED = 4; // runs whose dots and names fit into a chart
 function startGroups(section) {
   const place = $(".groups", document.getElementById(section.key));
   if (place) {
-    onNumbers(section, (state, { groups }) => {
+    onState(section, (state) => {
       const metric = metricOf(section, state.metric);
-      place.replaceChildren(...section.breakdowns.map((one, i) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, groups[i], metric.unit)));
+      place.replaceChildren(...section.breakdowns.map((one, i) => grouped(section, state, `${metric.title} by ${one.title}`, fileName(section.key, one.key, metric.key), one.groups, section.groups[metric.key][i], metric.unit)));
     });
   }
   section.extra.forEach((extra, i) => {
@@ -28,16 +28,16 @@ function sizeOf(runs, scores, i) {
 function grouped(section, state, heading, name, groups, scores, unit) {
   const runs = ranked(section, state).filter((run) => scores[run]?.some(Boolean));
   const several = section.runs.length > 1;
-  const data = () => runs.flatMap((run) => groups.flatMap((group, i) => (scores[run][i] ? [{ run: section.runs[run].label, group: group.name, mean: scores[run][i][0], low: scores[run][i][1], high: scores[run][i][2], n: scores[run][i][3] }] : [])));
+  const data = () => runs.flatMap((run) => groups.flatMap((group, i) => (scores[run][i] ? [{ run: section.runs[run].label, group, mean: scores[run][i][0], low: scores[run][i][1], high: scores[run][i][2], n: scores[run][i][3] }] : [])));
   if (runs.length > CHARTED) return el("div", { class: "group wide-group" }, groupTable(section, heading, groups, scores, runs, unit));
   const rows = groups
     .map((group, i) => ({
-      label: group.name,
+      label: group,
       sub: sizeOf(runs, scores, i),
       dots: runs.filter((run) => scores[run][i]).map((run) => {
         const [mean, low, high, n] = scores[run][i];
         const { label } = section.runs[run];
-        return { run, mean, low, high, name: several ? label : null, tip: `${several ? `${label}, ` : ""}${group.name}: ${range3({ mean, low, high })}, n = ${count(n)}` };
+        return { run, mean, low, high, name: several ? label : null, tip: `${several ? `${label}, ` : ""}${group}: ${range3({ mean, low, high })}, n = ${count(n)}` };
       }),
     }))
     .filter((row) => row.dots.length);
@@ -50,14 +50,14 @@ function grouped(section, state, heading, name, groups, scores, unit) {
 function groupTable(section, heading, groups, scores, runs, unit) {
   const all = runs.flatMap((run) => scores[run].filter(Boolean).map(([mean]) => mean));
   const [low, high] = [Math.min(...all), Math.max(...all)];
-  const heads = ["Run", ...groups.map((group, i) => el("span", { "data-copy": `${group.name} (${sizeOf(runs, scores, i)})` }, el("bdi", {}, shown(group.name)), el("span", { class: "sub n" }, sizeOf(runs, scores, i))))];
+  const heads = ["Run", ...groups.map((group, i) => el("span", { "data-copy": `${group} (${sizeOf(runs, scores, i)})` }, el("bdi", {}, shown(group)), el("span", { class: "sub n" }, sizeOf(runs, scores, i))))];
   const rows = runs.map((run) => [
     el("th", { scope: "row" }, swatch(run), el("bdi", {}, shown(section.runs[run].label))),
     ...groups.map((group, i) => {
       const score = scores[run][i];
       if (!score) return el("td", { class: "number", "data-copy": "" }, "–");
       const share = high > low ? (score[0] - low) / (high - low) : 0;
-      return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group.name}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": bracketed({ mean: score[0], low: score[1], high: score[2] }, (value) => number(value)) }, number(score[0], 2));
+      return el("td", { class: "number heat", style: `--strength:${Math.round(share * 38)}%`, title: `${section.runs[run].label}, ${group}: ${range3({ mean: score[0], low: score[1], high: score[2] })}, n = ${count(score[3])} ${unit}`, "data-copy": bracketed({ mean: score[0], low: score[1], high: score[2] }, (value) => number(value)) }, number(score[0], 2));
     }),
   ]);
   return dataTable("heat-table", heading, heads, rows);
@@ -76,10 +76,9 @@ function extraParts(section, state, extra) {
 
 function extraGroups(section, state, extra, title, rows, place) {
   const names = [...new Set(rows.map((row) => row.at))];
-  const groups = names.map((name) => ({ name: String(name), n: Math.max(...rows.filter((row) => row.at === name).map((row) => row.n)) }));
   const scores = section.runs.map(() => names.map(() => null));
   for (const row of rows) scores[place.get(row.run)][names.indexOf(row.at)] = [row.mean, row.low, row.high, row.n];
-  return grouped(section, state, `${title} by ${lowered(extra.title)}`, fileName(section.key, title, extra.title), groups, scores, extra.unit);
+  return grouped(section, state, `${title} by ${lowered(extra.title)}`, fileName(section.key, title, extra.title), names.map(String), scores, extra.unit);
 }
 
 function curves(section, state, extra, title, rows, place) {

@@ -28,7 +28,7 @@ class Questions {
     );
     this.heads = el("div", { class: "heads", "aria-hidden": "true" });
     element.replaceChildren(this.form, el("div", { class: "above" }, this.told, tools), this.heads, this.list, this.more);
-    onNumbers(section, ({ metric }) => {
+    onState(section, ({ metric }) => {
       useMarks(section, metric);
       showOutcomes(section, this.form);
       this.filter();

@@ -17,7 +17,7 @@ function startSection(section) {
   const rows = new Map($$("tr", ran).map((row) => [Number(row.dataset.run), row]));
   onState(section, ({ metric }) => ran.append(...ranked(section, { metric, runs: [...rows.keys()] }).map((run) => rows.get(run))));
   const place = $(".outcomes", root);
-  onNumbers(section, (state) => {
+  onState(section, (state) => {
     useMarks(section, state.metric);
     place.replaceChildren(outcomeChart(section, state));
   });
