@@ -10,11 +10,11 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.published import published
-from qabench.citations import bibtex, metric_class
 from qabench.hub.cards import NO_LICENSE, license_of
 from qabench.loading_scripts import FOLDER as DATASETS
 from qabench.loading_scripts import citation, source_table
 from qabench.loading_scripts.published import LEADERBOARD, PublishedScore
+from qabench.metrics import metric_class
 
 LANGUAGES = {"en": "English"}
 BEST = 5  # systems per table in the card of a metric
@@ -45,7 +45,9 @@ def metric_parts(name: str) -> dict[str, Callable[..., str]]:
     return {
         "values": lambda *metrics: results(kind.BENCHMARK, *metrics, best=BEST),
         "examples": lambda: _code("pycon", _examples(kind.INPUTS)),
-        "citation": lambda: _code("bibtex", _without_qabench(bibtex([name]))),
+        "citation": lambda: _code(
+            "bibtex", f"{citation(kind.BENCHMARK).strip()}\n\n{kind.CITATION}"
+        ),
         "references": lambda: _references(kind.BENCHMARK, kind.URLS),
     }
 
@@ -65,8 +67,8 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
     )
     if not shown:
         return (
-            "No values are included: the authors' results are in their paper "
-            f"(`qabench cite {name}`), and this project has no machine-readable copy of them."
+            "No values are included: the authors' results are in their paper, and this project has no "
+            "machine-readable copy of them."
         )
     tables = [
         _results_table(of.score_spec, group, shown, title, best)
@@ -178,10 +180,6 @@ def _examples(documentation: str) -> str:
     """The doctest of a metric, without its indentation."""
     lines = documentation.partition("Examples:\n")[2].rstrip().splitlines()
     return "\n".join(line.removeprefix("    ") for line in lines) + "\n"
-
-
-def _without_qabench(entries: str) -> str:
-    return entries.partition("@software{qabench")[0].rstrip() + "\n"
 
 
 def _code(language: str, text: str) -> str:

@@ -6,6 +6,7 @@ import functools
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from qabench.loading_scripts import custom_folders
 
@@ -36,3 +37,9 @@ def metric_module(name: str) -> ModuleType:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def metric_class(name: str) -> Any:
+    """Return the class of a metric, a subclass of ``MetricModule``."""
+    kinds = [kind for kind in vars(metric_module(name)).values() if isinstance(kind, type)]
+    return next(kind for kind in kinds if "BENCHMARK" in vars(kind))

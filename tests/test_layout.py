@@ -26,7 +26,7 @@ LAYERS = [
     ["retrieval", "llm", "models"],
     ["loading", "tasks", "scale"],
     ["benchmarks", "adapters"],
-    ["metrics", "inspect_tasks", "citations"],
+    ["metrics", "inspect_tasks"],
     ["runs", "report", "hub"],
     ["cli", "__main__"],
 ]

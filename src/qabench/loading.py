@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
         Dataset,
         DatasetDict,
         DownloadMode,
-        IterableDataset,
-        IterableDatasetDict,
         NamedSplit,
         ReadInstruction,
         VerificationMode,
@@ -45,7 +42,8 @@ if TYPE_CHECKING:
         keep_in_memory: bool
 
 
-_SPLIT = re.compile(r"[^\[+]+")  # the name in "validation[:10]", "train" and "test" in "train+test"
+# the name in "validation[:10]", "train" and "test" in "train+test"
+_SPLIT = re.compile(r"(?:^|\+)\s*([^\[+\s]+)")
 
 
 @contextmanager
@@ -96,7 +94,12 @@ def builder(
             for path in own[split]
         ]
     key = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
-    return kind(config_name=config_name, hash=key, only_splits=only_splits, **kwargs)
+    return kind(
+        config_name=config_name,
+        hash=key,
+        only_splits=only_splits,
+        **kwargs,
+    )
 
 
 @overload
@@ -121,48 +124,15 @@ def load_dataset(
 ) -> Dataset: ...
 
 
-@overload  # type checkers do not accept a list of strings as a list of ``OneSplit``
-def load_dataset(
-    name: str,
-    config: str | None = ...,
-    *,
-    split: list[Any],
-    streaming: Literal[False] = ...,
-    **options: Unpack[Options],
-) -> list[Dataset]: ...
-
-
-@overload
-def load_dataset(
-    name: str,
-    config: str | None = ...,
-    *,
-    split: None = ...,
-    streaming: Literal[True],
-    **options: Unpack[Options],
-) -> IterableDatasetDict: ...
-
-
-@overload
-def load_dataset(
-    name: str,
-    config: str | None = ...,
-    *,
-    split: OneSplit,
-    streaming: Literal[True],
-    **options: Unpack[Options],
-) -> IterableDataset: ...
-
-
-@overload
+@overload  # lists of splits, and streaming
 def load_dataset(
     name: str,
     config: str | None = ...,
     *,
     split: OneSplit | list[Any] | None = ...,
-    streaming: bool,
+    streaming: bool = ...,
     **options: Unpack[Options],
-) -> DatasetDict | Dataset | list[Dataset] | IterableDatasetDict | IterableDataset: ...
+) -> Any: ...
 
 
 @_cache_errors()
@@ -215,15 +185,27 @@ def load_dataset(
     from datasets.exceptions import DatasetGenerationError
 
     folder = None if cache_dir is None else str(cache_dir)
-    dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
+    dataset_builder = builder(
+        name,
+        config,
+        data_files=data_files,
+        cache_dir=folder,
+    )
     names = _split_names(dataset_builder, split)
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
-        dataset_builder = builder(name, config, only_splits=names, cache_dir=folder)
+        dataset_builder = builder(
+            name,
+            config,
+            only_splits=names,
+            cache_dir=folder,
+        )
     if streaming:
         return dataset_builder.as_streaming_dataset(split=_whole_split(dataset_builder, split))
     try:
         dataset_builder.download_and_prepare(
-            num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
+            num_proc=num_proc,
+            download_mode=download_mode,
+            verification_mode=verification_mode,
         )
     except DatasetGenerationError as error:
         # datasets raises its own exception, with the exception for the row, or of the disk, as its
@@ -266,13 +248,10 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
         InputError: an unknown name, before anything is downloaded or prepared.
     """
     allowed = dataset_builder.split_names()
-    if isinstance(split, list | tuple):
-        parts = [_split_names(dataset_builder, part) for part in split]
-        named = {name for part in parts for name in part or allowed}
-        return [name for name in allowed if name in named]
-    if split is None or not (isinstance(split, str) or type(split).__name__ == "NamedSplit"):
+    parts = split if isinstance(split, list | tuple) else [split]
+    if not all(isinstance(part, str) or type(part).__name__ == "NamedSplit" for part in parts):
         return None
-    names = {name.strip() for part in str(split).split("+") for name in _SPLIT.findall(part)[:1]}
+    names = {name for part in parts for name in _SPLIT.findall(str(part))}
     if not names or names - {*allowed, "all"}:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
         raise unknown_name(f"{where} has no split", str(split), [*allowed, "or a slice"])
@@ -289,20 +268,13 @@ def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
 
 
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
-    allowed = "allowed: a path, a list of paths, or {split: paths}"
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
-    try:
-        keys = {
-            str(name): [
-                Path(file) for file in ([files] if isinstance(files, str | os.PathLike) else files)
-            ]
-            for name, files in by_split.items()
-        }
-    except TypeError:
-        raise InputError(f"data_files is {data_files!r:.100}; {allowed}") from None
-    every = [file for files in keys.values() for file in files]
-    if missing := [file for file in every if not file.is_file()]:
-        raise InputError(f"data_files: the file {missing[0]} does not exist")
-    if not every or not all(keys.values()):
-        raise InputError(f"data_files is empty; {allowed}")
-    return keys
+    own: dict[str, list[Path]] = {}
+    for name, files in by_split.items():
+        paths = [files] if isinstance(files, str | Path) else files
+        own[str(name)] = list(map(Path, paths))
+        if missing := [file for file in own[str(name)] if not file.is_file()]:
+            raise InputError(f"data_files: the file {missing[0]} does not exist")
+    if not own or not all(own.values()):
+        raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
+    return own

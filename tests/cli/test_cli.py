@@ -134,13 +134,6 @@ def test_the_environment_has_no_credentials_of_urls() -> None:
     assert "p@ss" not in qabench("env", **dict.fromkeys(names, url)).stdout
 
 
-def test_the_help_of_run_has_sections() -> None:
-    text = qabench("run", "--help").stdout
-    titles = ["Arguments:", "Model:", "Questions and scores:", "Prompt and protocol:", "Limits:", "Output:"]
-    assert [line for line in text.splitlines() if line in [*titles, "Options:"]] == titles
-    assert "--prompt NAME" in text
-
-
 def run(*arguments: str, stdout: int, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "qabench", *arguments]
     environment = {**os.environ, **environment}
@@ -161,12 +154,3 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
     home = str(tmp_path / "file")
     done = run(command, "fanoutqa", stdout=subprocess.DEVNULL, HF_HOME=home, QABENCH_CACHE=home)
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
-
-
-@pytest.mark.parametrize(("closed", "name"), [(">&-", "output"), ("2>&-", "error")])
-@pytest.mark.parametrize("arguments", ["list", "--help", "env --json"])
-def test_a_closed_stream_is_one_line(closed: str, name: str, arguments: str) -> None:
-    command = f'"{sys.executable}" -P -m qabench {arguments} {closed}'
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
-    message = f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null\n"
-    assert done.returncode == 1 and done.stdout + done.stderr == message

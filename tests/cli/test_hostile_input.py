@@ -71,23 +71,3 @@ def test_keys_are_redacted_in_every_form_before_text_is_cut(monkeypatch: pytest.
     with pytest.raises(UnreadableReply) as caught:
         read_reply("not JSON" + "." * 55 + key)
     assert key[:4] not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("words", "completions"),
-    [
-        ("score fe", ["felm"]),
-        ("score fanoutqa --config d", ["dev", "dev_nov23"]),
-        ("score fanoutqa --scores acc,ble", ["acc,bleurt"]),
-        ("score fastbook --format m", ["markdown"]),
-        ("compare fanoutqa --scores acc", ["acc", "acc.loose", "acc.strict"]),
-        ("run fanoutqa --setting c", ["closed-book"]),
-        ("run nope --setting c", []),
-        ("run felm -T nu", ["num_cons="]),
-    ],
-)
-def test_words_are_completed(words: str, completions: list[str]) -> None:
-    line = f"qabench {words}"
-    count = len(line.split()) - (not line.endswith(" "))
-    asked = {"_QABENCH_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(count)}
-    assert CliRunner().invoke(app, [], prog_name="qabench", env=asked).stdout.splitlines() == (completions or [""])

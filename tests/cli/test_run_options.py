@@ -1,6 +1,5 @@
 """Options of ``qabench run`` next to --resume: each has an effect, or is rejected with a sentence."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -68,14 +67,3 @@ def test_each_option(name: str, tmp_path: Path, calls: list[dict[str, Any]]) -> 
 def test_prices_need_a_dry_run() -> None:
     words = ("felm", "--model", "m", "--price-in", "1", "--price-out", "2")
     assert "--price-in and --price-out are for --dry-run" in str(run(*words).exception)
-
-
-@pytest.mark.parametrize("command", ["score", "run", "compare", "export", "retrieve", "register", "publish", "env"])
-def test_the_help_has_no_types_of_python(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "150")
-    text = CliRunner().invoke(app, [command, "--help"], prog_name="qabench").stdout
-    assert not re.search(r"<\w|range>|TEXT\b(?<!\|TEXT)|INTEGER|\{[A-Z]", text)
-    if command == "compare":
-        assert "Usage: qabench compare [OPTIONS] BENCHMARK [FILE...]" in text
-        assert "--seed N " in text and "--judge-base-url URL" in text
-    assert COMMAND.make_context("qabench", ["env"]).make_formatter().width == 148

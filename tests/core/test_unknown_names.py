@@ -1,4 +1,4 @@
-"""Errors for unknown names suggest the nearest valid one, and list all of them; BibTeX by names."""
+"""Errors for unknown names suggest the nearest valid one, and list all of them."""
 
 import re
 from collections.abc import Callable
@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 import qabench
-from qabench import __version__
-from qabench.benchmarks import benchmark, benchmark_names
-from qabench.citations import bibtex
+from qabench.benchmarks import benchmark
 from qabench.errors import InputError, unknown_name
 
 MISTYPED: list[tuple[Callable[[], Any], str]] = [
@@ -22,7 +20,6 @@ MISTYPED: list[tuple[Callable[[], Any], str]] = [
     (lambda: benchmark("fanoutqa").score_spec("acc.lose"), "'acc.lose' (did you mean 'acc.loose'?); allowed: "),
     (lambda: benchmark("fanoutqa").selected_groups("rogue"), "'rogue' (did you mean 'rouge'?); allowed: scores acc"),
     (lambda: benchmark("felm").checked_options({"reply_formatt": 1}), "(did you mean 'reply_format'?); allowed: "),
-    (lambda: bibtex(["felm_factualty"]), "(did you mean 'felm_factuality'?); allowed: expertqa, "),
 ]
 
 
@@ -35,15 +32,3 @@ def test_the_nearest_name_is_suggested(call: Callable[[], Any], message: str) ->
 def test_nothing_is_suggested_for_a_different_name() -> None:
     assert str(unknown_name("unknown benchmark", "squad", ["felm"])) == "unknown benchmark 'squad'; allowed: felm"
     assert str(unknown_name("unknown score", 3, [])) == "unknown score 3; allowed: none"
-
-
-def keys(text: str) -> list[str]:
-    return re.findall(r"^@\w+\{([^,]+),$", text, re.MULTILINE)
-
-
-def test_all_benchmarks_and_qabench_are_cited_once() -> None:
-    cited = keys(bibtex())
-    assert len(cited) == len(set(cited)) == len(benchmark_names()) + 1 and cited[-1] == "qabench"
-    assert f"version = {{{__version__}}}" in bibtex()
-    text = bibtex(["fanout_bleurt", "fanoutqa"])
-    assert "BLEURT" in text and text.count("FanOutQA}: A Multi-Hop") == 1

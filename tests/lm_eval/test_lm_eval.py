@@ -125,7 +125,7 @@ def test_a_wrong_split_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "rivers/rivers.yaml"
     path.write_text(path.read_text().replace("test_split: test", "test_split: tset"))
     tasks = TaskManager(include_path=str(tmp_path), include_defaults=False)
-    with pytest.raises(InputError, match=r"Rivers: the config questions has no split 'tset'.*allowed: test"):
+    with pytest.raises(InputError, match=r"rivers questions has no split 'tset'.*allowed: test"):
         simple_evaluate(model=Scripted(lambda doc: "x"), tasks=["rivers"], task_manager=tasks)
 
 

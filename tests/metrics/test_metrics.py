@@ -13,7 +13,6 @@ from stand_ins import no_weights
 import qabench
 from qabench import answers, metrics
 from qabench.benchmarks import benchmark_names
-from qabench.citations import metric_class
 from qabench.errors import InputError
 
 FOLDER = Path(metrics.__file__).parent
@@ -76,7 +75,7 @@ def test_there_are_metrics() -> None:
 
 
 def test_the_example_of_the_docstring_runs(name: str) -> None:
-    example = doctest.DocTestParser().get_doctest(metric_class(name).INPUTS, {}, name, None, None)
+    example = doctest.DocTestParser().get_doctest(metrics.metric_class(name).INPUTS, {}, name, None, None)
     assert len(example.examples) >= 3  # import, load, compute
     assert doctest.DocTestRunner().run(example).failed == 0
 

@@ -156,10 +156,10 @@ def test_a_folder_with_logs_of_qabench_and_of_other_tasks(logs: list[Path], tmp_
     inspect_eval("qabench/felm", "mockllm/model", task_args={"config": "sample"}, log_dir=str(tmp_path), display="none")
     read = read_evaluations([tmp_path])
     assert {each.benchmark for each in read.evaluations} == {"", "felm"}
-    assert read.notes[0] == f"{tmp_path}: 2 files are left out, not a log (answers.jsonl, passages.parquet)"
+    assert read.notes[0] == f"{tmp_path}: left out, not a log: 2 (answers.jsonl, passages.parquet)"
     felm = read_evaluations([tmp_path], "felm")
     assert [each.benchmark for each in felm.evaluations] == ["felm"]
-    assert felm.notes[0].startswith(f"{tmp_path}: 3 files are left out, not a log of felm (")
+    assert felm.notes[0].startswith(f"{tmp_path}: left out, not a log of felm: 3 (")
     assert logs[0].name in felm.notes[0]
     with pytest.raises(InputError, match="has no log of expertqa"):
         read_evaluations([tmp_path], "expertqa")

@@ -78,7 +78,10 @@ def evaluate(
 
 
 def _check_computed(
-    scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str
+    scorer: Scorer,
+    groups: Sequence[str] | None,
+    signatures: Mapping[str, str],
+    path: str,
 ) -> None:
     """Check that the groups that were asked for, or any by default, could be computed.
 
@@ -91,7 +94,10 @@ def _check_computed(
 
 
 def absent_scores(
-    benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
+    benchmark: Benchmark,
+    groups: Iterable[str],
+    columns: Iterable[str],
+    notes: Sequence[str],
 ) -> list[str]:
     """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
 
@@ -108,10 +114,9 @@ def absent_scores(
     ]
     if not returned or not names:
         return []
-    place = f"{type(benchmark).__module__}.{type(benchmark).__qualname__}"
     return [
-        f"no answer has a value of {', '.join(names)}, which {benchmark.title} declares ({place}.scores); its "
-        f"scorer returned only {', '.join(returned)}"
+        f"no answer has a value of {', '.join(names)}, which {benchmark.title} declares in its scores; its scorer "
+        f"returned only {', '.join(returned)}"
     ]
 
 
@@ -134,7 +139,11 @@ def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> 
     return [f"unusable predictions: {len(named)} ({some(named)})"] if named else []
 
 
-def _record(question: Question, prediction: Prediction | None, outcome: Outcome) -> Record:
+def _record(
+    question: Question,
+    prediction: Prediction | None,
+    outcome: Outcome,
+) -> Record:
     texts: Sequence[str] = [] if outcome.answer is None else [outcome.answer]
     if outcome.texts is not None:
         texts = outcome.texts

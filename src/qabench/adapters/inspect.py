@@ -71,7 +71,11 @@ def benchmark_task(
     samples = []
     for question in selected:
         groups = {grouping: list(names) for grouping, names in question.groups.items()}
-        shown = {"question": question.text, "reference": question.reference, "groups": groups}
+        shown = {
+            "question": question.text,
+            "reference": question.reference,
+            "groups": groups,
+        }
         fields = {PREDICTED: dict(predicted[question.id])} if predicted else {}
         samples.append(
             Sample(
@@ -87,7 +91,9 @@ def benchmark_task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
         scorer=scorer_of_task(
-            signed=signed, groups=scored.selected_groups(scores or None), **asking.scoring
+            signed=signed,
+            groups=scored.selected_groups(scores or None),
+            **asking.scoring,
         ),
         config=GenerateConfig(**asking.parameters),
         metadata={
@@ -141,7 +147,11 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
     return registered
 
 
-def select(questions: Questions, ids: Names = None, groups: Names = None) -> list[Question]:
+def select(
+    questions: Questions,
+    ids: Names = None,
+    groups: Names = None,
+) -> list[Question]:
     """Return the questions with these ids and in these groups, such as categories.
 
     None and "" select all.
@@ -179,7 +189,11 @@ def note_prediction(
     model was given. See ``Record.detail``. With ``add_answer``, the model's answer becomes the
     field ``answer``, and the generation options of its last call are signed.
     """
-    noted = {"prediction": fields, "signed": signed, "detail": detail or {}}
+    noted = {
+        "prediction": fields,
+        "signed": signed,
+        "detail": detail or {},
+    }
     values: Json = {name: dict(value) for name, value in noted.items()}
     state.store.set(STORE, values | {"add_answer": add_answer})
 
@@ -193,7 +207,9 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
 
     @scorer(name=scored.name, metrics=[benchmark_scores(scored.name)])
     def score_answers(
-        signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
+        signed: Mapping[str, Any] | None = None,
+        groups: Names = None,
+        **options: Any,
     ) -> InspectScorer:
         names = texts(groups) or scored.default_groups
         answers = scored.scorer(names, **options)

@@ -16,7 +16,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 from typer import Exit, Option
@@ -24,7 +24,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.output import set_quiet
-from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import version
 from qabench.io.tables import write_line
@@ -64,8 +63,7 @@ COMMANDS = {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
         "export": (REPORTS, "export", "Write a run's answers as predictions or records."),
         "path": (MACHINE, "path", "Print the path of a folder for another program."),
-        "cite": (MACHINE, "cite", "Print what to cite, in BibTeX."),
-        "cache": (MACHINE, "cache_app", "Show the size of every cache; clear model replies."),
+        "cache": (MACHINE, "cache_app", "Show the size of the caches; clear model replies."),
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
@@ -83,9 +81,11 @@ COMMANDS = {
 }
 
 
-ARGUMENTS, OPTIONS, BENCHMARKS = "Arguments", "Options", "Benchmarks"  # sections of the help
-# Typer's type of a value -> what the help calls the value. All others are names.
-VALUES = {"<int": "N", "<float": "N", "<path>": "FILE", "<file>": "FILE", "<dir>": "DIR"}
+REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+FOLDERS = (
+    "; set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder "
+    "that you can write to"
+)
 
 
 class _QuickHelp:
@@ -105,16 +105,14 @@ class _QuickHelp:
 
 
 class Command(_QuickHelp, TyperCommand):
-    """A command whose help can have sections, and whose errors list its options."""
+    """A command whose errors list its options."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse the arguments.
-
-        The error for an unknown option lists all options of the command.
-        """
-        if ctx.resilient_parsing and args and args[-1].startswith("-"):
-            # the option being completed has no value yet, at which click would parse no argument
-            args = args[:-1]
+    def parse_args(
+        self,
+        ctx: Any,
+        args: list[str],
+    ) -> Any:
+        """Parse the arguments. The error for an unknown option lists all options of the command."""
         try:
             return super().parse_args(ctx, args)
         except Exception as error:
@@ -124,65 +122,20 @@ class Command(_QuickHelp, TyperCommand):
                 ]
             raise
 
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line: [OPTIONS] and the names of the arguments."""
-        parameters: list[Any] = self.get_params(ctx)
-        arguments = [param for param in parameters if param.param_type_name == "argument"]
-        words = ["[OPTIONS]"]
-        for argument in arguments:
-            name = argument.display_name_raw
-            in_brackets = argument.required or name.startswith("[")
-            words.append(name if in_brackets else f"[{name}]")
-        return words
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments and options to the help, by the ``sections`` of the function: title -> parameters."""
-        named: Mapping[str, Sequence[str]] = getattr(self.callback, "sections", {})
-        titles = {name: title for title, names in named.items() for name in names}
-        sections: dict[str, list[tuple[str, str]]] = {
-            ARGUMENTS: [],
-            **{title: [] for title in titles.values()},
-        }
-        parameters: list[Any] = self.get_params(ctx)
-        for param in parameters:
-            argument = param.param_type_name == "argument"
-            if param.metavar is None:
-                param.metavar = _value_name(param.display_type(ctx))
-            if record := param.get_help_record(ctx):
-                record = (param.display_name_raw, record[1]) if argument else record
-                title = ARGUMENTS if argument else titles.get(param.name, OPTIONS)
-                sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
-
-
-def _value_name(type_name: str) -> str:
-    """Return what the help calls a value of one of Typer's types, such as "<int range>"."""
-    return next((name for start, name in VALUES.items() if type_name.startswith(start)), "NAME")
-
 
 class CommandGroup(_QuickHelp, TyperGroup):
-    """A group of commands whose help has whole sentences."""
+    """A group of commands whose error for an unknown name lists the valid names."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run.
-
-        The error for an unknown name lists the valid names.
-        """
+    def resolve_command(
+        self,
+        ctx: Any,
+        args: list[str],
+    ) -> Any:
+        """Return the command to run."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
             ctx.fail(str(unknown_name("No such command", args[0], names)))
         return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands to the help, each with the first sentence of its own help."""
-        commands: Json = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, command.get_short_help_str(1000)) for name, command in commands.items()]
-            )
 
 
 class TopLevel(CommandGroup):
@@ -195,7 +148,11 @@ class TopLevel(CommandGroup):
             *_with_commands(),
         ]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(
+        self,
+        ctx: Any,
+        cmd_name: str,
+    ) -> Any:
         """Return the command with this name, or None."""
         for commands in COMMANDS.values():
             if cmd_name in commands:
@@ -203,38 +160,44 @@ class TopLevel(CommandGroup):
                 return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(
+        self,
+        ctx: Any,
+        formatter: Any,
+    ) -> None:
         """Write the commands to the help, by section."""
         sections = {
-            title: {name: about for name, (_, _, about) in commands.items()}
+            title: [(name, about) for name, (_, _, about) in commands.items()]
             for title, commands in COMMANDS.items()
         }
-        sections[BENCHMARKS] = {
-            name: f"Commands of {benchmark(name).title}: {', '.join(commands)}."
+        sections["Benchmarks"] = [
+            (name, f"Commands of {benchmark(name).title}: {', '.join(commands)}.")
             for name, commands in _with_commands().items()
-        }
-        for title, abouts in sections.items():
+        ]
+        for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl(list(abouts.items()))
+                formatter.write_dl(rows)
 
 
 def command_of(name: str, command: Any) -> Any:
     """Return the click command of a function or of a Typer application."""
     if isinstance(command, typer.Typer):
-        functions = [(info.name, info.callback) for info in command.registered_commands]
-        return _group(
-            name,
-            command.info.help or "",
-            {name: function for name, function in functions if name and function},
-        )
+        functions = {str(info.name): info.callback for info in command.registered_commands}
+        return _group(name, str(command.info.help), functions)
     wrapper = typer.Typer(
-        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
     wrapper.command(name, cls=Command)(_with_common_options(command))
     return typer.main.get_command(wrapper)
 
 
-def _group(name: str, about: str, functions: Mapping[str, Callable[..., None]]) -> CommandGroup:
+def _group(
+    name: str,
+    about: str,
+    functions: Mapping[str, Any],
+) -> CommandGroup:
     return CommandGroup(
         name=name,
         commands={name: command_of(name, function) for name, function in functions.items()},
@@ -254,12 +217,10 @@ def _with_commands() -> dict[str, Sequence[str]]:
 def _benchmark_group(name: str) -> CommandGroup:
     module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
     about = (
-        f"Commands of {benchmark(name).title}. The commands score, compare, run, stats, reproduce, fetch, register and "
-        f"build take the benchmark's name, such as: qabench score {name} FILE"
+        f"Commands of {benchmark(name).title} only. Others take its name: qabench score {name} FILE"
     )
-    return _group(
-        name, about, {command: getattr(module, command) for command in benchmark(name).commands}
-    )
+    functions = {command: getattr(module, command) for command in benchmark(name).commands}
+    return _group(name, about, functions)
 
 
 def with_parameters(
@@ -299,15 +260,25 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
             values["format"] = "json"
         function(**values)
 
-    options = {"quiet": Quiet, **({"as_json": AsJson} if has_tables else {})}
     kind = inspect.Parameter.KEYWORD_ONLY
-    return with_parameters(
-        run,
-        [
-            inspect.Parameter(name, kind, default=False, annotation=option)
-            for name, option in options.items()
-        ],
-    )
+    added = [
+        inspect.Parameter(
+            "quiet",
+            kind,
+            default=False,
+            annotation=Quiet,
+        )
+    ]
+    if has_tables:
+        added.append(
+            inspect.Parameter(
+                "as_json",
+                kind,
+                default=False,
+                annotation=AsJson,
+            )
+        )
+    return with_parameters(run, added)
 
 
 app = typer.Typer(
@@ -328,37 +299,27 @@ def _print_version(requested: bool) -> None:
         raise Exit
 
 
+_VERSION = Option(
+    "-V",
+    "--version",
+    help="Print the version.",
+    callback=_print_version,
+    is_eager=True,
+)
+
+
 @app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        Option(
-            "-V",
-            "--version",
-            help="Print the version and exit.",
-            callback=_print_version,
-            is_eager=True,
-        ),
-    ] = False,
-) -> None:
+def _options(version: Annotated[bool, _VERSION] = False) -> None:
     pass
 
 
 def main() -> None:
     """Run a command, and print errors as one line instead of a traceback."""
-    for name, stream, other in (
-        ("output", sys.stdout, sys.stderr),
-        ("error", sys.stderr, sys.stdout),
-    ):
-        # a file that is opened next would get its descriptor, and the text meant for it
-        if stream is None:
-            if other is not None:
-                write_line(
-                    f"qabench: standard {name} is closed; redirect it to a file, such as /dev/null",
-                    other,
-                )
-            sys.exit(1)
-        _encode_all_characters(stream)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            if sys.platform == "win32" and not stream.isatty():  # else 256 characters in pipes
+                stream.reconfigure(encoding="utf-8")
+            stream.reconfigure(errors="backslashreplace")
     # Records have no cycles: full collections took a fifth of the time of 100,000 answers.
     gc.set_threshold(10_000, 10, 200)
     try:
@@ -371,33 +332,13 @@ def main() -> None:
         _discard_output()
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output
-        _stop(_with_variables(error), 1)
-
-
-def _encode_all_characters(stream: TextIO) -> None:
-    """Write UTF-8 into files and pipes on Windows too, where Python uses an encoding with 256 characters."""
-    if isinstance(stream, io.TextIOWrapper):
-        if sys.platform == "win32" and not stream.isatty():
-            stream.reconfigure(encoding="utf-8")
-        stream.reconfigure(errors="backslashreplace")
-
-
-def _with_variables(error: OSError) -> OSError:
-    """Return the error.
-
-    For a folder that cannot be written, with the variables that choose another one.
-    """
-    if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS) or not error.filename:
-        return error
-    return OSError(
-        f"{error.filename} cannot be written: {error.strerror}. Set HF_HOME (Hugging Face's caches), QABENCH_CACHE "
-        "(qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder that you can write to"
-    )
+        _stop(error, 1)
 
 
 def _stop(error: Exception, code: int) -> None:
+    is_refused = isinstance(error, OSError) and error.errno in REFUSED
     try:
-        write_line(f"qabench: {error}", sys.stderr)
+        write_line(f"qabench: {error}{FOLDERS if is_refused else ''}", sys.stderr)
     except OSError:  # standard error is full, or its reader has exited
         _discard_output()
     if isinstance(error, OSError):

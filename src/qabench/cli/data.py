@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,14 +13,13 @@ from typer import Argument, Exit, Option
 
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import (
+    AsJson,
     BenchmarkName,
     BenchmarkNames,
     ConfigName,
     ConfigNames,
     Format,
-    JsonOnly,
     SkipMissing,
-    complete_benchmarks,
 )
 from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
 from qabench.data import sources
@@ -45,47 +44,46 @@ def list_all(
         Argument(
             metavar="BENCHMARK",
             help="List the scores and settings of this one.",
-            autocompletion=complete_benchmarks,
         ),
     ] = None,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """List benchmarks with their configs, and metrics, or the scores and settings of one benchmark."""
     if name:
         print_tables(benchmark_of(name).tables(), "json" if as_json else "table")
         return
 
-    rows = []
+    configs = []
     for name in benchmark_names():
         for config in dataset_table(name).configs.values():
             places = {available(source_table(name)[file]) for file in config.files}
-            data = (
-                "shipped"
-                if not places
-                else "to fetch"
-                if None in places
-                else " and ".join(sorted(map(str, places)))
+            data = "to fetch" if None in places else " and ".join(sorted(map(str, places)))
+            configs.append(
+                {
+                    "benchmark": name,
+                    "config": config.name,
+                    "splits": list(config.splits),
+                    "data": data or "shipped",
+                    "description": config.description,
+                }
             )
-            rows.append((name, config.name, list(config.splits), data, config.description))
     metrics = {name: _summary_of_metric(name) for name in metric_names()}
     if as_json:
-        keys = ("benchmark", "config", "splits", "data", "description")
-        print_json(
-            {"configs": [dict(zip(keys, row, strict=True)) for row in rows], "metrics": metrics}
-        )
+        print_json({"configs": configs, "metrics": metrics})
         return
-    cells = [
-        [f"{name} {config}", ", ".join(splits), data, text]
-        for name, config, splits, data, text in rows
+    cells: list[list[Any]] = [
+        [
+            f"{row['benchmark']} {row['config']}",
+            ", ".join(row["splits"]),
+            row["data"],
+            row["description"],
+        ]
+        for row in configs
     ]
     columns = ["benchmark and config", "splits", "data", "description"]
     print_table(Table("Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)", columns, cells))
-    columns = ["name", "what it measures"]
-    print_table(
-        Table(
-            "Metrics: qabench.load_metric(NAME)", columns, [list(item) for item in metrics.items()]
-        )
-    )
+    cells = [list(item) for item in metrics.items()]
+    print_table(Table("Metrics: qabench.load_metric(NAME)", ["name", "what it measures"], cells))
 
 
 def _summary_of_metric(name: str) -> str:
@@ -114,7 +112,7 @@ def fetch(
         bool,
         Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
     ] = False,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Download the pinned upstream files to the cache, and verify each against its digest.
 
@@ -127,7 +125,11 @@ def fetch(
     else:
         with progress_bar("Downloading", "bytes") as show:
 
-            def progress(source: SourceFile, done: int, total: int | None) -> None:
+            def progress(
+                source: SourceFile,
+                done: int,
+                total: int | None,
+            ) -> None:
                 if done != total:  # else each file would be a line in a pipe
                     show(done, total or 0)
 
@@ -137,8 +139,18 @@ def fetch(
                 results = sources.fetch(files, progress=progress)
     if as_json:
         ok = sum(result.ok for result in results)
+        rows = [
+            {name: getattr(result.source, name) for name in ("benchmark", "path", "size", "url")}
+            | {name: getattr(result, name) for name in ("state", "where", "detail")}
+            | {"license": result.source.license, "local_path": result.path and str(result.path)}
+            for result in results
+        ]
         print_json(
-            {"files": list(map(_file_as_dict, results)), "ok": ok, "failed": len(results) - ok}
+            {
+                "files": rows,
+                "ok": ok,
+                "failed": len(results) - ok,
+            }
         )
     else:
         _print_files(results)
@@ -166,17 +178,6 @@ def _only_benchmark(names: Sequence[str]) -> str:
     return names[0]
 
 
-def _file_as_dict(result: FileResult) -> Json:
-    return {
-        **{
-            name: getattr(result.source, name)
-            for name in ("benchmark", "path", "size", "url", "license")
-        },
-        **{name: getattr(result, name) for name in ("state", "where", "detail")},
-        "local_path": str(result.path) if result.path else None,
-    }
-
-
 def _print_files(results: list[FileResult]) -> None:
     rows = [
         [result.state, result.where, result.source.benchmark, result.source.path]
@@ -196,7 +197,11 @@ def _print_files(results: list[FileResult]) -> None:
         )
 
 
-def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table") -> None:
+def stats(
+    benchmark: BenchmarkName,
+    config: ConfigName = None,
+    format: Format = "table",
+) -> None:
     """Print a dataset's statistics, next to the published ones if there are any."""
     dataset = dataset_table(benchmark)
     name = dataset.config(config).name
@@ -225,7 +230,7 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
         "tables": [table.as_dict() for table in tables],
     }
     document["notes"] = reproduction.notes
-    print_tables([*tables, *_check_tables(benchmark, checks, reproduction.notes)], format, document)
+    print_tables([*tables, _check_table(benchmark, checks, reproduction.notes)], format, document)
     if any(check.unexplained for check in reproduction.checks):
         raise Exit(1)
 
@@ -245,38 +250,26 @@ def _check_as_dict(check: Check) -> Json:
     }
 
 
-def _check_tables(name: str, checks: list[dict[str, Any]], notes: list[str]) -> list[Table]:
-    """Return one table of statistics and one of scores.
-
-    The last table has the notes.
-    """
-    title = benchmark_of(name).title
-    tables: list[Table] = []
-    for kind in ("statistic", "score"):
-        columns = ["number", "published", "here", "difference", "explanation"]
-        cells = [[check[column] for column in columns] for check in checks if check["kind"] == kind]
-        rows = [[*row[:2], None if row[2] is None else round(row[2], 6), *row[3:]] for row in cells]
-        if rows:
-            tables.append(
-                Table(f"{title}: published {kind}s, recomputed", [kind, *columns[1:]], rows)
-            )
-    tables = tables or [Table(f"{title}: published numbers", ["number"], [])]
-    summaries = [_summary_of_checks(kind, checks) for kind in ("statistic", "score")]
-    return [*tables[:-1], replace(tables[-1], notes=[*notes, *summaries])]
-
-
-def _summary_of_checks(kind: str, checks: list[dict[str, Any]]) -> str:
-    published = [
-        check for check in checks if check["kind"] == kind and check["published"] is not None
-    ]
+def _check_table(
+    name: str,
+    checks: list[Json],
+    notes: list[str],
+) -> Table:
+    columns = ["kind", "number", "published", "here", "difference", "explanation"]
+    rows = [[check[column] for column in columns] for check in checks]
+    for row in rows:
+        row[3] = None if row[3] is None else round(row[3], 6)
+    published = [check for check in checks if check["published"] is not None]
     computed = [check for check in published if check["here"] is not None]
     equal = sum(check["agrees"] for check in computed)
     unexplained = sum(not check["agrees"] and not check["explanation"] for check in computed)
-    return (
-        f"{len(published)} published {kind}s: {equal} equal; "
+    summary = (
+        f"{len(published)} published numbers: {equal} equal; "
         f"explained differences: {len(computed) - equal - unexplained}; "
         f"unexplained differences: {unexplained}; not computed: {len(published) - len(computed)}"
     )
+    title = f"{benchmark_of(name).title}: published numbers, recomputed"
+    return Table(title, columns, rows, [*notes, summary])
 
 
 def register(
@@ -286,7 +279,7 @@ def register(
     everything: Annotated[bool, Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Make load_dataset("qabench/...") and evaluate.load("qabench/...") work on this machine without the Hub.
 
@@ -320,18 +313,12 @@ def register(
 
 
 def _print_registrations(registrations: list[Registration]) -> None:
-    cells = [
-        [f'"{row.name}"' + (f', "{row.config}"' if row.config else ""), row.kind, row.state]
-        for row in registrations
-    ]
-    problems = [
-        f"{row.name} {row.config}: {row.detail.splitlines()[0]}"
-        for row in registrations
-        if row.detail
-    ]
+    cells = [[row.name, row.config, row.kind, row.state] for row in registrations]
+    problems = [f"{row.name} {row.config}: {row.detail}" for row in registrations if row.detail]
     if len(problems) > 1:
         problems[1:] = [f"{len(problems) - 1} more have no data; --json has the reason of each"]
-    print_table(Table("Under their Hub names", ["name", "kind", "state"], cells, problems))
+    title = "Under their Hub names"
+    print_table(Table(title, ["name", "config", "kind", "state"], cells, problems))
     say(
         "Without network access, set HF_HUB_OFFLINE=1: otherwise load_dataset and evaluate.load try the Hub first, for "
         "about 20 seconds. Name the config, because several are cached: without it, load_dataset takes one of them, or "

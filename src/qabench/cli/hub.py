@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 from typer import Argument, Exit, Option
 
-from qabench.cli.options import BenchmarkNames, ConfigNames, JsonOnly, Scores, SkipMissing
+from qabench.cli.options import AsJson, BenchmarkNames, ConfigNames, Scores, SkipMissing
 from qabench.cli.output import (
     plain_warnings,
     print_json,
@@ -44,7 +44,7 @@ def build(
             help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores.",
         ),
     ] = "inspect-ai",
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
 
@@ -131,7 +131,7 @@ def publish(
             help="Publish datasets without the configs whose data is not available.",
         ),
     ] = False,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
 
@@ -233,7 +233,7 @@ def results(
         str | None,
         Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub."),
     ] = None,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 

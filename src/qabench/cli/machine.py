@@ -1,30 +1,26 @@
-"""Commands for this machine: ``qabench path``, ``cite``, ``cache`` and ``env``."""
+"""Commands for this machine: ``qabench path``, ``cache`` and ``env``."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from huggingface_hub.constants import HF_HOME
-from platformdirs import user_cache_path
 from typer import Argument, Option
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.citations import bibtex
-from qabench.cli.options import Format, JsonOnly
+from qabench.cli.options import AsJson, Format
 from qabench.cli.output import print_json, print_table, print_tables, say
 from qabench.errors import InputError, unknown_name
 from qabench.io.environment import environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
-from qabench.io.tables import Table, write_document, write_line
+from qabench.io.tables import Table, write_line
 from qabench.llm.cache import clear, replies_path, stored_replies
 
 cache_app = typer.Typer(
-    help="Show the size of every cache; clear model replies. Replies are kept until then."
+    help="Show the size of the caches; clear model replies. Replies are kept until then."
 )
 
 
@@ -40,35 +36,26 @@ def path(
     write_line(files("qabench.benchmarks"))
 
 
-def cite(
-    names: Annotated[
-        list[str] | None,
-        Argument(metavar="[BENCHMARK|METRIC]...", help="By default all benchmarks."),
-    ] = None,
-) -> None:
-    """Print the BibTeX entries of benchmarks, metrics and qabench."""
-    write_document(bibtex(names or ()))
-
-
 @cache_app.command("list")
 def list_caches(format: Format = "table") -> None:
-    """Show the path and size of each cache.
-
-    For model replies, by model.
-    """
+    """Show the path and size of each cache, and the model replies by model."""
     replies = stored_replies()
     sizes = {
         str(path): folder_size(path) if path.is_dir() else path.stat().st_size
         for path in _cache_paths()
     }
-    document = {"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))}
-    cells = [[row.model, row.replies, _size_text(row.bytes)] for row in replies]
+    document = {
+        "folder": str(cache_dir()),
+        "files": sizes,
+        "replies": list(map(asdict, replies)),
+    }
+    cells: list[list[Any]] = [[row.model, row.replies, _size_text(row.bytes)] for row in replies]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
-    notes = ["kept until `qabench cache clear`"] if cells else ["none"]
+    notes = ["kept until `qabench cache clear`"]
     paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
     tables = [
         Table(title, ["model", "replies", "size"], cells, notes),
-        Table("Caches", ["path", "size"], paths, [] if paths else ["none"]),
+        Table("Caches", ["path", "size"], paths),
     ]
     print_tables(tables, format, document)
 
@@ -76,7 +63,7 @@ def list_caches(format: Format = "table") -> None:
 @cache_app.command("clear")
 def clear_caches(
     model: Annotated[str | None, Option(help="Only replies of this model.")] = None,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
     count = clear(model)
@@ -90,28 +77,25 @@ def clear_caches(
 
 
 def _cache_paths() -> list[Path]:
-    """Return the contents of qabench's folder, the datasets registered with ``datasets``, and Inspect's folder."""
-    own = [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
-    registered = sorted(
-        (Path(os.environ.get("HF_DATASETS_CACHE") or Path(HF_HOME) / "datasets")).glob(
-            "qabench___*"
-        )
-    )
-    inspect = Path(os.environ.get("INSPECT_CACHE_DIR") or user_cache_path("inspect_ai"))
-    return [*own, *registered, *([inspect] if inspect.is_dir() else [])]
+    return [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
 
 
 def _size_text(size: int) -> str:
     return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} KB"
 
 
-def env(as_json: JsonOnly = False) -> None:
+def env(as_json: AsJson = False) -> None:
     """Show versions, caches, variables and what is official here, for bug reports.
 
     Keys are never shown.
     """
     official = [
-        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
+        {
+            "benchmark": name,
+            "what": need.what,
+            "missing": need.missing(name),
+            "fix": need.fix,
+        }
         for name in benchmark_names()
         for need in benchmark(name).needs
     ]
@@ -127,8 +111,6 @@ def env(as_json: JsonOnly = False) -> None:
     print_table(Table("Environment variables", ["name", "value"], variables))
     rows = []
     for row in official:
-        answer = (
-            f"no: {', '.join(row['missing'])} missing; {row['fix']}" if row["missing"] else "yes"
-        )
-        rows.append([row["benchmark"], row["what"], answer])
+        missing = f"no: {', '.join(row['missing'])} missing; {row['fix']}"
+        rows.append([row["benchmark"], row["what"], missing if row["missing"] else "yes"])
     print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))

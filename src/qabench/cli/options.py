@@ -4,69 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.errors import InputError
-from qabench.loading_scripts import dataset_table
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
-
-
-def completing(names: Iterable[str]) -> Callable[[str], list[str]]:
-    """Return the completion of one of some names."""
-    return lambda incomplete: [name for name in names if name.startswith(incomplete)]
-
-
-def complete_benchmarks(incomplete: str) -> list[str]:
-    """Return the benchmarks that begin with the text typed so far."""
-    return completing(benchmark_names())(incomplete)
-
-
-def _names(
-    flag: str,
-    help: str,
-    names_of: Callable[[Benchmark], Iterable[str]],
-    metavar: str = "NAME",
-) -> Any:
-    """Return an option whose values are names of the benchmark that was typed, with their completion."""
-
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        # The parser stops at an option whose value is being typed, before it assigns arguments.
-        typed = [
-            name for name in (ctx.params.get("benchmark"), *ctx.args) if name in benchmark_names()
-        ]
-        names = names_of(benchmark(typed[0])) if typed else ()
-        before, comma, last = incomplete.rpartition(",")  # several names are separated by commas
-        return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
-
-    return Option(flag, metavar=metavar, help=help, autocompletion=complete)
-
-
-def _task_options(benchmark: Benchmark) -> list[str]:
-    from qabench.runs.plan import task_options
-
-    options = [
-        option for setting in benchmark.settings for option in task_options(benchmark, setting)
-    ]
-    return list(dict.fromkeys(f"{option.name}=" for option in options))
-
-
-def _configs(benchmark: Benchmark) -> list[str]:
-    return list(dataset_table(benchmark.name).configs)
-
-
-def _settings(benchmark: Benchmark) -> list[str]:
-    return [setting.name for setting in benchmark.settings]
-
-
-def _scores(benchmark: Benchmark) -> list[str]:
-    return list(dict.fromkeys([*benchmark.groups, *(spec.name for spec in benchmark.scores)]))
 
 
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
@@ -81,7 +27,6 @@ BenchmarkName = Annotated[
     Argument(
         metavar="BENCHMARK",
         help=f"The benchmark: {', '.join(benchmark_names())}.",
-        autocompletion=complete_benchmarks,
     ),
 ]
 BenchmarkOrLog = Annotated[
@@ -89,26 +34,47 @@ BenchmarkOrLog = Annotated[
     Argument(
         metavar="BENCHMARK",
         help=f"The benchmark: {', '.join(benchmark_names())}. Logs name theirs, so that it can be left out.",
-        autocompletion=complete_benchmarks,
     ),
 ]
 
-_groups, _groupings = attrgetter("groups"), attrgetter("groupings")
 _SCORES = (
     "Only these scores, or groups of scores; `qabench list BENCHMARK` prints their names. "
-    f"Groups: {_by_benchmark(_groups)}."
+    f"Groups: {_by_benchmark(lambda each: each.groups)}."
 )
-_GROUPINGS = f"Also print the scores of each category of questions: {_by_benchmark(_groupings)}. May be repeated."
-_SETTINGS = f"What the model is given: {_by_benchmark(_settings)}. Default: the first."
-_TASK_OPTION = "An option of the setting; see --list-options. May be repeated."
+_GROUPINGS = (
+    "Also print the scores of each category of questions: "
+    f"{_by_benchmark(lambda each: each.groupings)}. May be repeated."
+)
+_SETTINGS = "What the model is given: " + _by_benchmark(
+    lambda each: [setting.name for setting in each.settings]
+)
 
-ConfigName = Annotated[
-    str | None, _names("--config", "The dataset's config. Default: the benchmark's.", _configs)
+ConfigName = Annotated[str | None, Option(help="The dataset's config. Default: the benchmark's.")]
+Scores = Annotated[
+    list[str] | None,
+    Option(
+        "--scores",
+        metavar="NAME,...",
+        help=_SCORES,
+    ),
 ]
-Scores = Annotated[list[str] | None, _names("--scores", _SCORES, _scores, "NAME,...")]
-Groupings = Annotated[list[str] | None, _names("--by", _GROUPINGS, _groupings, "GROUPING")]
-SettingName = Annotated[str | None, _names("--setting", _SETTINGS, _settings)]
-TaskArguments = Annotated[list[str] | None, _names("-T", _TASK_OPTION, _task_options, "NAME=VALUE")]
+Groupings = Annotated[
+    list[str] | None,
+    Option(
+        "--by",
+        metavar="GROUPING",
+        help=_GROUPINGS,
+    ),
+]
+SettingName = Annotated[str | None, Option(help=f"{_SETTINGS}. Default: the first.")]
+TaskArguments = Annotated[
+    list[str] | None,
+    Option(
+        "-T",
+        metavar="NAME=VALUE",
+        help="An option of the setting; see --list-options. May be repeated.",
+    ),
+]
 Questions = Annotated[
     Path | None,
     Option(
@@ -120,7 +86,6 @@ Format = Annotated[
     str,
     Option(
         help=f"The format of tables: {', '.join(FORMATS)}.",
-        autocompletion=completing(FORMATS),
     ),
 ]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
@@ -161,7 +126,6 @@ BenchmarkNames = Annotated[
     Argument(
         metavar="BENCHMARK...",
         help="Which benchmarks; all of them by default.",
-        autocompletion=complete_benchmarks,
     ),
 ]
 ConfigNames = Annotated[
@@ -174,8 +138,7 @@ SkipMissing = Annotated[
 ]
 # Added to all commands, and to those with the option ``Format``: see ``qabench.cli``.
 Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]
-AsJson = Annotated[bool, Option("--json", help="Print one JSON document. Same as --format json.")]
-JsonOnly = Annotated[bool, Option("--json", help="Print one JSON document instead of a table.")]
+AsJson = Annotated[bool, Option("--json", help="Print one JSON document instead of tables.")]
 
 
 def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:

@@ -13,17 +13,16 @@ from typer import Argument, Option
 from qabench.benchmarks import Benchmark
 from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import (
+    AsJson,
     BenchmarkName,
     ConfigName,
     Format,
-    JsonOnly,
     Output,
     PassKs,
     Questions,
     Samples,
     Scores,
     benchmark_first,
-    completing,
     parse_ks,
 )
 from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
@@ -216,7 +215,6 @@ def export(
     format: Annotated[
         str,
         Option(
-            autocompletion=completing(EXPORTS),
             help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
             "load_dataset('json').",
         ),
@@ -270,7 +268,7 @@ def report(
     ] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
-    as_json: JsonOnly = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a report of runs: the main result, scores with intervals, comparisons, groups, and every question.
 

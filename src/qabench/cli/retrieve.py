@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks import benchmark, benchmark_names
-from qabench.cli.options import ConfigName, Format, completing
+from qabench.cli.options import ConfigName, Format
 from qabench.cli.output import hint, print_table, progress_bar, say, warn
 from qabench.data.rows import Json, SourceRow
 from qabench.errors import InputError, QabenchError
@@ -62,7 +62,6 @@ def retrieve(
         str,
         Option(
             help=f"The BM25 variant: {', '.join(METHODS)}.",
-            autocompletion=completing(METHODS),
         ),
     ] = METHODS[0],
     k1: Annotated[

@@ -22,7 +22,6 @@ from qabench.cli.options import (
     Scores,
     SettingName,
     TaskArguments,
-    complete_benchmarks,
     prices,
 )
 from qabench.cli.output import (
@@ -50,18 +49,7 @@ OF_TASK = ("config", "questions", "prompt")  # arguments of the task
 SENT = ("base_url", "model_args", "max_connections", "timeout", "max_retries")
 GENERATION = ("temperature", "max_tokens", "seed")
 LIMITS = ("max_connections", "max_retries", "timeout", "max_calls", "token_budget")
-PRICES = ("dry_run", "price_in", "price_out")
 OUTPUT = ("log_dir", "format", "output", "as_json", "all_scores", "quiet")
-SECTIONS = {
-    "Model": ("model", "base_url", "model_args"),
-    "Questions and scores": ("scores", "config", "questions", "limit", "epochs"),
-    "Prompt and protocol": (
-        *("setting", "prompt", "temperature", "max_new_tokens", "seed", "solver", "task_args"),
-        "list_options",
-    ),
-    "Limits": (*LIMITS, "cache", *PRICES),
-    "Output": ("resume", *OUTPUT, "help"),
-}
 # Options that apply with --resume. Any other option is an error next to it.
 WITH_RESUME = (
     *(*LIMITS, *OUTPUT, "base_url", "model_args", "scores", "config", "questions", "prompt"),
@@ -76,7 +64,6 @@ def run(
         Argument(
             metavar="BENCHMARK",
             help=", ".join(benchmark_names()),
-            autocompletion=complete_benchmarks,
         ),
     ] = None,
     model: Annotated[
@@ -208,9 +195,6 @@ def run(
         if error.name != "inspect_ai":
             raise
         raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"') from None
-
-
-run.__dict__["sections"] = SECTIONS  # of the help
 
 
 def _was_passed(ctx: typer.Context, name: str) -> bool:

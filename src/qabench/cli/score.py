@@ -213,22 +213,8 @@ def _compare(
         "seed": seed,
     }
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        if scorer.name:
-            testing |= {
-                "questions": questions,
-                "progress": progress,
-                **options,
-            }
-            comparison = comparing.compare(
-                scorer.name,
-                config,
-                paths,
-                scores,
-                **testing,
-            )
-        else:
-            scorer.checked_options(options)
-            comparison = comparing.compare_logs(paths, scores, **testing)
+        testing |= {"questions": questions, "progress": progress, **options}
+        comparison = comparing.compare(scorer.name, config, paths, scores, **testing)
     evaluations = list(comparison.evaluations.values())
     first, notes = evaluations[0], list(comparison.notes)
     document: dict[str, Any] = {

@@ -21,7 +21,6 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils.sha import git_hash
 
-from qabench.citations import metric_class
 from qabench.data.predictions import some
 from qabench.data.rows import Json
 from qabench.errors import QabenchError
@@ -34,7 +33,7 @@ from qabench.hub.requirements import own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
-from qabench.metrics import metric_names
+from qabench.metrics import metric_class, metric_names
 
 # Files that the Hub adds to a new repository.
 INITIAL = {"dataset": {".gitattributes"}, "space": {".gitattributes", "README.md"}}

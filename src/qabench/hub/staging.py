@@ -18,7 +18,6 @@ from typing import Any, Literal
 import datasets
 from huggingface_hub import constants
 
-from qabench.citations import metric_class
 from qabench.errors import QabenchError
 from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST, build, copy_files, digests, read_manifest
@@ -26,7 +25,7 @@ from qabench.hub.cards import in_namespace
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
 from qabench.loading_scripts import PATH_VARIABLE, custom_folders, dataset_table
-from qabench.metrics import metric_folder
+from qabench.metrics import metric_class, metric_folder
 
 Kind = Literal["dataset", "space"]
 SPACE_FORMAT = "qabench metric space"

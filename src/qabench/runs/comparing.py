@@ -24,7 +24,7 @@ System = str | Path | Evaluation
 
 
 def compare(
-    name: str,
+    name: str | None,
     config: str | None,
     systems: Sequence[System] | Mapping[str, System],
     scores: Names = None,
@@ -42,11 +42,13 @@ def compare(
     With several scores, the comparisons by all but the first are ``others`` of the result.
 
     Args:
-        name: the benchmark, such as "fanoutqa".
+        name: the benchmark, such as "fanoutqa". None for logs, which name it, and for logs of any
+            task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever.
         config: such as "dev". None for the benchmark's default.
         systems: logs of runs, folders of logs, files of predictions, or evaluations, or these by
             label.
-        scores: names of scores or groups, such as "acc.loose". None for the benchmark's main score.
+        scores: names of scores or groups, such as "acc.loose". None for the benchmark's main score,
+            or for all scores that the logs of another task have in common.
         test: "randomization" or "bootstrap". See ``qabench.stats``.
         correction: of p-values over the pairs: "holm", "bh" or "none".
         resamples: of intervals and tests.
@@ -56,14 +58,14 @@ def compare(
         **options: options of the benchmark, as in ``qabench.evaluate_predictions``.
 
     Raises:
-        InputError: an unknown name, fewer than two systems, one of them twice, or no system has the
-            scores.
+        InputError: an unknown name, fewer than two systems, one of them twice, several tasks, or no
+            system has the scores.
         SourceError: the benchmark's data is not available.
     """
-    scorer = benchmark(name)
+    scorer = benchmark(name or "")
     read = read_evaluations(
         list(systems.values()) if isinstance(systems, Mapping) else list(systems),
-        scorer.name,
+        scorer.name or None,
         config,
         scores=scores,
         questions=None if questions is None else Path(questions),
@@ -77,11 +79,19 @@ def compare(
         raise InputError(
             f"{len(names)} labels for {len(evaluations)} systems; give one log or file for each label"
         )
+    testing: dict[str, Any] = {
+        "test": test,
+        "correction": correction,
+        "resamples": resamples,
+    }
+    testing["seed"] = seed
+    scorer = benchmark(evaluations[0].benchmark)
+    if not scorer.name:
+        comparison = _compare_logs(names, evaluations, scores, **testing)
+        return replace(comparison, notes=(*read.notes, *comparison.notes))
     by_label = dict(zip(names, evaluations, strict=True))
     comparisons = [
-        compare_evaluations(
-            by_label, spec, test=test, correction=correction, resamples=resamples, seed=seed
-        )
+        compare_evaluations(by_label, spec, **testing)
         for spec in _chosen(scorer, scores, evaluations)
     ]
     computed = [comparison for comparison in comparisons if comparison.systems]
@@ -100,10 +110,18 @@ def compare(
     ]
     # Without a pair there is nothing to compare: one system has several samples, and pass@k.
     shown = [comparison for comparison in computed if comparison.pairs] or computed
-    return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
+    return replace(
+        shown[0],
+        others=tuple(shown[1:]),
+        notes=(*read.notes, *unscored),
+    )
 
 
-def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:
+def _chosen(
+    scorer: Benchmark,
+    names: Names,
+    evaluations: Sequence[Evaluation],
+) -> list[ScoreSpec]:
     """Return the named scores that an evaluation has the columns of.
 
     Without names, it is the main score.
@@ -116,43 +134,27 @@ def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) 
     return present(selected, sorted(columns))
 
 
-def compare_logs(paths: Sequence[str | Path], scores: Names = None, **testing: Any) -> Comparison:
-    """Compare the systems in logs of one task by some scores, or by each score that all of them have.
-
-    Logs of a benchmark are compared as by ``compare``.
-
-    Args:
-        paths: logs of any task of Inspect, lm-evaluation-harness, lighteval or Every Eval Ever, or
-            folders of them.
-        scores: names of scores or groups. None for all common ones, or for the main score of a
-            benchmark.
-        **testing: test, correction, resamples and seed, as in ``compare``.
-
-    Raises:
-        InputError: fewer than two systems, one of them twice, no common score, or logs of several
-            tasks.
-    """
-    read = read_evaluations(paths, scores=scores)
-    evaluations = read.evaluations
-    _check(evaluations)
-    names = {evaluation.benchmark for evaluation in evaluations}
-    if len(names) > 1:
-        tasks = ", ".join(sorted(each.benchmark or each.config for each in evaluations))
-        raise InputError(f"systems must be compared on the same questions; these are on {tasks}")
-    if name := names.pop():
-        return compare(name, None, evaluations, scores, **testing)
+def _compare_logs(
+    names: Sequence[str],
+    evaluations: Sequence[Evaluation],
+    scores: Names,
+    **testing: Any,
+) -> Comparison:
+    """Compare logs of a task of another harness by some scores, or by each score that all of them have."""
     same = matched(evaluations)
-    by_label = dict(zip(labels(evaluations), same, strict=True))
-    notes = list(read.notes)
-    tasks_named = dict.fromkeys(evaluation.config for evaluation in evaluations)
-    if len(tasks_named) > 1:
-        notes.append(
-            f"the logs are of several tasks with the same questions: {', '.join(tasks_named)}"
-        )
+    by_label = dict(zip(names, same, strict=True))
+    notes = []
+    tasks = dict.fromkeys(evaluation.config for evaluation in evaluations)
+    if len(tasks) > 1:
+        notes.append(f"the logs are of several tasks with the same questions: {', '.join(tasks)}")
     compared = [
-        compare_evaluations(by_label, each, **testing) for each in common_scores(same, scores)
+        compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)
     ]
-    return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
+    return replace(
+        compared[0],
+        others=tuple(compared[1:]),
+        notes=tuple(notes),
+    )
 
 
 def _check(evaluations: Sequence[Evaluation]) -> None:
@@ -164,3 +166,6 @@ def _check(evaluations: Sequence[Evaluation]) -> None:
     systems = [(each.path, each.model, each.config) for each in evaluations]
     if repeated := [system for system in systems if system[0] and systems.count(system) > 1]:
         raise InputError(f"the file was given twice: {repeated[0][0]}")
+    if len({each.benchmark for each in evaluations}) > 1:
+        tasks = ", ".join(sorted(each.benchmark or each.config for each in evaluations))
+        raise InputError(f"systems must be compared on the same questions; these are on {tasks}")

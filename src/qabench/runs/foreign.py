@@ -103,6 +103,8 @@ def evaluation_of(
         problems: one sentence for each kind of problem.
         **fields: other fields of the evaluation.
     """
+    if not records:
+        raise InputError(f"{path} has no samples; was the run stopped?")
     counts = Counter((record.id, record.epoch) for record in records)
     repeated = [id for (id, _), count in counts.items() if count > 1]
     if repeated:
@@ -120,7 +122,11 @@ def evaluation_of(
         records=_with_groupings(records),
         problems=problems,
         score_specs=_specs(records, lower),
-        **{"status": "success", "expected": len(records), **fields},
+        **{
+            "status": "success",
+            "expected": len(records),
+            **fields,
+        },
     )
     return with_passes(evaluation)
 
@@ -131,7 +137,16 @@ def _specs(records: Sequence[Record], lower: Collection[str]) -> list[ScoreSpec]
     for name, numbers in values.items():
         graded = all(0 <= value <= 1 for value in numbers)
         about, higher = "As recorded in the log.", name not in lower
-        specs.append(ScoreSpec(name, name, about, name, graded=graded, higher_is_better=higher))
+        specs.append(
+            ScoreSpec(
+                name,
+                name,
+                about,
+                name,
+                graded=graded,
+                higher_is_better=higher,
+            )
+        )
     return specs
 
 
@@ -171,7 +186,9 @@ def read_lm_eval(path: Path) -> Evaluation:
 
 
 def _samples(
-    rows: Sequence[Row], sample_of: Callable[[Row], Any], part_of: Callable[[Row], Any]
+    rows: Sequence[Row],
+    sample_of: Callable[[Row], Any],
+    part_of: Callable[[Row], Any],
 ) -> list[list[Row]]:
     """Return the rows of each sample. A second row of the same part is of a repetition of the sample."""
     counts: Counter[Any] = Counter()
@@ -263,46 +280,37 @@ def _answer(row: SourceRow) -> dict[str, str]:
         ) from None
 
 
-def lighteval_rows(path: Path) -> list[Row]:
-    """Return the rows of lighteval's details."""
+def read_lighteval(path: Path) -> Evaluation:
+    """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
     import pyarrow.parquet
 
     try:
-        rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+        records = [_lighteval_record(row, number) for number, row in enumerate(rows)]
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
         raise InputError(f"cannot read {path}: {error}") from None
-    if rows and not {"doc", "metric", "model_response"} <= rows[0].keys():
+    except KeyError as error:
         raise InputError(
-            f"{path} has the columns {', '.join(rows[0])}; lighteval's details have doc, score, ..."
-        )
-    return rows
-
-
-def _lighteval_reply(row: Row) -> str | None:
-    response = row["model_response"]
-    return _first_text(response.get("text_post_processed") or response.get("text"))
-
-
-def read_lighteval(path: Path) -> Evaluation:
-    """Return lighteval's details (``details_TASK_DATE.parquet``): columns doc, metric and model_response."""
-    records = []
-    for number, row in enumerate(lighteval_rows(path)):
-        doc, gold = row["doc"], row["doc"].get("gold_index")
-        choices = doc.get("choices") or ()
-        indices = gold if isinstance(gold, list) else [gold]
-        targets = [choices[i] for i in indices if i in range(len(choices))]
-        records.append(
-            _record(
-                id=str(doc.get("id") or number),
-                question=doc.get("original_query") or doc.get("query") or "",
-                reference="\n".join(map(str, targets)),
-                answer=_lighteval_reply(row),
-                scores=numbers_of(row["metric"]),
-                groups=doc.get("specific") or {},
-            )
-        )
+            f"{path} is not a file of lighteval's details: it has no {error}"
+        ) from None
     task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
     return evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
+
+
+def _lighteval_record(row: Row, number: int) -> Record:
+    doc, response = row["doc"], row["model_response"]
+    gold = doc.get("gold_index")
+    choices = doc.get("choices") or ()
+    indices = gold if isinstance(gold, list) else [gold]
+    targets = [choices[i] for i in indices if i in range(len(choices))]
+    return _record(
+        id=str(doc.get("id") or number),
+        question=doc.get("original_query") or doc.get("query") or "",
+        reference="\n".join(map(str, targets)),
+        answer=_first_text(response.get("text_post_processed") or response.get("text")),
+        scores=numbers_of(row["metric"]),
+        groups=doc.get("specific") or {},
+    )
 
 
 def read_shared(path: Path) -> list[Evaluation]:
@@ -355,7 +363,12 @@ def _shared(rows: Sequence[Row]) -> Record:
 
 
 def _record(
-    *, question: str, answer: str | None, scores: Mapping[str, float], groups: Row, **fields: Any
+    *,
+    question: str,
+    answer: str | None,
+    scores: Mapping[str, float],
+    groups: Row,
+    **fields: Any,
 ) -> Record:
     status = ANSWERED if answer or scores else EMPTY  # the scores of log-likelihoods have no answer
     if fields.get("problem") and not answer:

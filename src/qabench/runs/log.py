@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tempfile
 import zipfile
@@ -32,15 +31,12 @@ from qabench.evaluation import (
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
-from qabench.io.limits import json_of
 from qabench.io.tables import printable
-from qabench.io.workers import run_sync
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
 from qabench.runs.plain import (
     Fields,
-    Keys,
     open_archive,
     read_plain_header,
     read_plain_samples,
@@ -64,7 +60,11 @@ T = TypeVar("T")
 TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
 
-def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
+def read_run(
+    path: str | Path,
+    questions: Path | None = None,
+    **options: Any,
+) -> Evaluation:
     """Return the run in a log, with its answers scored again.
 
     For a killed run, it has the answers that ``resume`` keeps.
@@ -73,60 +73,27 @@ def read_run(path: str | Path, questions: Path | None = None, **options: Any) ->
     exist, is not a log of Inspect (.eval), is damaged, or is the log of another task.
     """
     log = header_of(path)
-    check_archive(Path(path))
-    try:
+    _check_task(path, log)
+    with _naming(path):
         recorded = _evaluation(path, log)
-    except (
-        QabenchError,
-        ImportError,
-    ):  # a version of Inspect without the reader that ``samples_of`` uses
-        raise
-    except (
-        Exception
-    ) as error:  # content in another format can cause any exception, in the reader or here
-        raise damaged(path, error) from error
     return with_passes(rescored(with_facts(recorded, log), questions, **options))
 
 
 def header_of(path: str | Path) -> Any:
-    """Return the log without its samples: without importing Inspect if possible.
+    """Return the log of any task without its samples: without importing Inspect if possible.
 
     Raises as ``read_run`` does.
     """
     try:
-        log = read_plain_header(path)
+        return read_plain_header(path)
     except Exception:  # also a file that is not a log: Inspect says why
-        return read_header(path)
-    return read_header(path) if _lacking(log) else log
-
-
-def _lacking(log: Any) -> list[str]:
-    """Return the fields of qabench's logs that the metadata of another log lacks."""
-    return [
-        name
-        for name in ("benchmark", "config", "setting")
-        if not isinstance(log.metadata.get(name), str)
-    ]
+        return _by_inspect(path, header_only=True)
 
 
 def read_header(path: str | Path) -> Any:
     """Return the log without its samples, an ``EvalLog``. Raises as ``read_run`` does."""
-    file = str(path)
-    if not Path(file).is_file():
-        raise InputError(
-            f"the log {file} does not exist; `qabench run` prints the path of its .eval file at the end"
-        )
-    reader = inspect_log()
-    try:
-        log = reader.read_eval_log(file, header_only=True)
-        lacking = _lacking(log)
-    except Exception as error:  # a file that is not a log can cause any exception in the reader
-        raise damaged(file, error) from error
-    if lacking:
-        raise InputError(
-            f"{file} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
-            f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
-        )
+    log = _by_inspect(path, header_only=True)
+    _check_task(path, log)
     return log
 
 
@@ -137,13 +104,48 @@ def whole_log(path: str | Path) -> Any:
     """
     status = read_header(path).status
     check_archive(Path(path))
-    try:
-        with with_buffer(path, status) as file:
-            log = inspect_log().read_eval_log(file)
-    except Exception as error:
-        raise damaged(path, error) from error
+    with _with_buffer(path, status) as file:
+        log = _by_inspect(file)
     log.location = str(path)
     return log
+
+
+def _by_inspect(path: str | Path, **options: Any) -> Any:
+    """Return a log, or its header, as Inspect reads it. Raises as ``read_run`` does."""
+    if not Path(path).is_file():
+        raise InputError(
+            f"the log {path} does not exist; `qabench run` prints the path of its .eval file at the end"
+        )
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        raise MissingExtra(
+            'reading logs of runs needs inspect_ai: pip install "qabench[run]"'
+        ) from None
+    with _naming(path):
+        return read_eval_log(str(path), **options)
+
+
+@contextmanager
+def _naming(path: str | Path) -> Iterator[None]:
+    """Turn any exception about the content of a log into an InputError that names the log."""
+    try:
+        yield
+    except (QabenchError, ImportError):
+        raise
+    except Exception as error:  # content in another format can cause any exception
+        raise damaged(path, f"{type(error).__name__}: {error}") from error
+
+
+def _check_task(path: str | Path, log: Any) -> None:
+    """Raise InputError for the log of a task that is not of qabench."""
+    metadata = log.metadata or {}
+    names = ("benchmark", "config", "setting")
+    if lacking := [name for name in names if not isinstance(metadata.get(name), str)]:
+        raise InputError(
+            f"{path} is the log of {log.eval.task!r}, which is not a task of qabench (its metadata has no "
+            f"{', '.join(lacking)}); allowed: logs of `qabench run` or of `inspect eval qabench/...`"
+        )
 
 
 def check_archive(path: Path) -> None:
@@ -154,7 +156,7 @@ def check_archive(path: Path) -> None:
     name = "its table of contents"
     try:
         with open_archive(path) as archive:
-            # Inspect writes a sample again if a run was killed and resumed.
+            # Inspect writes a sample again if a run was killed and resumed. The last one counts.
             names = [name for name in archive.namelist() if not name.startswith("samples/")]
             if len(set(names)) < len(names):
                 raise zipfile.BadZipFile("two files have the same name")
@@ -183,73 +185,28 @@ def failure(error: Any) -> str:
     return printable(" ".join((own[2] if own else error.message).split()))
 
 
-def damaged(path: str | Path, reason: Exception | str) -> InputError:
+def damaged(path: str | Path, reason: str) -> InputError:
     """Return the error for a file that is not a log, or is damaged."""
-    detail = (
-        reason if isinstance(reason, str) else printable(f"{type(reason).__name__}: {reason}", 300)
-    )
+    detail = printable(reason, 300)
     return InputError(f"{path} is not a log of Inspect AI, or is damaged ({detail}); copy it again")
 
 
-def inspect_log() -> Any:
-    """Return Inspect's module of logs. Raises MissingExtra if Inspect is not installed."""
-    try:
-        import inspect_ai.log
-    except ImportError:
-        raise MissingExtra(
-            'reading logs of runs needs inspect_ai: pip install "qabench[run]"'
-        ) from None
-    return inspect_ai.log
-
-
 @contextmanager
-def with_buffer(path: str | Path, status: str) -> Iterator[str]:
+def _with_buffer(path: str | Path, status: str) -> Iterator[Path]:
     """Yield the path of a log.
 
     For a killed run, it is a copy that also has the samples in Inspect's buffer.
     """
-    from inspect_ai.log import recover_eval_log
-
     with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
-        file = str(path)
+        file = Path(path)
         if status == "started":
-            copy = str(Path(folder) / Path(path).name)
+            from inspect_ai.log import recover_eval_log
+
+            copy = Path(folder) / file.name
             with suppress(Exception):  # there is nothing to recover
-                recover_eval_log(file, copy, cleanup=False)
+                recover_eval_log(str(file), str(copy), cleanup=False)
                 file = copy
-        yield _with_samples_once(file, Path(folder) / "once.eval")
-
-
-def _with_samples_once(file: str, copy: Path) -> str:
-    """Return a log in which each sample is once: the file itself, or a copy if Inspect wrote a sample again."""
-    with zipfile.ZipFile(file) as archive:
-        by_name = grouped((member.filename, member) for member in archive.infolist())
-        if len(by_name) == len(archive.infolist()):
-            return file
-        with zipfile.ZipFile(copy, "w") as once:
-            for name, members in by_name.items():
-                once.writestr(
-                    name, _answered_copy([archive.read(member) for member in members], name)
-                )
-    return str(copy)
-
-
-def _answered_copy(samples: Sequence[bytes], name: str) -> bytes:
-    """Return the last copy of a sample that did not fail, or the last one.
-
-    Raises ValueError for two answers.
-    """
-    if len(samples) == 1:
-        return samples[0]
-    answered, answers = samples[-1], set()
-    for content in samples:
-        sample = json_of(content)
-        if not sample.get("error"):
-            answers.add(json.dumps([sample.get("output"), sample.get("scores")], sort_keys=True))
-            answered = content
-    if len(answers) > 1:
-        raise ValueError(f"{name} is there {len(samples)} times, with different answers")
-    return answered
+        yield file
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
@@ -260,17 +217,14 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
     if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
         raise damaged(path, f"the question {repeated[0]!r} is listed several times")
-    keys = [(id, epoch) for id in ids for epoch in range(1, (log.eval.config.epochs or 1) + 1)]
-    for record, score_metadata in _samples(path, log, keys):
+    for record, of_sample in _samples(path, log, _scored):
         if log.status == "started" and record.problem == STOPPED:
             continue  # it was being answered, or still is
         records.append(record)
-        for metadata in score_metadata:
-            of_sample = metadata.get("signatures") or {}
-            # A sample that failed, or asked no model, does not know all that the others were asked
-            # with.
-            partial = record.status == FAILED or record.replies == 0
-            signatures = of_sample | signatures if partial else signatures | of_sample
+        # A sample that failed, or asked no model, does not know all that the others were asked
+        # with.
+        partial = record.status == FAILED or record.replies == 0
+        signatures = of_sample | signatures if partial else signatures | of_sample
     return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),
@@ -279,7 +233,7 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         model=log.eval.model,
         created=log.eval.created,
         status=log.status,
-        expected=len(keys),
+        expected=len(_keys(log)),
         records=records,
         signatures=signatures,
         unscored=None if any(record.scores for record in records) else about.get("unscored"),
@@ -291,52 +245,68 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
     )
 
 
-def _samples(path: str | Path, log: Any, keys: Keys) -> list[tuple[Record, list[Any]]]:
-    """Return the records of a log with the metadata of their scores: without importing Inspect if possible."""
+def _keys(log: Any) -> list[tuple[str, int]]:
+    """Return the id and the epoch of each sample of a whole run."""
+    ids = dict.fromkeys(map(str, log.eval.dataset.sample_ids or ()))
+    epochs = range(1, (log.eval.config.epochs or 1) + 1)
+    return [(id, epoch) for id in ids for epoch in epochs]
+
+
+def _samples(
+    path: str | Path,
+    log: Any,
+    convert: Callable[[Any], T],
+) -> list[T]:
+    """Return the converted samples of a log, in the order of its questions: without importing Inspect if possible."""
+    if Path(path).suffix != ".json":
+        check_archive(Path(path))
     if isinstance(log, Fields):
         with suppress(Exception):  # Inspect reads it, or says why it cannot
-            return [_scored(sample) for sample in read_plain_samples(path, keys)]
-
-    with with_buffer(path, log.status) as file:
-        return samples_of(file, keys, _scored)
-
-
-def _scored(sample: Any) -> tuple[Record, list[Any]]:
-    return record_of(sample), _metadata(sample)
-
-
-def samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
-    """Return the converted samples with these ids and epochs, read one at a time."""
-    return run_sync(_samples_of(path, keys, convert))
+            return [convert(sample) for sample in read_plain_samples(path, _keys(log))]
+    with _with_buffer(path, log.status) as file:
+        whole = _by_inspect(
+            file,
+            resolve_attachments="core",
+            exclude_fields=_LEFT_OUT,
+        )
+    log.eval.dataset.sample_ids = whole.eval.dataset.sample_ids  # older logs do not list them
+    by_key = {(str(sample.id), sample.epoch): sample for sample in whole.samples or ()}
+    return [convert(by_key[key]) for key in _keys(log) if key in by_key]
 
 
-async def _samples_of(path: str, keys: Keys, convert: Callable[[Any], T]) -> list[T]:
-    # ``read_eval_log_samples`` would read the archive's directory again for each sample: minutes
-    # for 10,000 of them.
-    from inspect_ai._util.async_zip import AsyncZipReader
-    from inspect_ai._util.asyncfiles import AsyncFilesystem
-
-    read = inspect_log().read_eval_log_sample_async
-    options = {"resolve_attachments": "core", "exclude_fields": _LEFT_OUT}
-    samples: list[T] = []
-    async with AsyncFilesystem() as files:
-        reader = AsyncZipReader(files, path)
-        for id, epoch in keys:
-            try:
-                sample = await read(path, id, epoch, reader=reader, **options)
-            except IndexError:  # not in the log: the run did not get that far
-                continue
-            if (str(sample.id), sample.epoch) != (str(id), epoch):
-                raise damaged(
-                    path, f"the file of {id}, epoch {epoch}, has {sample.id}, epoch {sample.epoch}"
-                )
-            samples.append(convert(sample))
-    return samples
-
-
-def record_of(sample: Any) -> Record:
-    """Return a sample of a task of qabench as a record."""
+def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
+    """Return a sample of a task of qabench as a record, and the signatures of its scores."""
     metadata: Mapping[str, Any] = sample.metadata
+    scores = list((sample.scores or {}).values())
+    detail: Json = {}
+    signatures: dict[str, str] = {}
+    values: dict[str, float] = {}  # without values that are undefined: NaN in the log
+    for score in scores:
+        about = score.metadata or {}
+        detail |= about.get("detail", {})
+        signatures |= about.get("signatures") or {}
+        for name, number in (score.value if isinstance(score.value, dict) else {}).items():
+            if isinstance(number, int | float) and isfinite(number):
+                values[name] = float(number)
+    record = _record(sample)
+    replies = metadata.get("replies", {})
+    problems = [*filter(None, [record.problem]), *metadata.get("problems", ())]
+    record = replace(
+        record,
+        question=str(metadata.get("question", "")),
+        reference=str(metadata.get("reference", "")),
+        problem="; ".join(problems) or None,
+        scores=values,
+        groups=metadata.get("groups", {}),
+        detail=detail,
+        replies=replies.get("all"),
+        cached=replies.get("cached", 0),
+    )
+    return record, signatures
+
+
+def _record(sample: Any) -> Record:
+    """Return what the record of a sample has for any task."""
     status, problem = _status(sample)
     scores = list((sample.scores or {}).values())
     answer = scores[0].answer if scores else sample.output.completion
@@ -344,40 +314,28 @@ def record_of(sample: Any) -> Record:
         answer = None
     elif answer is None and status in (ANSWERED, CUT_OFF):
         status, problem = EMPTY, "the conversation ended without an answer"
-    detail: Json = {}
-    for about in _metadata(sample):
-        detail |= about.get("detail", {})
-    values: dict[str, float] = {}  # without values that are undefined: NaN in the log
-    for score in scores:
-        for name, number in (score.value if isinstance(score.value, dict) else {}).items():
-            if isinstance(number, int | float) and isfinite(number):
-                values[name] = float(number)
     usages = list(sample.model_usage.values())
     # Providers count cached tokens separately.
     prompts = [
-        u.input_tokens + (u.input_tokens_cache_read or 0) + (u.input_tokens_cache_write or 0)
-        for u in usages
+        usage.input_tokens
+        + (usage.input_tokens_cache_read or 0)
+        + (usage.input_tokens_cache_write or 0)
+        for usage in usages
     ]
     costs = [usage.total_cost for usage in usages]
-    replies = metadata.get("replies", {})
     return Record(
         id=str(sample.id),
         epoch=sample.epoch,
-        question=str(metadata.get("question", "")),
-        reference=str(metadata.get("reference", "")),
+        question="",
+        reference="",
         messages=_messages(sample.messages),
         answer=answer,
         status=status,
-        problem="; ".join([*filter(None, [problem]), *metadata.get("problems", ())]) or None,
-        scores=values,
-        groups=metadata.get("groups", {}),
-        detail=detail,
+        problem=problem,
         input_tokens=sum(prompts) if usages else None,
         output_tokens=sum(usage.output_tokens for usage in usages) if usages else None,
         seconds=sample.working_time,
         cost=sum(costs) if costs and None not in costs else None,
-        replies=replies.get("all"),
-        cached=replies.get("cached", 0),
     )
 
 
@@ -401,13 +359,6 @@ def _status(sample: Any) -> tuple[str, str | None]:
     return ANSWERED, None
 
 
-def _metadata(sample: Any) -> list[Json]:
-    """Return the metadata of a sample's scores."""
-    return [
-        score.metadata for score in (sample.scores or {}).values() if score.metadata is not None
-    ]
-
-
 def _messages(messages: Sequence[Any]) -> list[Message]:
     shown = []
     for message in messages:
@@ -417,7 +368,11 @@ def _messages(messages: Sequence[Any]) -> list[Message]:
     return shown
 
 
-def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluation:
+def rescored(
+    run: Evaluation,
+    questions: Any = None,
+    **options: Any,
+) -> Evaluation:
     """Return the evaluation of a log with scores of its answers by today's code.
 
     Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed
@@ -439,7 +394,13 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
     config = run.config if questions is None else None
     try:
         epochs = {
-            epoch: evaluate(scorer, config, predictions, questions=questions, **options)
+            epoch: evaluate(
+                scorer,
+                config,
+                predictions,
+                questions=questions,
+                **options,
+            )
             for epoch, predictions in _predictions(run, scorer).items()
         }
     except (QabenchError, ImportError) as error:
@@ -467,7 +428,13 @@ def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluati
         if not all(isclose(old.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
             differing.append(old.id)
             detail |= {name: value for name, value in (new or old).detail.items() if value}
-        records.append(replace(old, scores=scores, detail=detail))
+        records.append(
+            replace(
+                old,
+                scores=scores,
+                detail=detail,
+            )
+        )
     returned = column_names(records)
     problems = [*run.problems, *absent_scores(scorer, run.signatures, returned, today.notes)]
     if differing:
@@ -498,7 +465,12 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
 
 
-def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
+def _is_by_same_model(
+    scorer: Benchmark,
+    run: Evaluation,
+    today: Evaluation,
+    group: str,
+) -> bool:
     """Return whether today's code has the group's scores, by the same model as the log."""
     if group not in today.signatures:
         return False
@@ -506,7 +478,11 @@ def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, gro
     return all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
 
 
-def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
+def _labeled(
+    scorer: Benchmark,
+    today: Evaluation,
+    run: Evaluation,
+) -> dict[str, str]:
     """Return the groups that are computed from labels in the log, which a model made."""
     return {
         group: f"{name} by {label}"
@@ -542,37 +518,25 @@ def read_any_log(path: Path) -> list[Evaluation]:
     """
     if path.suffix == ".json" and not _starts_as_log(path):
         return []
-    with suppress(Exception):  # Inspect reads it, or says why it cannot
-        if isinstance(read_plain_header(path).metadata.get("benchmark"), str):
-            return []
-    try:
-        header = inspect_log().read_eval_log(str(path), header_only=True)
-        if isinstance((header.eval.metadata or {}).get("benchmark"), str):
-            return []
-        if path.suffix != ".json":
-            check_archive(path)
-        ids = dict.fromkeys(header.eval.dataset.sample_ids or ())
-        epochs = range(1, (header.eval.config.epochs or 1) + 1)
-        keys = [(id, epoch) for id in ids for epoch in epochs]
-        records = _foreign_records(path, header, keys)
-    except QabenchError:
-        raise
-    except Exception as error:  # a file that is not a log can cause any exception in the reader
-        raise damaged(path, error) from error
-    present = {record.id for record in records if record.epoch == 1}
-    missing = [id for id in map(str, ids) if id not in present]
+    log = header_of(path)
+    if isinstance((log.eval.metadata or {}).get("benchmark"), str):
+        return []
+    with _naming(path):
+        records = _samples(path, log, _foreign_record)
+    keys, present = _keys(log), {record.id for record in records}
+    missing = [id for id, epoch in keys if epoch == 1 and id not in present]
     problem = f"questions without a sample: {len(missing)} ({some(missing)})"
     evaluation = evaluation_of(
         path=path,
-        task=header.eval.task,
-        model=header.eval.model,
-        created=header.eval.created,
+        task=log.eval.task,
+        model=log.eval.model,
+        created=log.eval.created,
         records=records,
-        status=header.status,
-        expected=max(len(keys), len(records)),
-        arguments=header.eval.task_args | header.plan.config.model_dump(exclude_none=True),
+        status=log.status,
+        expected=len(keys),
+        arguments=log.eval.task_args | values_of(log.plan.config),
         problems=[problem] if missing else [],
-        origin=header.eval.task_id,
+        origin=log.eval.task_id,
     )
     return [evaluation]
 
@@ -582,20 +546,10 @@ def _starts_as_log(path: Path) -> bool:
         return START.match(file.read(FIRST_BYTES)) is not None
 
 
-def _foreign_records(path: Path, header: Any, keys: Keys) -> list[Record]:
-    if path.suffix == ".json":
-        log = inspect_log().read_eval_log(str(path), resolve_attachments="core")
-        return list(map(_foreign_record, log.samples or ()))
-    with with_buffer(path, header.status) as file:
-        return samples_of(file, keys, _foreign_record)
-
-
 def _foreign_record(sample: Any) -> Record:
     scores = dict(sample.scores or {})
-    # Metadata has another meaning in logs of qabench.
-    bare = {name: score.model_copy(update={"metadata": None}) for name, score in scores.items()}
     return replace(
-        record_of(sample.model_copy(update={"metadata": {}, "scores": bare})),
+        _record(sample),
         question=_text(sample.input),
         reference=_text(sample.target),
         scores=numbers_of({name: score.value for name, score in scores.items()}),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.adapters.files import evaluate
-from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks import benchmark
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.data.rows import Row, read_json_lines, without_none
 from qabench.errors import DataError, InputError
@@ -22,6 +22,9 @@ from qabench.evaluation.signature import Field
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
+# Fields of a sample of lm-evaluation-harness, and of an instance-level file of Every Eval Ever.
+LM_EVAL = {"doc_id", "doc", "filtered_resps"}
+SHARED = {"evaluation_id", "sample_id", "evaluation"}
 
 
 @dataclass(frozen=True)
@@ -101,29 +104,19 @@ def evaluate_predictions(
 
 def _of_harness(path: Path) -> tuple[dict[str, str], str] | None:
     """Return the harness's facts for the signature and the answers of a file of samples, or None for other files."""
-    if path.suffix != LINES or not path.is_file() or not is_lm_eval(first_row(path)):
+    if path.suffix != LINES or not path.is_file() or not _first_row(path).keys() >= LM_EVAL:
         return None
     from qabench.runs import foreign
 
     return foreign.harness_facts(path), foreign.generations(path)
 
 
-def first_row(path: Path) -> Row:
+def _first_row(path: Path) -> Row:
     """Return the first row of a file of JSON Lines, or {} if it has none."""
     try:
         return next((row.fields for row in read_json_lines(path)), {})
     except (DataError, OSError):
         return {}
-
-
-def is_lm_eval(row: Row) -> bool:
-    """Tell whether a row is a sample of lm-evaluation-harness."""
-    return {"doc_id", "doc", "filtered_resps"} <= row.keys()
-
-
-def is_shared(row: Row) -> bool:
-    """Tell whether a row is of an instance-level file of Every Eval Ever."""
-    return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
 
 
 def read_evaluations(
@@ -158,13 +151,22 @@ def read_evaluations(
     notes: list[str] = []
     benchmark = benchmark and benchmark.removeprefix("qabench/")
     for path in paths:
-        files = sample_files(path)
-        read = [
-            each
-            for file in files
-            for each in _read(file, benchmark, config, notes, scores=stems(scores), **options)
-        ]
-        evaluations += [_as_samples(read)] if len(files) > 1 else read
+        read: list[Evaluation] = []
+        files = _sample_files(path)
+        for file in files:
+            read += _read(
+                file,
+                benchmark,
+                config,
+                notes,
+                scores=stems(scores),
+                **options,
+            )
+        if len(files) > 1:
+            from qabench.evaluation.matching import as_samples
+
+            read = [as_samples(read)]
+        evaluations += read
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [
@@ -172,18 +174,17 @@ def read_evaluations(
         for old in superseded
     ]
     notes += filter(None, map(incomplete, latest))
-    if samples and latest:
-        latest = [_as_samples(latest)]
-        if all(record.epoch == 1 for record in latest[0].records):
-            notes.append("--samples: each question has one answer, so that there is no pass@k")
     passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
-    if ks or passes:
-        from qabench.evaluation.matching import with_passes
+    if samples or ks or passes:
+        from qabench.evaluation.matching import as_samples, with_passes
 
+        if samples and latest:
+            latest = [as_samples(latest)]
+            if all(record.epoch == 1 for record in latest[0].records):
+                notes.append("--samples: each question has one answer, so that there is no pass@k")
         all_ks = sorted({*ks, *(each.k for each in passes)})
-        latest = [with_passes(each, all_ks) for each in latest]
-    if passes:
-        latest = [_with_scores(each, scores) for each in latest]
+        latest = [with_passes(each, all_ks) for each in latest] if all_ks else latest
+        latest = [_with_scores(each, scores) for each in latest] if passes else latest
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
     return Found(
         [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
@@ -191,13 +192,7 @@ def read_evaluations(
     )
 
 
-def _as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
-    from qabench.evaluation.matching import as_samples
-
-    return as_samples(evaluations)
-
-
-def sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:
+def _sample_files(path: str | Path | Evaluation) -> list[str | Path | Evaluation]:
     """Return the files in A,B,C, the samples of one system.
 
     A file whose name has a comma is one file.
@@ -223,28 +218,26 @@ def _read(
         _check(path, benchmark, config)
         return [path]
     if Path(path).is_dir():
-        logs = _logs_of_folder(Path(path), benchmark, config, notes)
-        runs = [
-            log if isinstance(log, Evaluation) else _read_run(log, questions, scores, **options)
-            for log in logs
-        ]
-        empty = [run for run in runs if run.status == "started" and not run.records]
-        notes += [f"{run.path} is left out: the run has no answers yet" for run in empty]
-        return [run for run in runs if run not in empty]
+        return _read_folder(
+            Path(path),
+            benchmark,
+            config,
+            notes,
+            scores=scores,
+            questions=questions,
+            **options,
+        )
     if benchmark is None and (foreign := read_foreign(Path(path))):
-        return [_with_scores(each, scores) for each in map(_with_samples, foreign)]
+        return [_with_scores(each, scores) for each in foreign]
     if is_log(path):
         evaluation = _read_run(path, questions, scores, **options)
         _check(evaluation, benchmark, config)
         return [evaluation]
-    if benchmark is None and not Path(path).exists() and str(path) != STDIN:
-        is_benchmark = str(path) in benchmark_names()
-        hint = f"; give the benchmark {path} as the first argument of the command" * is_benchmark
-        raise InputError(f"cannot read {path}: No such file or directory{hint}")
     if benchmark is None:
+        missing = "" if Path(path).exists() or str(path) == STDIN else "No such file or directory. "
         raise InputError(
-            f"{path} is not a log of a run ({LOG}), nor samples of another harness; a file of predictions "
-            "needs its benchmark, as the first argument of the command"
+            f"cannot read {path}: {missing}Allowed: logs of runs ({LOG}), samples of another harness, and files of "
+            "predictions with their benchmark as the first argument of the command"
         )
     options |= {"questions": questions, "progress": progress}
     return [evaluate_predictions(benchmark, config, path, scores, **options)]
@@ -259,17 +252,20 @@ def read_foreign(path: Path) -> list[Evaluation]:
     if path.suffix == DETAILS:
         return [foreign.read_lighteval(path)]
     if path.suffix == LINES:
-        row = first_row(path)
-        if is_shared(row):
+        fields = _first_row(path).keys()
+        if fields >= SHARED:
             return foreign.read_shared(path)
-        return [foreign.read_lm_eval(path)] if is_lm_eval(row) else []
+        return [foreign.read_lm_eval(path)] if fields >= LM_EVAL else []
     from qabench.runs.log import read_any_log  # imports the model client
 
     return read_any_log(path)
 
 
 def _read_run(
-    path: str | Path, questions: Path | None, scores: Names = None, **options: Any
+    path: str | Path,
+    questions: Path | None,
+    scores: Names = None,
+    **options: Any,
 ) -> Evaluation:
     """Return the run in a log, with these scores only."""
     from qabench.runs.log import read_run  # imports the model client
@@ -286,13 +282,11 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     dropped = {spec.group for spec in evaluation.score_specs} - {each.group for each in specs}
     lines = evaluation.signatures.items()
     signatures = {group: line for group, line in lines if group not in dropped}
-    return replace(evaluation, score_specs=specs, signatures=signatures)
-
-
-def _with_samples(evaluation: Evaluation) -> Evaluation:
-    if not evaluation.records:
-        raise InputError(f"{evaluation.path} has no samples; was the run stopped?")
-    return evaluation
+    return replace(
+        evaluation,
+        score_specs=specs,
+        signatures=signatures,
+    )
 
 
 def is_log(path: str | Path) -> bool:
@@ -318,50 +312,56 @@ def incomplete(evaluation: Evaluation) -> str | None:
     )
 
 
-def _logs_of_folder(
-    folder: Path, benchmark: str | None, config: str | None, notes: list[str]
-) -> list[Path | Evaluation]:
-    """Return the logs of a folder and its subfolders, oldest first: paths of runs, and logs of any other task.
-
-    Adds notes about the files that are left out.
-    """
+def _read_folder(
+    folder: Path,
+    benchmark: str | None,
+    config: str | None,
+    notes: list[str],
+    **options: Any,
+) -> list[Evaluation]:
+    """Return the logs of a folder and its subfolders, oldest first, and add notes about the files that are left out."""
     from qabench.runs.log import header_of
 
-    files = [file for file in folder.rglob("*") if file.suffix in FOREIGN]
-    files.sort(key=lambda path: (path.name, path))
     required = without_none({"benchmark": benchmark, "config": config})
-    logs: list[Path | Evaluation] = []
-    skipped: list[Path] = []
-    for file in files:
+    evaluations: list[Evaluation] = []
+    running: list[str] = []
+    skipped: list[str] = []
+    files = [file for file in folder.rglob("*") if file.suffix in FOREIGN]
+    for file in sorted(files, key=lambda path: (path.name, path)):
         try:
             foreign = read_foreign(file)
         except InputError:
             if is_log(file):
                 raise
-            skipped.append(file)  # a table or a document of something else
-            continue
+            foreign = []  # a table or a document of something else
         if foreign and benchmark is None:
-            logs += map(_with_samples, foreign)
-        elif foreign or file.suffix == LINES:
-            skipped.append(file)
-        elif is_log(file):
-            matches = not required or required.items() <= header_of(file).metadata.items()
-            (logs if matches else skipped).append(file)
+            evaluations += [_with_scores(each, options["scores"]) for each in foreign]
+        elif not foreign and is_log(file) and required.items() <= header_of(file).metadata.items():
+            run = _read_run(file, **options)
+            if run.status == "started" and not run.records:
+                running.append(f"{run.path} is left out: the run has no answers yet")
+            else:
+                evaluations.append(run)
+        elif foreign or file.suffix != ".json":
+            skipped.append(file.name)
     what = " ".join(["log", *(["of", *required.values()] if required else [])])
-    if not logs:
+    if not evaluations and not running:
         kinds = "" if benchmark else "; .json, samples_*.jsonl or details_*.parquet of other tasks"
         raise InputError(
             f"the folder {folder} has no {what} (allowed: {LOG} of `qabench run`{kinds}). "
             "Name files of predictions and reports one by one"
         )
+    notes += running
     if skipped:
-        files_are = "1 file is" if len(skipped) == 1 else f"{len(skipped)} files are"
-        named = some([file.name for file in skipped])
-        notes.append(f"{folder}: {files_are} left out, not a {what} ({named})")
-    return logs
+        notes.append(f"{folder}: left out, not a {what}: {len(skipped)} ({some(skipped)})")
+    return evaluations
 
 
-def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
+def _check(
+    evaluation: Evaluation,
+    benchmark: str | None,
+    config: str | None,
+) -> None:
     if benchmark and evaluation.benchmark != benchmark:
         raise InputError(
             f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}"
