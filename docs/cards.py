@@ -46,7 +46,7 @@ def metric_parts(name: str) -> dict[str, Callable[..., str]]:
         "values": lambda *metrics: results(kind.BENCHMARK, *metrics, best=BEST),
         "examples": lambda: _code("pycon", _examples(kind.INPUTS)),
         "citation": lambda: _code(
-            "bibtex", f"{citation(kind.BENCHMARK).strip()}\n\n{kind.CITATION}"
+            "bibtex", f"{citation(kind.BENCHMARK).strip()}\n\n{kind.CITATION.strip()}"
         ),
         "references": lambda: _references(kind.BENCHMARK, kind.URLS),
     }

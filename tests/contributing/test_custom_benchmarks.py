@@ -83,7 +83,7 @@ def test_a_score_that_the_scorer_does_not_return_is_named(folder: Path) -> None:
     change(folder / "rivers/__init__.py", "scores = (", 'scores = (ScoreSpec("exact", "Exact", "Equal.", "match"), ')
     evaluation = qabench.evaluate_predictions("rivers", None, ANSWERS)
     assert "no answer has a value of exact, which Rivers declares" in (problem := evaluation.problems[-1])
-    assert ".Rivers.scores)" in problem and problem.endswith("its scorer returned only match")
+    assert problem.endswith("its scorer returned only match")
 
 
 def test_a_wrong_group_of_a_metric(folder: Path) -> None:

@@ -446,14 +446,9 @@ def rescored(
         group: line if group in absent else _signed(line, today.signatures.get(group, ""))
         for group, line in run.signatures.items()
     }
-    return replace(
-        run,
-        records=records,
-        available=today.available,
-        signatures=lines,
-        problems=problems,
-        recorded=dict.fromkeys(absent, "") | _labeled(scorer, today, run),
-    )
+    scored = replace(run, records=records, available=today.available, signatures=lines)
+    labeled = _labeled(scorer, today, run)
+    return replace(scored, problems=problems, recorded=dict.fromkeys(absent, "") | labeled)
 
 
 def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
