@@ -252,9 +252,12 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     if not all(isinstance(part, str) or type(part).__name__ == "NamedSplit" for part in parts):
         return None
     names = {name for part in parts for name in _SPLIT.findall(str(part))}
-    if not names or names - {*allowed, "all"}:
+    unknown = sorted(names - {*allowed, "all"})
+    if unknown or not names:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
-        raise unknown_name(f"{where} has no split", str(split), [*allowed, "or a slice"])
+        raise unknown_name(
+            f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"]
+        )
     return None if "all" in names else [name for name in allowed if name in names]
 
 
