@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import datasets
 
-from qabench.data.rows import Json, SourceRow, read_json_lines
+from qabench.data.rows import Json, SourceRow, read_json, read_json_lines
 from qabench.loading_scripts import (
     LEADERBOARD,
     citation,
@@ -21,26 +21,28 @@ from qabench.loading_scripts import (
 )
 from qabench.loading_scripts.published import PublishedScore, published_rows
 
-PUBLISHED = {
-    "system": datasets.Value("string"),
-    "setting": datasets.Value("string"),
-    "config": datasets.Value("string"),
-    "metric": datasets.Value("string"),
-    "value": datasets.Value("float64"),
-    "source": datasets.Value("string"),
-}
-"""The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``.
+# The columns of a config ``leaderboard`` that comes from a ``leaderboard.json``.
+PUBLISHED = dict.fromkeys(("system", "setting", "config", "metric", "value", "source"), "string")
+PUBLISHED["value"] = "float64"
+FEATURES = "features.json"
 
-See ``PublishedScore``.
-"""
+
+def features(declared: Any) -> Any:
+    """Return the features of a declaration: a type, a list with the type of its items, or an object."""
+    if isinstance(declared, str):
+        return datasets.Value(declared)
+    if isinstance(declared, list):
+        return datasets.List(features(declared[0]))
+    return {name: features(part) for name, part in declared.items()}
 
 
 class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
     """A builder whose configs and splits come from its folder's tables.
 
     A subclass sets ``BENCHMARK`` (its folder), ``DESCRIPTION``, ``HOMEPAGE`` and ``LICENSE``, and
-    defines ``_columns()``, the features of the config, and ``_rows(path, split)``, which yields the
-    dataset's rows of a file. Neither is called for a ``leaderboard.json``.
+    defines ``_columns()``, the features of the config, if its folder has no ``features.json``, and
+    ``_rows(path, split)``, which yields the dataset's rows of a file. Neither is called for a
+    ``leaderboard.json``.
     """
 
     BENCHMARK: ClassVar[str]
@@ -80,7 +82,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
         return datasets.DatasetInfo(
             description=self.DESCRIPTION,
             features=datasets.Features(
-                PUBLISHED if self._is_shipped_leaderboard() else self._columns()
+                features(PUBLISHED) if self._is_shipped_leaderboard() else self._columns()
             ),
             homepage=self.HOMEPAGE,
             license=self.LICENSE,
@@ -127,7 +129,11 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             yield from (((number, i), row) for i, row in enumerate(rows))
 
     def _columns(self) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return the features of the config, or of the default one (also for parts of the sample)."""
+        declared = read_json(folder_of(self.BENCHMARK) / FEATURES)
+        name = self.config.name.removeprefix("sample_")
+        columns: dict[str, Any] = features(declared.get(name) or declared[self.DEFAULT_CONFIG_NAME])
+        return columns
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
         raise NotImplementedError
@@ -181,9 +187,9 @@ def cache_hash(builder: type[BenchmarkBuilder], config: str) -> str:
     for split, files in dataset_table(builder.BENCHMARK).config(config).splits.items():
         for file in files:
             total.update(f"{split} {file} {file_digest(builder.BENCHMARK, file)}\n".encode())
-    code = sorted(folder_of(builder.BENCHMARK).glob("*.py")) + [
-        Path(inspect.getfile(m)) for m in (SourceRow, PublishedScore, BenchmarkBuilder)
-    ]
+    folder = folder_of(builder.BENCHMARK)
+    code = [*sorted(folder.glob("*.py")), *folder.glob(FEATURES)]
+    code += [Path(inspect.getfile(m)) for m in (SourceRow, PublishedScore, BenchmarkBuilder)]
     for path in code:
         total.update(path.read_bytes())
     return total.hexdigest()

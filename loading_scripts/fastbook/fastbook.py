@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import datasets
 
 from qabench.data.rows import Json
 from qabench.loading_scripts import dataset_table, open_path
@@ -25,46 +22,6 @@ from qabench.loading_scripts.fastbook.parse import (
 )
 
 NOTEBOOK = ".ipynb"
-STRING, INTEGER, BOOL = (datasets.Value(dtype) for dtype in ("string", "int64", "bool"))
-NUMBERED = {"chapter": INTEGER, "question_number": INTEGER}
-FLAGS = {"explicit_context": BOOL, "extraneous_answer": BOOL}
-FEATURES: dict[str, dict[str, Any]] = {
-    "questions": {
-        "id": STRING,
-        **NUMBERED,
-        "question_text": STRING,
-        "gold_standard_answer": STRING,
-        "answer_context": datasets.List(
-            {
-                "answer_component": datasets.List(STRING),
-                "scoring_type": STRING,
-                "context": datasets.List(STRING),
-                **FLAGS,
-            }
-        ),
-        "question_context": datasets.List(
-            {"question_component": STRING, "context": datasets.List(STRING)}
-        ),
-    },
-    "corpus": {
-        "chapter": INTEGER,
-        "title": STRING,
-        "file": STRING,
-        "text": STRING,
-        "cells": datasets.List({"position": INTEGER, "cell_type": STRING, "source": STRING}),
-    },
-    "keywords": {"id": STRING, **NUMBERED, "question_text": STRING, "keywords": STRING},
-    "chunks": {"doc_id": STRING, "chapter": INTEGER, "text": STRING},
-    "qrels": {"query_id": STRING, "doc_id": STRING, "relevance": INTEGER},
-    "contexts": {
-        "query_id": STRING,
-        **NUMBERED,
-        "component_index": INTEGER,
-        "context_index": INTEGER,
-        "context": STRING,
-        **FLAGS,
-    },
-}
 
 
 class Fastbook(BenchmarkBuilder):
@@ -84,26 +41,18 @@ class Fastbook(BenchmarkBuilder):
     HOMEPAGE = "https://github.com/vishalbakshi/fastbook-benchmark"
     LICENSE = "no license file upstream; book text: see fastai/fastbook"
 
-    def _columns(self) -> dict[str, Any]:
-        return FEATURES[self._kind]
-
-    @property
-    def _kind(self) -> str:
-        """Return the schema of the config: "sample_corpus" has the schema of "corpus", "sample" has "questions"'."""
-        name = str(self.config.name)
-        return "questions" if name == "sample" else name.removeprefix("sample_")
-
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
-        if self._kind == "corpus":
-            return iter([read_chapter(path)])
-        if self._kind == "keywords":
-            return read_keywords(path)
-        if self._kind == "chunks":
-            return _chunk_rows(read_chapter(path))
-        if self._kind == "qrels":
-            return self._judged(path, split)
-        if self._kind == "contexts":
-            return chain.from_iterable(map(parse_contexts, read_questions(path)))
+        match str(self.config.name).removeprefix("sample_"):
+            case "corpus":
+                return iter([read_chapter(path)])
+            case "keywords":
+                return read_keywords(path)
+            case "chunks":
+                return _chunk_rows(read_chapter(path))
+            case "qrels":
+                return self._judged(path, split)
+            case "contexts":
+                return chain.from_iterable(map(parse_contexts, read_questions(path)))
         return map(parse_question, read_questions(path))
 
     def _judged(self, path: Path, split: str) -> Iterator[Json]:

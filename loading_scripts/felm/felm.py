@@ -7,22 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import datasets
 
 from qabench.data.rows import Json
 from qabench.loading_scripts.builder import BenchmarkBuilder
 from qabench.loading_scripts.felm.parse import read_rows
-
-TEXT = datasets.Value("string")
-TEXTS = datasets.List(TEXT)
-RESPONSES = {
-    **dict.fromkeys(("id", "index", "domain", "source", "prompt", "response"), TEXT),
-    "segmented_response": TEXTS,
-    "labels": datasets.List(datasets.Value("bool")),
-    **dict.fromkeys(("comment", "type", "ref", "ref_contents"), TEXTS),
-}
 
 
 class FELM(BenchmarkBuilder):
@@ -41,9 +29,6 @@ class FELM(BenchmarkBuilder):
     )
     HOMEPAGE = "https://hkust-nlp.github.io/felm_website/"
     LICENSE = "cc-by-nc-sa-4.0"
-
-    def _columns(self) -> dict[str, Any]:
-        return RESPONSES
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return read_rows(path, self.config.name)

@@ -254,7 +254,7 @@ def test_wrong_content_in_pieces_gets_one_fresh_attempt(server: FaultServer) -> 
 
 def test_too_long_content_is_cut_off(server: FaultServer) -> None:
     server.always = Fault(content=CONTENT + b"x" * 20_000_000)
-    with pytest.raises(SourceUnavailable, match="too large"):
+    with pytest.raises(DigestMismatch, match=f"has more than the pinned {len(CONTENT)} bytes"):
         sources.local_path(SOURCE)
     time.sleep(0.05)
     assert server.requests[0].sent < 15_000_000

@@ -1,4 +1,4 @@
-"""Published scores: the ranks of a score among the scores of other systems, and both in one list.
+"""Published scores and the scores of evaluations in one list, ranked.
 
 Only comparable scores are ranked among each other.
 """
@@ -143,33 +143,3 @@ def ranked(entries: Iterable[RankedSystem], scorer: Benchmark) -> list[RankedSys
             for entry in members
         ]
     return rows
-
-
-def ranks(evaluation: Evaluation) -> dict[str, str]:
-    """Return the rank of each score among comparable published scores, in one sentence, by metric (see ``ranked``).
-
-    Scores that are not official, and those to which no published score is comparable or available,
-    have no rank. A file of predictions has no setting, so it has a rank only where the published
-    scores have none either.
-    """
-    official = [
-        name for name, score in evaluation.scores().items() if not evaluation.deviations(score)
-    ]
-    entries = local_entries(evaluation.benchmark) if official else []
-    sentences = {}
-    for own in own_entries(evaluation, official):
-        scorer = benchmark(evaluation.benchmark)
-        rows = ranked([own, *(entry for entry in entries if entry.metric == own.metric)], scorer)
-        row = next(row for row in rows if row.n is not None)  # published scores have no n
-        group = [entry for entry in rows if entry.group == row.group]
-        if len(group) > 1:
-            title = scorer.score_spec(own.metric).title
-            sentences[own.metric] = f"{title} {own.score:.4f} has rank {_place(row, group)}."
-    return sentences
-
-
-def _place(own: RankedSystem, group: Sequence[RankedSystem]) -> str:
-    best = next(entry for entry in group if entry is not own)
-    where = f"{best.setting}, " if best.setting else ""
-    where += f"judged by {best.judge}, " if best.judge else ""
-    return f"{own.rank} of {len(group)} ({where}best published: {best.system} {best.score:.4f})"

@@ -282,7 +282,7 @@ def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     document = evaluation.as_dict(by)
     if evaluation.answered and (shape := benchmark.official_shape(evaluation)):
         document["official"] = shape
-    return document | {"published": _ranks(evaluation)}
+    return document
 
 
 def is_official(evaluation: Evaluation) -> bool:
@@ -350,11 +350,3 @@ def _notes_of(evaluation: Evaluation) -> list[tuple[str, str]]:
         ("dim", [] if reason else signatures),
     ]
     return [(text, style) for style, texts in texts_by_style for text in texts]
-
-
-def _ranks(evaluation: Evaluation) -> dict[str, str]:
-    if all(map(evaluation.deviations, evaluation.scores().values())):
-        return {}
-    from qabench.benchmarks.published import ranks
-
-    return ranks(evaluation)

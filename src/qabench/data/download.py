@@ -68,7 +68,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
     if source.size is not None and _size(part) > source.size:
         part.unlink()
     largest = _size(part)
-    if largest == source.size:  # complete, but not yet verified
+    if largest and largest == source.size:  # complete, but not yet verified
         return True
     resumed = False
 

@@ -165,16 +165,16 @@ def parse_predictions(
             items = enumerate(json_of(data, MOST_LIST_BYTES), 1)
         except ValueError as error:
             raise InputError(f"{name} begins like a JSON list, but is not JSON ({error})") from None
-    elif data.count(b"\n") > MOST_LINES:
-        raise InputError(f"{name} has more than {MOST_LINES:,} lines, which is the limit")
     elif delimiter and first != b"{":
         items = _table_rows(data, name, delimiter)
+    elif data.count(b"\n") > MOST_LINES:
+        raise InputError(f"{name} has more than {MOST_LINES:,} lines, which is the limit")
     return _collected(name, items, needs, ids)
 
 
 def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yield the rows of a CSV file, with their last lines. Raises InputError."""
-    csv.field_size_limit(MOST_BYTES)
+    limit = csv.field_size_limit(MOST_BYTES)  # of the whole process
     line = 0
     try:
         text = io.StringIO(data.decode("utf-8-sig"), newline="")
@@ -189,6 +189,8 @@ def _table_rows(data: bytes, name: str, delimiter: str) -> Iterator[tuple[int, R
             yield line, row
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"{name}, after line {line}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
 
 
 def parse_run(data: bytes, name: str, field: str) -> Predictions:

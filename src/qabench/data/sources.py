@@ -97,7 +97,7 @@ def _verified(source: SourceFile, path: Path) -> Path:
 def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
     from filelock import FileLock
 
-    from qabench.data.download import download
+    from qabench.data.download import download, request_url
     from qabench.io.http_error import HttpError
 
     path = cache_path(source)
@@ -113,6 +113,10 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
             else:
                 download(source, path, progress=progress)
     except HttpError as error:
+        if error.reason == "too large":
+            raise DigestMismatch(
+                f"{source}: {request_url(source)} has more than the pinned {source.size} bytes"
+            ) from error
         raise _unavailable(source, f"the download failed: {error}") from error
     except OSError as error:
         text = f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."

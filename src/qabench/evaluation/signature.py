@@ -8,8 +8,10 @@ returns.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from qabench.answers import dumps
@@ -142,6 +144,20 @@ class Field:
 IRRELEVANT = Field(None, absent=True)
 Declaration = Mapping[str, Field]
 """Name of a field -> its official values, without the values of ``VERSION`` and ``ASKED``."""
+
+
+def read_declarations(path: Path) -> dict[str, dict[str, Field]]:
+    """Return the declarations of a JSON file by score: for each field the arguments of ``Field``, or null.
+
+    null means that the field is irrelevant.
+    """
+    declarations: dict[str, dict[str, Field]] = {}
+    for score, fields in json.loads(path.read_text(encoding="utf-8")).items():
+        declarations[score] = dict.fromkeys(fields, IRRELEVANT)
+        for name, field in fields.items():
+            if field:
+                declarations[score][name] = Field(**field | {"official": tuple(field["official"])})
+    return declarations
 
 
 def signature_name(line: str) -> str:

@@ -9,10 +9,12 @@ from felm_oracle import Call, Script
 
 from qabench.benchmarks.felm import BENCHMARK
 from qabench.benchmarks.felm.method import FelmMethod
-from qabench.benchmarks.felm.official import DATA, DECLARATIONS, LABELS, PROMPTS, SCORE, signatures
+from qabench.benchmarks.felm.official import DECLARATIONS, SCORE, signatures
 from qabench.evaluation.signature import deviations, digest, parse
 
 DECLARED = DECLARATIONS[SCORE]
+OFFICIAL = {name: field.official for name, field in DECLARED.items() if isinstance(field.official, tuple)}
+(DATA,) = OFFICIAL["data"]
 IRRELEVANT = {"evaluator", "samples", "domains"}
 RUN: dict[str, Any] = {"config": "wk", "data": DATA, "evaluator": "openai/gpt-4", "temperature": 0.0, "max_tokens": 100}
 
@@ -90,11 +92,11 @@ def test_prompts_are_those_of_the_files(mirror: Path) -> None:
             for quirks, replies in ((False, "answer"), (True, "answer"), (True, "vicuna")):
                 options = {"claims": claims, "official_quirks": quirks, "reply_format": replies}
                 labels.add(FelmMethod(method, prompt="official", **options).prompts.label)
-    assert labels == set(PROMPTS)
+    assert labels == set(OFFICIAL["prompt"])
 
 
 def test_labels_are_those_of_the_file(mirror: Path) -> None:
-    for config, wanted in LABELS.items():
+    for config, wanted in zip(OFFICIAL["config"], OFFICIAL["references"], strict=True):
         responses = BENCHMARK.load(config)
         assert responses.data == DATA
         assert digest(question.row["labels"] for question in responses.rows) == wanted

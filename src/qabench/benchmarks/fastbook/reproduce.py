@@ -42,9 +42,9 @@ def reproduce() -> Reproduction:
         for score in published("fastbook"):
             if score.system == system:
                 value = scores.get(score.metric)
-                if value is not None and model and abs(value - score.value) <= TOLERANCE:
-                    reason = OTHER_SOFTWARE
-                check = Check(f"{system}: {score.metric}", score.value, value, reason, "score")
+                is_near = value is not None and model and abs(value - score.value) <= TOLERANCE
+                why = OTHER_SOFTWARE if is_near else reason
+                check = Check(f"{system}: {score.metric}", score.value, value, why, "score")
                 checked = replace(check, explanation="") if check.agrees else check
                 reproduction.checks.append(checked)
     return reproduction
