@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qabench.benchmarks.felm.method import CLAIMS, EXTRACTION, FelmMethod, claims_in, prompt_file, without_verdict
-from qabench.benchmarks.felm.scores import Reading, as_reply, on_segments, read_claims, read_reply
+from qabench.benchmarks.felm.scores import Reading, as_reply, read_claims, read_reply
 from qabench.benchmarks.felm.scores import response_score as score_of
 from qabench.errors import InputError, SourceUnavailable
 from qabench.llm.client import Answered
@@ -50,7 +50,7 @@ def ours(method: str = "raw", **options: Any) -> FelmMethod:
 
 def test_missing_files_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QABENCH_MIRROR", raising=False)
-    with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/wk/prompt_wk_raw\.txt"):
+    with pytest.raises(SourceUnavailable, match=r"eval/prompt/segment/math/raw\.txt"):
         FelmMethod("raw", prompt="official")
 
 
@@ -106,8 +106,9 @@ def test_verdicts_on_claims_become_verdicts_on_segments() -> None:
 @given(st.lists(st.booleans(), min_size=1, max_size=9))
 def test_one_claim_per_segment_changes_nothing(verdicts: list[bool]) -> None:
     claims = [{"segment": i + 1, "text": "c"} for i in range(len(verdicts))]
-    reading = read_reply(as_reply(tuple(verdicts)), len(verdicts))
-    assert on_segments(reading, claims, len(verdicts)) == reading == Reading(tuple(verdicts), tuple(verdicts))
+    reply, n = as_reply(tuple(verdicts)), len(verdicts)
+    reading = read_reply(reply, n, claims=claims)
+    assert reading == read_reply(reply, n) == Reading(tuple(verdicts), tuple(verdicts))
 
 
 @pytest.mark.parametrize(

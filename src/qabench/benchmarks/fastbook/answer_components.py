@@ -85,6 +85,15 @@ class AnswerComponentScores:
             )
         return mean_of(counted)
 
+    def columns(self, *names: str) -> list[Json]:
+        """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
+        rows: list[Json] = [{} for _ in self.ranks]
+        for k in self.cutoffs:
+            for name in names:
+                for row, value in zip(rows, self.per_question(name, k), strict=True):
+                    row[f"{name}@{k}"] = value
+        return rows
+
     def as_dict(self, name: str, per_question: bool = False) -> Json:
         """Return "mrr" or "recall" at each cutoff, such as {"mrr@10": 0.5, "skipped": 0}, for a metric's result.
 
@@ -94,11 +103,7 @@ class AnswerComponentScores:
         result: Json = {f"{name}@{k}": self.mean(name, k) for k in self.cutoffs}
         result["skipped"] = self.skipped
         if per_question:
-            rows: list[Json] = [{} for _ in self.ranks]
-            for k in self.cutoffs:
-                for row, value in zip(rows, self.per_question(name, k), strict=True):
-                    row[f"{name}@{k}"] = value
-            result["per_question"] = rows
+            result["per_question"] = self.columns(name)
         return result
 
     def signature(self) -> Json:

@@ -24,9 +24,6 @@ from qabench.text.rouge import backend_version, rouge
 # The fields of signatures that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
 
-Columns = dict[str, float]
-"""A question's scores by name, such as "mrr@10"."""
-
 
 @dataclass(frozen=True)
 class FastbookScorer(Scorer):
@@ -58,14 +55,14 @@ class FastbookScorer(Scorer):
             {} if problem else item.fields or {}
             for item, problem in zip(items, problems, strict=True)
         ]
-        columns: list[Columns] = [{} for _ in items]
+        columns: list[Json] = [{} for _ in items]
         details: list[Json] = [{} for _ in items]
         if "retrieval" in self.groups:
             references = [item.row["answer_context"] for item in items]
             scores = answer_component_scores(
                 references, [each.get("passages") for each in predictions], self.k
             )
-            columns = retrieval_columns(scores)
+            columns = scores.columns("mrr", "recall")
             parts = zip(items, predictions, scores.ranks, strict=True)
             details = [
                 _detail(item.row, fields, ranks or (), max(scores.cutoffs))
@@ -124,16 +121,6 @@ class FastbookScorer(Scorer):
         return ANSWERED if passages or fields.get("answer") else EMPTY
 
 
-def retrieval_columns(scores: AnswerComponentScores) -> list[Columns]:
-    """Return each question's scores at every cutoff: {"mrr@10": ..., "recall@10": ...}."""
-    columns: list[Columns] = [{} for _ in scores.ranks]
-    for k in scores.cutoffs:
-        for name in ("mrr", "recall"):
-            for column, value in zip(columns, scores.per_question(name, k), strict=True):
-                column[f"{name}@{k}"] = value or 0.0
-    return columns
-
-
 def _unusable(fields: Mapping[str, Any]) -> str | None:
     passages, answer = fields.get("passages"), fields.get("answer")
     if passages is not None and not is_list_of(passages, str):
@@ -148,10 +135,12 @@ def _detail(
 ) -> dict[str, Any]:
     """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     texts = fields.get("passages") or []
-    ids = fields.get("documents") or [str(rank) for rank in range(1, len(texts) + 1)]
-    passages = [{"id": id, "text": text} for id, text in zip(ids, texts, strict=False)]
-    for passage, score in zip(passages, fields.get("scores", ()), strict=False):
-        passage["score"] = score
+    passages = [{"id": str(rank), "text": text} for rank, text in enumerate(texts, start=1)]
+    for field, name in (("documents", "id"), ("scores", "score")):
+        values = fields.get(field)
+        if isinstance(values, list) and len(values) == len(texts):  # otherwise they are not shown
+            for passage, value in zip(passages, values, strict=True):
+                passage[name] = value
     components = [
         {
             "text": "; ".join(part["answer_component"]),
@@ -177,7 +166,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             tuple(part["rank"] for part in record.detail["components"]) for record in records
         )
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
-        columns = retrieval_columns(scores)
+        columns = scores.columns("mrr", "recall")
         for k in scores.cutoffs:
             for name, title in (("mrr", "MRR@k"), ("recall", "Recall@k")):
                 values = [column[f"{name}@{k}"] for column in columns]

@@ -47,6 +47,7 @@ METHODS = ("raw", "cot", "cot-cons", "link", "content")
 SYSTEM = "You are a helpful assistant."
 REFERENCES = {"link": "links", "content": "texts"}
 SEGMENTS, CLAIMS = "segments", "claims"
+VERDICTS, CLAIM_VERDICTS, EXTRACTION = "verdicts", "claim_verdicts", "extraction"
 ERRORS = {
     "math": "an error of calculation or of reasoning",
     "reasoning": "an error of reasoning or of fact",
@@ -75,9 +76,8 @@ Claim 1. ...
 Claim 2. ...""",
 )
 SCRIPT = "eval/eval.py"
-_FIRST_LETTER = re.compile("[A-Za-z]")
+_BEFORE_FIRST_LETTER = re.compile("[^A-Za-z]*")
 
-EXTRACTION = "extraction"
 PromptFor = Callable[[str, str, str], Prompt]
 """Return the prompt for a domain, a kind ("raw", "cot", "link", "content", EXTRACTION) and a unit."""
 
@@ -105,34 +105,26 @@ def numbered(texts: Sequence[str]) -> str:
 
     Each is shown from its first ASCII letter on, if any.
     """
-    starts = [(text, _FIRST_LETTER.search(text)) for text in texts]
-    return "\n".join(
-        f"{i}. {text[at.start() :] if at else ''}" for i, (text, at) in enumerate(starts, start=1)
-    )
+    shown = [_BEFORE_FIRST_LETTER.sub("", text, count=1) for text in texts]
+    return "\n".join(f"{i}. {text}" for i, text in enumerate(shown, start=1))
 
 
 @dataclass(frozen=True)
 class FelmPrompts:
-    """The prompts of one method: for verdicts by (domain, kind), for the claims (if claims are judged) by domain.
+    """The prompts of one method by what they ask for and by domain and kind (of the claims: by domain).
 
     Kinds are "raw", "cot", "link", "content". The name is "official", "qabench", or the user's
     file.
     """
 
     name: str
-    verdicts: Mapping[tuple[str, str], Prompt]
-    claim_verdicts: Mapping[tuple[str, str], Prompt]
-    extraction: Mapping[str, Prompt]
+    prompts: Mapping[tuple[str, str | tuple[str, str]], Prompt]
 
     @property
     def label(self) -> str:
         """Return the name, and twelve hex digits of the digest of all prompts, for signatures."""
-        parts = [
-            f"{part} {key} {prompt.digest}"
-            for part in ("verdicts", "claim_verdicts", "extraction")
-            for key, prompt in sorted(getattr(self, part).items())
-        ]
-        return f"{self.name}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:12]}"
+        lines = [f"{what} {key} {prompt.digest}" for (what, key), prompt in self.prompts.items()]
+        return f"{self.name}-{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True)
@@ -227,19 +219,19 @@ class FelmMethod:
     def extraction_messages(self, row: Row) -> Messages:
         """Return the messages that ask for a response's claims."""
         texts = {"question": row["prompt"], "segments": numbered(row["segmented_response"])}
-        return self.prompts.extraction[row["domain"]].messages(**texts)
+        return self.prompts.prompts[EXTRACTION, row["domain"]].messages(**texts)
 
     def messages(self, row: Row, claims: Sequence[Row] | None = None) -> Messages:
         """Return the messages that ask for verdicts on a response, or on its claims (cot-cons: in each sample)."""
         references = row["ref_contents"] if self.method == "content" else row["ref"]
         # The authors' script uses the prompt that mentions references whether or not there are any.
         kind = self._kind(row["domain"], self.official_quirks or bool(references))
-        prompts = self.prompts.verdicts if claims is None else self.prompts.claim_verdicts
-        return prompts[row["domain"], kind].messages(
+        what, texts = VERDICTS, row["segmented_response"]
+        if claims is not None:
+            what, texts = CLAIM_VERDICTS, [claim["text"] for claim in claims]
+        return self.prompts.prompts[what, (row["domain"], kind)].messages(
             question=row["prompt"],
-            segments=numbered(
-                row["segmented_response"] if claims is None else [claim["text"] for claim in claims]
-            ),
+            segments=numbered(texts),
             references="\n".join([] if self.official_quirks else references) or NO_REFERENCES,
         )
 
@@ -277,18 +269,16 @@ class FelmMethod:
 
     def _prompts(self, name: str, prompt_for: PromptFor) -> FelmPrompts:
         """Return the prompts for all domains, so that the label of a method is the same in all configs."""
-        keys = [
-            (domain, kind)
-            for domain in DOMAINS
-            for kind in {self._kind(domain, shown) for shown in (True, False)}
-        ]
-        claim_keys = [key for key in keys if self.claims and key[0] in CLAIM_DOMAINS]
-        return FelmPrompts(
-            name,
-            {key: prompt_for(*key, SEGMENTS) for key in keys},
-            {key: prompt_for(*key, CLAIMS) for key in claim_keys},
-            {domain: prompt_for(domain, EXTRACTION, CLAIMS) for domain, _ in claim_keys},
-        )
+        pairs = {(name, self._kind(name, shown)) for name in DOMAINS for shown in (True, False)}
+        prompts: dict[tuple[str, str | tuple[str, str]], Prompt] = {}
+        for pair in sorted(pairs):
+            prompts[VERDICTS, pair] = prompt_for(*pair, SEGMENTS)
+        for pair in sorted(pairs):
+            if self.claims and pair[0] in CLAIM_DOMAINS:
+                prompts[CLAIM_VERDICTS, pair] = prompt_for(*pair, CLAIMS)
+        for domain in sorted(CLAIM_DOMAINS) if self.claims else ():
+            prompts[EXTRACTION, domain] = prompt_for(domain, EXTRACTION, CLAIMS)
+        return FelmPrompts(name, prompts)
 
     def _own_prompt(self, domain: str, kind: str, unit: str) -> Prompt:
         """Return qabench's prompt."""

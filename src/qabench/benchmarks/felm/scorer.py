@@ -8,12 +8,7 @@ from typing import Any
 
 from qabench.answers import is_list_of
 from qabench.benchmarks.felm.official import misread, signatures
-from qabench.benchmarks.felm.scores import (
-    ResponseScore,
-    as_reply,
-    check_format,
-    response_score,
-)
+from qabench.benchmarks.felm.scores import Verdicts, as_reply, check_format, response_score
 from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
@@ -51,7 +46,8 @@ class FelmScorer(Scorer):
     def outcome(self, item: Item) -> Outcome:
         """Return the counts of a response (see ``ResponseScore.counts``)."""
         row, fields = item.row, item.fields or {}
-        claims, unusable = None, None
+        claims: list[Json] | None = None
+        unusable: str | None = None
         try:
             claims = _claims(fields)
             value = _verdicts_or_reply(fields)
@@ -59,17 +55,34 @@ class FelmScorer(Scorer):
         except InputError as error:
             value, unusable = None, str(error)
             score = response_score(row["labels"], None)
-        is_verdicts = is_list_of(value, bool)
         replies = value if isinstance(value, list) else [value]
+        replies = [] if is_list_of(value, bool) else replies
         texts = [reply for reply in replies if isinstance(reply, str)]
-        has_answer = is_verdicts or any(text.strip() for text in texts)
-        status = ANSWERED if has_answer else EMPTY if texts else MISSING
-        problem = unusable or _problem(status, score, len(replies))
-        reasons = fields.get("reasons", [problem]) if problem and fields else []
-        answer = _scored_reply(score, texts, self.reply_format, bool(claims))
+        problem, status = unusable, ANSWERED
+        lacking = score.unparsed + score.unanswered
+        if not texts and replies:
+            status, problem = MISSING, problem or "the prediction has no reply"
+        elif replies and not any(text.strip() for text in texts):
+            status, problem = EMPTY, "the reply is empty"
+        elif lacking and len(replies) == 1:
+            problem = "the reply has no verdict"
+        elif lacking:
+            problem = f"{lacking} of {len(replies)} replies have no verdict"
+        # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
+        stated = score.readable is not None or not all(score.verdicts)
+        is_official_reply = len(texts) == 1 and self.reply_format == "answer" and not claims
+        detail: Json = {
+            "segments": _segments(row, score.verdicts if stated else None),
+            "replies": replies,
+            "reasons": list(fields.get("reasons", [problem]) if problem and fields else []),
+        }
+        # An answer in the format "answer" has the same official score, for display and for exports.
+        answer = (
+            texts[0] if is_official_reply or (texts and not stated) else as_reply(score.verdicts)
+        )
         return Outcome(
             scores={name: float(n) for name, n in score.counts().items()},
-            detail=_detail(row, score, [] if is_verdicts else replies, reasons, claims),
+            detail=detail if claims is None else detail | {"claims": claims},
             problem=problem,
             status=status,
             answer=None if status == MISSING else answer,
@@ -128,58 +141,18 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     return fields.get("labels", reply)
 
 
-def _problem(status: str, score: ResponseScore, n_replies: int) -> str | None:
-    if status == EMPTY:
-        return "the reply is empty"
-    if status == MISSING:
-        return "the prediction has no reply"
-    lacking = score.unparsed + score.unanswered
-    if not lacking:
-        return None
-    return (
-        "the reply has no verdict"
-        if n_replies == 1
-        else f"{lacking} of {n_replies} replies have no verdict"
-    )
-
-
-def _scored_reply(
-    score: ResponseScore, replies: Sequence[str], reply_format: str, by_claims: bool
-) -> str:
-    """Return a reply in the format "answer" that gives the same official score, for display and for exports."""
-    if len(replies) == 1 and reply_format == "answer" and not by_claims:
-        return replies[0]
-    if score.readable is None and all(score.verdicts) and replies:
-        return replies[0]
-    return as_reply(score.verdicts)
-
-
-def _detail(
-    row: Row,
-    score: ResponseScore,
-    replies: Sequence[str | None],
-    reasons: Sequence[str],
-    claims: Sequence[Json] | None,
-) -> dict[str, Any]:
-    """Return the ``Record.detail`` of a response (see ``qabench.tasks.common``)."""
-    nothing = (None,) * len(score.labels)
-    # A reply can be unreadable and still name a segment officially: an id 0 means the last segment.
-    stated = score.readable is not None or not all(score.verdicts)
-    names = ("text", "label", "verdict", "type", "comment")
-    columns = (
-        row["segmented_response"],
-        score.labels,
-        score.verdicts if stated else nothing,
-        row["type"] or nothing,
-        row["comment"],
-    )
-    segments = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-    details: Json = {
-        "segments": segments,
-        "replies": list(replies),
-        "reasons": list(reasons),
+def _segments(row: Row, verdicts: Verdicts | None) -> list[Json]:
+    """Return the segments of ``Record.detail`` (see ``qabench.tasks.common``)."""
+    nothing = (None,) * len(row["labels"])
+    columns = {
+        "text": row["segmented_response"],
+        "label": row["labels"],
+        "verdict": verdicts or nothing,
+        "type": row["type"] or nothing,
+        "comment": row["comment"],
     }
-    return details if claims is None else details | {"claims": list(claims)}
+    rows = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, values, strict=True)) for values in rows]
 
 
 def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:

@@ -12,7 +12,7 @@ Source: Chen et al., FELM, NeurIPS 2023 Datasets and Benchmarks (https://arxiv.o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -56,32 +56,39 @@ class Reading:
     missing: bool = False
 
 
-def read_reply(reply: str | None, n_segments: int, reply_format: str = "answer") -> Reading:
-    r"""Return the verdicts of an evaluator's reply.
+def read_reply(
+    reply: str | None,
+    n_segments: int,
+    reply_format: str = "answer",
+    claims: Sequence[Row] | None = None,
+) -> Reading:
+    r"""Return the verdicts of an evaluator's reply about segments, or about claims (see ``read_claims``).
 
     In the format "answer", the integers after the first "Answer: " are the ids (from 1) of the
     segments with errors, unless the reply contains ALL_CORRECT. In the format "vicuna", the ids may
-    be anywhere in the reply.
+    be anywhere in the reply. A segment is wrong if one of its claims is wrong.
 
     The official reading follows ``eval/eval.py`` exactly: without an id, all segments are correct.
     An id 0 means the last segment, and in the format "vicuna" only ``ALL\_CORRECT`` (with the
     backslash) is recognized. The readable one ignores an id 0, accepts ALL_CORRECT with or without
     the backslash in the format "vicuna", and is None if the reply contains neither an id nor
-    ALL_CORRECT. Both ignore ids above ``n_segments``.
+    ALL_CORRECT. Both ignore ids of unknown segments or claims.
     """
-    all_correct = (True,) * n_segments
+
+    def verdicts(ids: set[int]) -> Verdicts:
+        wrong = ids if claims is None else {claims[id - 1]["segment"] for id in ids}
+        return tuple(number not in wrong for number in range(1, n_segments + 1))
+
     if reply is None:
-        return Reading(all_correct, None, missing=True)
+        return Reading(verdicts(set()), None, missing=True)
+    n = n_segments if claims is None else len(claims)
     text = reply if reply_format == "vicuna" else reply.partition(ANSWER)[2]
-    ids = {int(number) for number in ID.findall(text) if int(number) <= n_segments}
-    official = readable = None
-    if OFFICIAL_MARKS[reply_format] in reply:
-        official = readable = all_correct
-    elif ALL_CORRECT in reply:
-        readable = all_correct
-    elif ids - {0}:
-        readable = _verdicts(ids, n_segments)
-    return Reading(official or _verdicts({i or n_segments for i in ids}, n_segments), readable)
+    ids = {int(number) for number in ID.findall(text) if int(number) <= n}
+    says_correct = OFFICIAL_MARKS[reply_format] in reply
+    official = set() if says_correct else {id or n for id in ids}
+    if says_correct or ALL_CORRECT in reply:
+        return Reading(verdicts(official), verdicts(set()))
+    return Reading(verdicts(official), verdicts(ids - {0}) if ids - {0} else None)
 
 
 def check_format(reply_format: str) -> None:
@@ -105,11 +112,6 @@ def as_reply(verdicts: Verdicts) -> str:
     return f"{ANSWER}{', '.join(wrong)}" if wrong else ALL_CORRECT
 
 
-def _verdicts(errors: Iterable[int], n_segments: int) -> Verdicts:
-    wrong = set(errors)
-    return tuple(number not in wrong for number in range(1, n_segments + 1))
-
-
 def read_claims(reply: str, n_segments: int) -> list[Json]:
     """Return the claims of a reply with a heading "Segment 1:" and lines "Claim 1. ..." for each segment.
 
@@ -126,19 +128,6 @@ def read_claims(reply: str, n_segments: int) -> list[Json]:
         elif (claim := CLAIM.match(line)) and 1 <= segment <= n_segments:
             claims.append({"segment": segment, "text": claim[1].strip()})
     return claims
-
-
-def on_segments(reading: Reading, claims: Sequence[Row], n_segments: int) -> Reading:
-    """Return the verdicts on segments from those on their claims: a segment is wrong if one of its claims is wrong."""
-
-    def judged(verdicts: Verdicts) -> Verdicts:
-        return _verdicts(
-            (claim["segment"] for claim, true in zip(claims, verdicts, strict=True) if not true),
-            n_segments,
-        )
-
-    readable = None if reading.readable is None else judged(reading.readable)
-    return Reading(judged(reading.official), readable, reading.missing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +270,7 @@ def response_score(
             f"{prediction!r:.80}; allowed: a list of True and False, one per segment; a reply (string), a list of "
             "replies, or None"
         )
-    if claims is None:
-        readings = [read_reply(reply, len(labels), reply_format) for reply in replies]
-    else:
-        readings = [
-            on_segments(read_reply(reply, len(claims), reply_format), claims, len(labels))
-            for reply in replies
-        ]
+    readings = [read_reply(reply, len(labels), reply_format, claims) for reply in replies]
     readable = [reading.readable for reading in readings if reading.readable is not None]
     missing = sum(reading.missing for reading in readings)
     return ResponseScore(
