@@ -1,5 +1,6 @@
 """Ids of predictions, and files that do not exist or are too large."""
 
+import csv
 import gzip
 import io
 import json
@@ -32,7 +33,9 @@ def test_tables_have_predictions(suffix: str, delimiter: str, tmp_path: Path) ->
     assert rows == [(3, "007", "two\nlines"), (4, "8", ""), (5, "9", None)]
     long = "x" * 200_000  # more than csv's own limit
     file.write_text(f"id{delimiter}answer\n1{delimiter}{long}")
+    limit = csv.field_size_limit()
     assert read_predictions(file, ["answer"]).rows[0].fields["answer"] == long
+    assert csv.field_size_limit() == limit  # it is the limit of the whole process
     (fastbook,) = benchmark("fastbook").read(file).rows
     assert fastbook.fields["answer"] == long
     file.write_text('{"id": "1", "answer": "a"}')  # a file of ours, with any name

@@ -268,9 +268,6 @@ def show(
 def report(evaluation: Evaluation, by: Sequence[str] = ()) -> Json:
     """Return the evaluation as JSON data, with the scores in the shape of the authors' scorer as "official".
 
-    "published" has the ranks among published scores by metric. See
-    ``qabench.benchmarks.published.ranks``.
-
     Raises:
         InputError: an unknown grouping.
     """
