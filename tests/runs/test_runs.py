@@ -307,6 +307,19 @@ def test_a_log_with_a_sample_twice(tmp_path: Path, log: Path, done: Evaluation, 
     assert sample.error is None
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_sample_with_two_answers_is_refused(tmp_path: Path, log: Path, done: Evaluation) -> None:
+    path = Path(shutil.copy(log, tmp_path / "forged.eval"))
+    name = f"samples/{next(record.id for record in done.records if record.answer)}_epoch_1.json"
+    with zipfile.ZipFile(path, "a") as archive:
+        sample = json.loads(archive.read(name))
+        sample["output"]["choices"][0]["message"]["content"] = "a better answer"
+        archive.writestr(name, json.dumps(sample))
+    for read in (read_run, whole_log):
+        with pytest.raises(InputError, match="there 2 times, with different answers"):
+            read(path)
+
+
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:
     arguments = ["--base-url", "http://127.0.0.1:9/v1", "--config", "sample", "--log-dir", tmp_path]
     ran = here("run", "felm", "--model", "m", "-T", "prompt=qabench", *arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import zipfile
@@ -31,6 +32,7 @@ from qabench.evaluation import (
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
+from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
@@ -156,10 +158,10 @@ def check_archive(path: Path) -> None:
     name = "its table of contents"
     try:
         with open_archive(path) as archive:
-            # Inspect writes a sample again if a run was killed and resumed. The last one counts.
-            names = [name for name in archive.namelist() if not name.startswith("samples/")]
-            if len(set(names)) < len(names):
-                raise zipfile.BadZipFile("two files have the same name")
+            copies = grouped((member.filename, member) for member in archive.infolist())
+            for members in copies.values():
+                name = members[0].filename
+                _check_copies(archive, members)
             for member in archive.infolist():
                 name = member.filename
                 if member.file_size > _LARGEST_MEMBER:
@@ -169,6 +171,20 @@ def check_archive(path: Path) -> None:
                         pass
     except Exception as error:  # also the decompressor's own
         raise damaged(path, f"{name}: {error}") from None
+
+
+def _check_copies(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise BadZipFile if files of the same name are not copies of one sample.
+
+    Inspect writes a sample again if a run was killed and resumed. The last copy counts.
+    """
+    if len(members) == 1:
+        return
+    samples = [json_of(archive.read(member)) for member in members]
+    answered = [sample for sample in samples if not sample.get("error")]
+    answers = {json.dumps([sample.get("output"), sample.get("scores")]) for sample in answered}
+    if len(answers) > 1 or not members[0].filename.startswith("samples/"):
+        raise zipfile.BadZipFile(f"there {len(members)} times, with different answers")
 
 
 def failure(error: Any) -> str:
