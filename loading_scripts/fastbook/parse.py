@@ -17,7 +17,6 @@ from pathlib import Path
 from qabench.data.rows import Json, Row, SourceRow, read_json
 from qabench.errors import DataError
 
-KEYWORD_COLUMNS = ("chapter", "question_number", "question_text", "keywords")
 QUESTIONNAIRE = "## Questionnaire"
 CELL_TYPES = ("markdown", "code", "raw")
 FLAGS = {"true": True, "false": False}
@@ -32,24 +31,7 @@ def parse_question(row: SourceRow) -> Json:
     flags are booleans and answer_component is a list of strings. Raises DataError that names file,
     row and field.
     """
-    row.only(
-        "chapter",
-        "question_number",
-        "question_text",
-        "gold_standard_answer",
-        "answer_context",
-        "question_context",
-    )
-    chapter, number = _number(row, "chapter"), _number(row, "question_number")
-    return {
-        "id": question_id(chapter, number),
-        "chapter": chapter,
-        "question_number": number,
-        "question_text": row.get("question_text", str),
-        "gold_standard_answer": row.get("gold_standard_answer", str),
-        "answer_context": [_component(item) for item in row.rows("answer_context")],
-        "question_context": [_question_context(item) for item in row.rows("question_context")],
-    }
+    return _with_id(row.read(QUESTION))
 
 
 def parse_contexts(row: SourceRow) -> list[Json]:
@@ -109,28 +91,18 @@ def chapter_text(cells: Iterable[Row]) -> str:
     return "".join(f"{cell['source']}\n" for cell in before if cell["cell_type"] != "raw")
 
 
-def question_id(chapter: int, number: int) -> str:
-    """Return the id of a question in all configs, such as "13-4"."""
-    return f"{chapter}-{number}"
+def _with_id(values: Json) -> Json:
+    """Return the values with the id of the question in all configs, such as "13-4"."""
+    return {"id": f"{values['chapter']}-{values['question_number']}"} | values
 
 
-def _component(row: SourceRow) -> Json:
-    row.only("answer_component", "scoring_type", "context", "explicit_context", "extraneous_answer")
-    answer = row.get("answer_component", str, list)
-    return {
-        "answer_component": [answer] if isinstance(answer, str) else row.texts("answer_component"),
-        "scoring_type": row.get("scoring_type", str),
-        "context": row.texts("context"),
-        **{key: FLAGS[row.one_of(key, FLAGS)] for key in ("explicit_context", "extraneous_answer")},
-    }
+def _texts(row: SourceRow, key: str) -> list[str]:
+    text = row.get(key, str, list)
+    return [text] if isinstance(text, str) else row.texts(key)
 
 
-def _question_context(row: SourceRow) -> Json:
-    row.only("question_component", "context")
-    return {
-        "question_component": row.get("question_component", str),
-        "context": row.texts("context"),
-    }
+def _flag(row: SourceRow, key: str) -> bool:
+    return FLAGS[row.one_of(key, FLAGS)]
 
 
 def _number(row: SourceRow, key: str) -> int:
@@ -143,16 +115,37 @@ def _number(row: SourceRow, key: str) -> int:
     return number
 
 
+KEYWORDS = {
+    "chapter": _number,
+    "question_number": _number,
+    "question_text": str,
+    "keywords": str,
+}
+QUESTION = {
+    "chapter": _number,
+    "question_number": _number,
+    "question_text": str,
+    "gold_standard_answer": str,
+    "answer_context": [
+        {
+            "answer_component": _texts,
+            "scoring_type": str,
+            "context": [str],
+            "explicit_context": _flag,
+            "extraneous_answer": _flag,
+        }
+    ],
+    "question_context": [{"question_component": str, "context": [str]}],
+}
+
+
 def _cell(row: SourceRow, position: int) -> Json:
     row.only("cell_type", "source", "metadata", "id", "attachments", "execution_count", "outputs")
     # nbformat's two forms: a string, or a list of lines with line endings
-    source = row.get("source", str, list)
-    if isinstance(source, list):
-        source = "".join(row.texts("source"))
     return {
         "position": position,
         "cell_type": row.one_of("cell_type", CELL_TYPES),
-        "source": source,
+        "source": "".join(_texts(row, "source")),
     }
 
 
@@ -179,7 +172,7 @@ def read_questions(path: Path) -> Iterator[SourceRow]:
 
 
 def read_keywords(path: Path) -> Iterator[Json]:
-    """Yield the keyword queries of a CSV file whose header is ``KEYWORD_COLUMNS``.
+    """Yield the keyword queries of a CSV file whose header is ``KEYWORDS``.
 
     Blank lines are skipped.
 
@@ -190,19 +183,10 @@ def read_keywords(path: Path) -> Iterator[Json]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             # A row with too few fields has null for the others.
             reader = csv.DictReader(file, strict=True, restkey="(further field)")
-            if reader.fieldnames != list(KEYWORD_COLUMNS):
-                columns = ", ".join(KEYWORD_COLUMNS)
-                raise DataError(f"{path}, line 1: expected the columns {columns}")
+            if reader.fieldnames != list(KEYWORDS):
+                raise DataError(f"{path}, line 1: expected the columns {', '.join(KEYWORDS)}")
             for fields in reader:
                 line = reader.line_num
-                row = SourceRow(fields, f"{path}, line {line}").only(*KEYWORD_COLUMNS)
-                chapter, number = _number(row, "chapter"), _number(row, "question_number")
-                yield {
-                    "id": question_id(chapter, number),
-                    "chapter": chapter,
-                    "question_number": number,
-                    "question_text": row.get("question_text", str),
-                    "keywords": row.get("keywords", str),
-                }
+                yield _with_id(SourceRow(fields, f"{path}, line {line}").read(KEYWORDS))
     except (csv.Error, UnicodeDecodeError) as error:
         raise DataError(f"{path}, after line {line}: not CSV ({error})") from None

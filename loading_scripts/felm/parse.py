@@ -22,10 +22,6 @@ from qabench.errors import DataError
 DOMAINS = ("wk", "science", "math", "reasoning", "writing_rec")
 ERROR_TYPES = (None, "", "knowledge_error", "reasoning_error", "irrelevant_with_qst", "fooled")
 TEXT_FOR_LIST = "reasoning"  # the domain whose rows have "" for ``type`` and ``ref``
-FIELDS = (
-    "index", "domain", "source", "prompt", "response", "segmented_response", "labels", "comment", "type", "ref",
-    "ref_contents",
-)  # fmt: skip
 
 
 def read_rows(path: Path, config: str) -> Iterator[Json]:
@@ -45,55 +41,65 @@ def parse_row(row: SourceRow) -> Json:
     ``type`` is a list of that length or empty. ``ref`` and ``ref_contents`` are lists, not always
     of one length. Raises DataError that names file, line and field.
     """
-    row.only(*FIELDS)
-    segments = row.texts("segmented_response")
-    domain = row.one_of("domain", DOMAINS)
-    no_lists = domain == TEXT_FOR_LIST
-    ref = _no_list(row, "ref") if no_lists else row.texts("ref")
-    return {
-        "id": row.get("index", str),
-        "index": row.get("index", str),
-        "domain": domain,
-        "source": row.get("source", str),
-        "prompt": row.get("prompt", str),
-        "response": _response(row),
-        "segmented_response": segments,
-        "labels": _aligned(row, "labels", row.items("labels", bool), segments),
-        "comment": _aligned(row, "comment", row.texts("comment"), segments),
-        "type": _no_list(row, "type") if no_lists else _types(row, segments),
-        "ref": ref,
-        "ref_contents": row.texts("ref_contents") if ref else _no_list(row, "ref_contents"),
-    }
+    values = row.read(FIELDS)
+    n = len(values["segmented_response"])
+    for key in ("labels", "comment", "type"):
+        if len(values[key]) != n and (values[key] or key != "type"):
+            raise DataError(
+                f"{row.where}, field {key!r}: expected one entry for each of the {n} segments, got {len(values[key])}"
+            )
+    return {"id": values["index"]} | values
 
 
-def _response(row: SourceRow) -> str | None:
-    response = row.get("response", str, float)
+def _domain(row: SourceRow, key: str) -> str:
+    return row.one_of(key, DOMAINS)
+
+
+def _response(row: SourceRow, key: str) -> str | None:
+    response = row.get(key, str, float)
     if isinstance(response, float) and not math.isnan(response):
-        raise DataError(f"{row.where}, field 'response': expected NaN, got {response!r}")
+        raise DataError(f"{row.where}, field {key!r}: expected NaN, got {response!r}")
     return response if isinstance(response, str) else None
 
 
-def _types(row: SourceRow, segments: list[str]) -> list[str | None]:
-    types = row.get("type", list)
+def _types(row: SourceRow, key: str) -> list[str | None]:
+    if row.fields["domain"] == TEXT_FOR_LIST:
+        return _no_list(row, key)
+    types = row.get(key, list)
     for i, name in enumerate(types):
         # A list or an object cannot be compared with the allowed values.
         if not isinstance(name, str | None) or name not in ERROR_TYPES:
             allowed = ", ".join("null" if kind is None else repr(kind) for kind in ERROR_TYPES)
             raise DataError(
-                f"{row.where}, field 'type'[{i}]: expected one of {allowed}, got {name!r:.60}"
+                f"{row.where}, field {key!r}[{i}]: expected one of {allowed}, got {name!r:.60}"
             )
-    return _aligned(row, "type", list(types), segments) if types else []
+    return list(types)
 
 
-def _aligned(row: SourceRow, key: str, items: list[Any], segments: list[str]) -> list[Any]:
-    if len(items) != len(segments):
-        raise DataError(
-            f"{row.where}, field {key!r}: expected one entry for each of the {len(segments)} segments, got {len(items)}"
-        )
-    return items
+def _references(row: SourceRow, key: str) -> list[str]:
+    return _no_list(row, key) if row.fields["domain"] == TEXT_FOR_LIST else row.texts(key)
+
+
+def _contents(row: SourceRow, key: str) -> list[str]:
+    return row.texts(key) if row.fields["ref"] else _no_list(row, key)
 
 
 def _no_list(row: SourceRow, key: str) -> list[Any]:
     """Return an empty list for the empty string that the source has instead of the list ``key``."""
     row.one_of(key, [""])
     return []
+
+
+FIELDS = {
+    "index": str,
+    "domain": _domain,
+    "source": str,
+    "prompt": str,
+    "response": _response,
+    "segmented_response": [str],
+    "labels": [bool],
+    "comment": [str],
+    "type": _types,
+    "ref": _references,
+    "ref_contents": _contents,
+}

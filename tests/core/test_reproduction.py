@@ -80,7 +80,7 @@ def test_unavailable_files_are_named(tmp_path: Path, cache: Path, monkeypatch: p
     monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path))
     result = CliRunner().invoke(app, ["reproduce", "expertqa"])
     assert result.exit_code == 0 and "qabench fetch expertqa" in result.stdout
-    assert "0 published scores" in result.stdout
+    assert "0 published numbers" in result.stdout
 
 
 def evaluation(value: float, **fields: object) -> Evaluation:

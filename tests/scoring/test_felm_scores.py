@@ -177,6 +177,6 @@ def test_undefined_scores_are_shown_with_the_reason() -> None:
     reason = "no segments were judged wrong"
     assert evaluation.undefined()["precision"] == reason and "precision" not in evaluation.scores()
     assert evaluation.as_dict()["undefined"] == evaluation.undefined()
-    assert f"precision): {reason}" in repr(evaluation)
+    assert f"undefined (precision, readable_precision): {reason}" in repr(evaluation)
     with pytest.raises(InputError, match=f"precision is undefined: {reason}"):
         evaluation["precision"]

@@ -133,6 +133,16 @@ class TestManyFiles:
         assert (tmp_path / "to" / good.mirror_path).read_bytes() == CONTENT
         assert not list((tmp_path / "to").rglob(".*"))
 
+    def test_the_checked_folder_is_reported(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = make_source()
+        put(tmp_path / "other", source)
+        damaged = put(tmp_path / "folder", source, b"damaged")
+        monkeypatch.setenv("QABENCH_MIRROR", str(tmp_path / "other"))
+        (result,) = sources.check([source], directory=tmp_path / "folder")
+        assert (result.state, result.where, result.path) == ("damaged", "mirror", damaged)
+        (result,) = sources.check([source], directory=tmp_path / "absent")
+        assert (result.state, result.where, result.path) == ("missing", None, None)
+
 
 class TestShippedTables:
     @pytest.mark.parametrize("benchmark", BENCHMARKS)

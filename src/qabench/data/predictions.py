@@ -228,12 +228,9 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
         raise InputError(f"{name} is empty; a TREC run has one line per query and document")
     rows = []
     for query, documents in rankings.items():
+        first_line = next(iter(documents.values()))[2]
         ranked = sorted(documents, key=documents.__getitem__)
-        rows.append(
-            Prediction(
-                min(line for *_, line in documents.values()), query, {"id": query, field: ranked}
-            )
-        )
+        rows.append(Prediction(first_line, query, {"id": query, field: ranked}))
     return Predictions(name, tuple(rows))
 
 

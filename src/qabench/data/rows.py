@@ -72,6 +72,25 @@ class SourceRow:
             )
         return self
 
+    def read(self, kinds: Mapping[str, Any]) -> Json:
+        """Return the fields, which must be exactly these.
+
+        The kind of a field is a type, a list with the type or the fields of its items, or a
+        function of the row and the field's name.
+        """
+        self.only(*kinds)
+        values: Json = {}
+        for key, kind in kinds.items():
+            if isinstance(kind, type):
+                values[key] = self.get(key, kind)
+            elif not isinstance(kind, list):
+                values[key] = kind(self, key)
+            elif isinstance(kind[0], type):
+                values[key] = self.items(key, kind[0])
+            else:
+                values[key] = [row.read(kind[0]) for row in self.rows(key)]
+        return values
+
     def get(self, key: str, *types: type | None) -> Any:
         """Return the field ``key``.
 

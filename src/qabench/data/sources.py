@@ -181,15 +181,14 @@ def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> li
     """
 
     def verify(source: SourceFile) -> tuple[Path, str]:
+        path = (find_local(source) or ("cache", cache_path(source)))[1]
         if directory:
             path = directory.expanduser().absolute() / source.mirror_path
-        else:
-            path = (find_local(source) or ("cache", cache_path(source)))[1]
         if not path.is_file():
             raise SourceUnavailable(f"{path} does not exist")
         return _verified(source, path), ""
 
-    return [_result(source, verify) for source in sources]
+    return [_result(source, verify, directory) for source in sources]
 
 
 def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
@@ -230,7 +229,11 @@ def write_mirror(
     return [_result(source, copy) for source in sources]
 
 
-def _result(source: SourceFile, action: Callable[[SourceFile], tuple[Path, str]]) -> FileResult:
+def _result(
+    source: SourceFile,
+    action: Callable[[SourceFile], tuple[Path, str]],
+    directory: Path | None = None,
+) -> FileResult:
     state: State = "failed"
     try:
         path, note = action(source)
@@ -244,4 +247,7 @@ def _result(source: SourceFile, action: Callable[[SourceFile], tuple[Path, str]]
         where: Where = "cache" if path == cache_path(source) else "mirror"
         return FileResult(source, "ok", where, path, note)
     local = find_local(source)
+    if directory:
+        path = directory.expanduser().absolute() / source.mirror_path
+        local = ("mirror", path) if path.is_file() else None
     return FileResult(source, state, local and local[0], local and local[1], note)
