@@ -178,5 +178,5 @@ def test_undefined_scores_are_shown_with_the_reason() -> None:
     assert evaluation.undefined()["precision"] == reason and "precision" not in evaluation.scores()
     assert evaluation.as_dict()["undefined"] == evaluation.undefined()
     assert f"undefined (precision, readable_precision): {reason}" in repr(evaluation)
-    with pytest.raises(InputError, match=f"precision is undefined: {reason}"):
+    with pytest.raises(InputError, match=f"no score 'precision': {reason}"):
         evaluation["precision"]
