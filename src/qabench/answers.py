@@ -49,7 +49,8 @@ def dumps(answer: Answer) -> str:
 
     Raises:
         InputError: the answer, or something in it, has another type than these six, is nested too
-            deeply, contains itself, or is an integer of more than 4,300 digits.
+            deeply, contains itself, has two keys that are equal in JSON, such as 1 and "1", or is
+            an integer of more than 4,300 digits.
 
     Examples:
         >>> dumps({"Jupiter": 1.14, "rings": True})
@@ -60,6 +61,7 @@ def dumps(answer: Answer) -> str:
     try:
         check_depth(answer)
         text = _ENCODER.encode(answer)
+        json.loads(text, object_pairs_hook=_check_keys)
         if SURROGATE_PAIR.search(text):
             raise ValueError("a character is encoded as two surrogates")
         # Neither Arrow nor UTF-8 can represent a lone surrogate.
@@ -76,6 +78,11 @@ def _number(value: Any) -> Any:
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"{value!r:.80} is a {type(value).__name__}")
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError(f"two keys are equal in JSON, such as 1 and '1': {pairs!r:.80}")
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=_number)

@@ -65,7 +65,6 @@ CORRECTIONS = ("holm", "bh", "none")
 # Sums in another order differ in their last digits: differences up to this share of the largest
 # count as equal.
 ROUNDING = 1e-9
-PAIRS_AT_ONCE = 512  # bounds the memory of swapped sums
 # With fewer questions on which two systems differ, a randomization test is never significant: 2 / 2
 # ** 5 > 0.05.
 FEWEST_DIFFERING = 6
@@ -364,19 +363,16 @@ def paired_test(
         raise unknown_name("unknown test", test, TESTS)
     if len(first) != len(second):
         raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
-    systems = {
-        name: units(values if function else table(values), clusters)
-        for name, values in (("first", first), ("second", second))
-    }
-    pairs = [("first", "second")]
-    return paired_tests(
-        systems,
-        pairs,
+    rows = [units(values if function else table(values), clusters) for values in (first, second)]
+    (difference,) = paired_tests(
+        dict(enumerate(rows)),
+        [(0, 1)],
         function or mean,
         test,
         resamples,
         seed,
-    )[0]
+    )
+    return difference
 
 
 def paired_tests(
@@ -458,20 +454,18 @@ def _swapped(
 ) -> Iterator[tuple[Array, bool]]:
     """Yield for each pair the differences after swapping units, and whether these are all possible swaps."""
     totals = {name: rows.sum(axis=0) for name, rows in systems.items()}
-    for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = pairs[start : start + PAIRS_AT_ONCE]
-        changes = [systems[first] - systems[second] for first, second in some]
-        differing = [changed[changed.any(axis=1)] for changed in changes]
-        exact = [2 ** len(rows) <= resamples for rows in differing]
-        random = [changed for changed, few in zip(changes, exact, strict=True) if not few]
-        sampled: Iterator[Array] = iter(())
-        if random:
-            sums = halved_sums(np.hstack(random), resamples, seed)
-            sampled = iter(np.split(sums, len(random), axis=1))
-        for (first, second), rows, few in zip(some, differing, exact, strict=True):
-            moved = subset_sums(rows) if few else next(sampled)
-            swapped = totals[first] - moved, totals[second] + moved
-            yield scores(function, swapped[0]) - scores(function, swapped[1]), few
+    changes = [systems[first] - systems[second] for first, second in pairs]
+    differing = [changed[changed.any(axis=1)] for changed in changes]
+    exact = [2 ** len(rows) <= resamples for rows in differing]
+    random = [changed for changed, few in zip(changes, exact, strict=True) if not few]
+    sampled: Iterator[Array] = iter(())
+    if random:
+        sums = halved_sums(np.hstack(random), resamples, seed)
+        sampled = iter(np.split(sums, len(random), axis=1))
+    for (first, second), rows, few in zip(pairs, differing, exact, strict=True):
+        moved = subset_sums(rows) if few else next(sampled)
+        swapped = totals[first] - moved, totals[second] + moved
+        yield scores(function, swapped[0]) - scores(function, swapped[1]), few
 
 
 def adjust(p_values: Sequence[float], correction: str = "holm") -> list[float]:
@@ -534,8 +528,6 @@ def units(statistics: Values, clusters: Clusters) -> Array:
         row = int(np.flatnonzero(~np.isfinite(items).all(axis=1))[0])
         raise InputError(f"item {row} has a statistic that is not finite: {items[row].tolist()}")
     if clusters is None:
-        return items
-    if len(set(clusters)) == len(items):
         return items
     index: dict[Hashable, int] = {}
     codes = [index.setdefault(cluster, len(index)) for cluster in clusters]

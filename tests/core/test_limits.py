@@ -28,6 +28,7 @@ TOO_DEEP = "nested deeper than 100 levels"
 JSON = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(), st.lists)
 UNEQUAL = [
     ({1}, "the answer cannot be written as JSON: .1. is a set"),
+    ({"a": [{1: "x", "1": "y"}]}, "two keys are equal in JSON, such as 1 and"),
     (10**5000, "the answer cannot be written as JSON: Exceeds the limit"),
     ("\ud83d\ude00", "encoded as two surrogates"),
 ]
@@ -116,7 +117,7 @@ def test_cycles_and_deep_answers_are_refused(make: Callable[[], Any]) -> None:
         value = value.pop()
 
 
-@pytest.mark.parametrize(("answer", "message"), UNEQUAL, ids=["type", "digits", "pair"])
+@pytest.mark.parametrize(("answer", "message"), UNEQUAL, ids=["type", "keys", "digits", "pair"])
 def test_values_that_json_would_change_are_rejected(answer: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         dumps(answer)

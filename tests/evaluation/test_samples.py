@@ -82,7 +82,8 @@ def test_systems_with_samples_are_compared_by_question(files: list[str]) -> None
 
 
 def test_a_report_has_scores_of_samples(files: list[str], tmp_path: Path) -> None:
-    document("report", *files, "--samples", "--benchmark", "fanoutqa", "--config", "sample", "-o", tmp_path)
+    options = ["--samples", "--benchmark", "fanoutqa", "--config", "sample", "-o", str(tmp_path)]
+    assert CliRunner().invoke(app, ["report", *files, *options]).exit_code == 0
     (section,) = json.loads((tmp_path / "report.json").read_text())["sections"]
     sizes = {row["metric"]: row["n"] for row in section["scores"] if row["metric"].startswith("acc.strict.pass")}
     assert sizes == dict.fromkeys([f"acc.strict.{name}" for name in ("pass@2", "pass@3", "pass^2", "pass^3")], 12)
@@ -96,6 +97,9 @@ def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
     fewer = with_passes(replace(merged, records=merged.records[:-1]))
     assert "acc.strict.pass@2" in fewer and "acc.strict.pass@3" not in fewer
     assert "at most 2: only 1 of 12 questions have 2 samples" in fewer.notes[-1]
+    more = [replace(record, epoch=epoch) for record in merged.records for epoch in range(1, 7)]
+    names = [name for name in with_passes(replace(merged, records=more)) if name.startswith("acc.strict.pass@")]
+    assert [int(name.partition("@")[2]) for name in names] == [2, 3, 4, 5, 6, 7, 8, 16, 18]
     with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions have 3 samples .*; allowed: 1 to 3"):
         with_passes(merged, [4])
     with pytest.raises(InputError, match="was given twice"):

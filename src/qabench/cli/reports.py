@@ -25,7 +25,7 @@ from qabench.cli.options import (
     benchmark_first,
     parse_ks,
 )
-from qabench.cli.output import hint, print_json, print_tables, say, say_on_stderr, warn
+from qabench.cli.output import hint, print_tables, say, say_on_stderr, warn
 from qabench.cli.score import scored
 from qabench.errors import InputError, QabenchError, SourceError, unknown_name
 from qabench.evaluation.score_spec import select_scores
@@ -40,18 +40,8 @@ if TYPE_CHECKING:
 
 EXPORTS = ("predictions", "records")
 HUB_SECONDS = 20.0
-RANKS = [
-    "rank",
-    "system",
-    "value",
-    "95% interval",
-    "n",
-    "score",
-    "config",
-    "setting",
-    "judge",
-    "source",
-]
+# fields of a ranked system, before and after its value and interval
+SYSTEM, SCORE = ("rank", "system"), ("n", "metric", "config", "setting", "judge", "source")
 
 
 def leaderboard(
@@ -90,7 +80,12 @@ def leaderboard(
         entries += published_entries(scorer.name)
     except SourceError as error:
         notes.append(f"The published scores are not available: {error}")
-    names = _ranked_by(scorer, scores, evaluations, entries)
+    if scores is not None:
+        names = [spec.name for spec in select_scores(scorer.scores, scores, scorer.title)]
+    elif headline := scorer.headline_score(evaluations):
+        names = [headline.name]
+    else:
+        names = [entry.metric for entry in entries][:1]
     for evaluation in evaluations:
         entries += own_entries(evaluation, names, setting)
     shown = [
@@ -123,20 +118,6 @@ def leaderboard(
         (say if format == "table" else say_on_stderr)(note, "yellow")
 
 
-def _ranked_by(
-    scorer: Benchmark,
-    selected: Sequence[str] | None,
-    evaluations: Sequence[Evaluation],
-    published: Sequence[RankedSystem],
-) -> list[str]:
-    """Return the scores to rank by: the selected ones, else the main one, else the first."""
-    if selected is not None:
-        return [spec.name for spec in select_scores(scorer.scores, selected, scorer.title)]
-    if headline := scorer.headline_score(evaluations):
-        return [headline.name]
-    return sorted({entry.metric for entry in published})[:1]
-
-
 def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
     """Return the entries of a dataset's leaderboard on the Hub, or a note why there are none."""
     if variable := offline_variable():
@@ -151,51 +132,33 @@ def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
     try:
         with bounded_answers(), hub_errors(api):
             for entry in api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS):
-                name, value, source = entry.model_id, float(entry.value), f"Hub: {entry.filename}"
-                rank = int(entry.rank)
-                systems.append(
-                    RankedSystem(
-                        name,
-                        value,
-                        "",
-                        "",
-                        "",
-                        source,
-                        rank=rank,
-                    )
+                ranked_system = RankedSystem(
+                    system=entry.model_id,
+                    score=float(entry.value),
+                    metric="",
+                    config="",
+                    setting="",
+                    source=f"Hub: {entry.filename}",
+                    rank=int(entry.rank),
                 )
+                systems.append(ranked_system)
     except QabenchError as error:
         return [], f"The Hub's entries are left out: {error}"
     return systems, ""
 
 
 def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
-    rows: list[list[Any]] = []
+    rows = []
     for entry in entries:
+        fields = asdict(entry)
         # published scores have none
         interval = None if entry.n is None else bounds_text(entry.low, entry.high)
-        cells = [
-            entry.rank,
-            entry.system,
-            f"{entry.score:.4f}",
-            interval,
-            entry.n,
-            entry.metric,
-        ]
-        rows.append(
-            [
-                *cells,
-                entry.config,
-                entry.setting,
-                entry.judge,
-                entry.source,
-            ]
-        )
-    return Table(
-        f"{scorer.title}: ranks among systems with the same score, config, setting and judge",
-        RANKS,
-        rows,
-    )
+        row = [fields[name] for name in SYSTEM]
+        row += [f"{entry.score:.4f}", interval]
+        rows.append(row + [fields[name] for name in SCORE])
+    heading = "ranks among systems with the same score, config, setting and judge"
+    columns = [*SYSTEM, "value", "95% interval", *SCORE]
+    return Table(f"{scorer.title}: {heading}", columns, rows)
 
 
 def export(
@@ -233,12 +196,10 @@ def export(
         text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
         if output is None:
             write_document(text)
-        elif several:
-            path = output / f"{Path(run.path).stem}.jsonl"
+        else:
+            path = output / f"{Path(run.path).stem}.jsonl" if several else output
             write_text(path, text)
             say(f"wrote {path}")
-        else:
-            write_text(output, text)
         unanswered = sum(record.answer is None and record.epoch == 1 for record in run.records)
         if unanswered and format == "predictions":
             warn(f"{run.path}: {unanswered} questions without an answer are not in the predictions")
@@ -293,15 +254,7 @@ def report(
         **options,
     )
     page = build_report(sources.evaluations, output)
-    numbers = page.with_name("report.json")
-    if as_json:
-        document = {
-            "page": str(page),
-            "numbers": str(numbers),
-            "bytes": page.stat().st_size,
-        }
-        print_json(document | {"notes": sources.notes})
-    else:
-        say(f"{page} ({page.stat().st_size / 1e6:.1f} MB); its scores as JSON: {numbers}")
+    size = page.stat().st_size / 1e6
+    say(f"{page} ({size:.1f} MB); its scores as JSON: {page.with_name('report.json')}")
     for note in sources.notes:
         hint(note, "yellow")

@@ -45,7 +45,7 @@ from qabench.cli.output import (
 from qabench.data.rows import Json, grouped
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
-from qabench.evaluation.evaluation import labels, systems_table, with_systems
+from qabench.evaluation.evaluation import labels, score_table, with_systems
 from qabench.io.files import check_writable, write_json, write_text
 from qabench.runs.sources import read_evaluations
 
@@ -119,12 +119,15 @@ def _score(
     """Score predictions with the official metrics of a benchmark, or show the scores in logs of any task.
 
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
-    listed. The other predictions are scored. With several files, the table has one row per file.
+    listed. The other predictions are scored. With several files, the table has one row per score and file.
     """
     scorer, paths = benchmark_and_files(benchmark, files)
     values = scorer.checked_options(options)
     if scorer.name:
         scorer.selected_groups(scores)
+    for name in by or ():
+        if scorer.groupings and name not in scorer.groupings:
+            raise unknown_name(f"{scorer.title} has no grouping", name, scorer.groupings)
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
@@ -206,15 +209,20 @@ def _compare(
     if output:
         check_writable(output)
     scorer, paths = benchmark_and_files(benchmark, files)
-    testing: dict[str, Any] = {
-        "test": test,
-        "correction": correction,
-        "resamples": resamples,
-        "seed": seed,
-    }
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
-        testing |= {"questions": questions, "progress": progress, **options}
-        comparison = comparing.compare(scorer.name, config, paths, scores, **testing)
+        comparison = comparing.compare(
+            scorer.name,
+            config,
+            paths,
+            scores,
+            test=test,
+            correction=correction,
+            resamples=resamples,
+            seed=seed,
+            questions=questions,
+            progress=progress,
+            **options,
+        )
     evaluations = list(comparison.evaluations.values())
     first, notes = evaluations[0], list(comparison.notes)
     document: dict[str, Any] = {
@@ -299,10 +307,8 @@ def print_evaluations(
     tables = []
     for group in _by_config(evaluations):
         names = labels(group)
-        if len(group) > 1:
-            tables.append(systems_table(group, names, all_scores, wide=format == "csv"))
-        elif group[0].scores():
-            tables.append(group[0].score_table(all_scores))
+        if any(evaluation.scores() for evaluation in group):
+            tables.append(score_table(group, names, all_scores))
         for grouping in by:
             heading = f"By {benchmark_of(group[0].benchmark).groupings.get(grouping, grouping)}"
             for name, evaluation in zip(names, group, strict=True):

@@ -158,9 +158,8 @@ class Comparison(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores of the systems, and the pairs, as ``print`` and notebooks show them."""
-        units = dict.fromkeys(score.spec.unit for score in self.systems.values())
-        columns = ["system", self.spec.name, "95% interval", "standard error"]
-        scores = Table(self.spec.title, [*columns, f"n ({' or '.join(units)})"], [])
+        columns = ["system", self.spec.name, "95% interval", "standard error", "n"]
+        scores = Table(self.spec.title, columns, [])
         for label, score in self.systems.items():
             interval = score.interval
             error = f"{interval.standard_error:.4f}"
@@ -170,7 +169,7 @@ class Comparison(Displayed):
                     f"{score.value:.4f}",
                     interval.bounds(),
                     error,
-                    score.n,
+                    score.size,
                 ]
             )
         pairs = Table("Pairs", PAIR_COLUMNS, [pair.cells() for pair in self.pairs], [self.about()])
@@ -178,12 +177,10 @@ class Comparison(Displayed):
 
     def about(self) -> str:
         """Return how the pairs were tested, in one sentence."""
-        corrected = ""
-        if self.correction != "none":
-            corrected = f", corrected over all pairs ({self.correction})"
         return (
-            f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, seed {self.seed}"
-            f"{corrected}; intervals: 95%, from the same test, not corrected; "
+            f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, "
+            f"seed {self.seed}, corrected over all pairs ({self.correction}); "
+            "intervals: 95%, from the same test, not corrected; "
             "detectable: the smallest difference that these questions would show with a power of 80%"
         )
 

@@ -36,7 +36,7 @@ from qabench.evaluation.signature import (
 from qabench.io.tables import Displayed, Table
 
 if TYPE_CHECKING:
-    from qabench.stats import Interval
+    pass
 
 Line = TypeVar("Line")
 MAX_LENGTH = 80  # of a label
@@ -267,8 +267,9 @@ class Evaluation(Displayed):
         return replace(self, signatures=lines, declarations=declarations)
 
     def deviation_sentences(self) -> list[str]:
-        """Return each deviation once, with the scores that it applies to."""
+        """Return each deviation once, with the groups of scores, and the scores, that it applies to."""
         scores = self.scores()
+        names_by_group = grouped((score.spec.group, name) for name, score in scores.items())
         names_by_sentence = grouped(
             (sentence, name)
             for name, score in scores.items()
@@ -276,8 +277,12 @@ class Evaluation(Displayed):
         )
         sentences = []
         for sentence, names in names_by_sentence.items():
-            shown = "all scores" if len(names) == len(scores) else ", ".join(names)
-            sentences.append(f"not official ({shown}): {sentence}")
+            shown: list[str] = []
+            for group, members in names_by_group.items():
+                deviating = [name for name in members if name in names]
+                shown += [group] if deviating == members else deviating
+            where = "all scores" if len(names) == len(scores) else ", ".join(shown)
+            sentences.append(f"not official ({where}): {sentence}")
         return sentences
 
     def as_dict(self, by: Sequence[str] = ()) -> Json:
@@ -338,32 +343,9 @@ class Evaluation(Displayed):
 
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
-        table = self.score_table()
+        table = score_table([self], [self.title])
         table.notes.extend([*self.deviation_sentences(), *self.undefined_sentences()])
         return [table]
-
-    def score_table(self, all_scores: bool = True) -> Table:
-        """Return one row per score, or per main score without ``all_scores``.
-
-        The notes count records.
-        """
-        scores = self.scores()
-        shown = _shown(scores, all_scores)
-        columns = ["score", "value", "95% interval", "n"]
-        rows: list[list[Any]] = []
-        for name, score in shown.items():
-            rows.append([name, f"{score.value:.4f}", score.interval.bounds(), score.size])
-            if self.benchmark:
-                rows[-1].append("no" if self.deviations(score) else "yes")
-        if self.benchmark:
-            columns.append("official")
-        if reason := self.why_unscored():
-            return Table(self.title, columns, rows, [f"no scores: {reason}"])
-        counts = (f"{count} {status}" for status, count in self.counts().items() if count)
-        notes = [", ".join(counts)]
-        if len(shown) < len(scores):
-            notes.append(f"--all-scores prints {len(scores)} scores")
-        return Table(self.title, columns, rows, notes)
 
     def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
         """Return the scores of each group of a grouping, such as "category"."""
@@ -472,8 +454,8 @@ def without_superseded(
 
 
 def _progress(evaluation: Evaluation) -> tuple[int, str]:
-    counts = Counter(record.status for record in evaluation.records)
-    return len(evaluation.records) - counts[FAILED] - counts[MISSING], evaluation.created
+    answers = [record for record in evaluation.records if record.status not in (FAILED, MISSING)]
+    return len(answers), evaluation.created
 
 
 def _numbers(scores: Mapping[str, Score]) -> Json:
@@ -490,36 +472,38 @@ def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
     return scores if all_scores or not main else main
 
 
-def systems_table(
-    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool, wide: bool
+def score_table(
+    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool = True
 ) -> Table:
-    """Return one row per evaluation of a config.
+    """Return one row per score and evaluation of a config, only of main scores without ``all_scores``.
 
-    If ``wide``, the bounds of intervals have columns of their own.
+    The notes about a single evaluation count its records.
     """
-    every = {name: score for each in evaluations for name, score in each.scores().items()}
-    names = list(_shown(every, all_scores))
+    first, several = evaluations[0], len(evaluations) > 1
+    scores = {name: score for each in evaluations for name, score in each.scores().items()}
+    shown = _shown(scores, all_scores)
+    columns = ["score", "value", "95% interval", "n"]
     rows: list[list[Any]] = []
-    for label, evaluation in zip(labels, evaluations, strict=True):
-        scores = evaluation.scores()
-        row: list[Any] = [label, max((score.n for score in scores.values()), default=0)]
-        for name in names:
-            score = scores.get(name)
-            if wide:
-                row += [score.value, score.low, score.high] if score else [None] * 3
-            else:
-                row.append(_with_half_width(score.interval) if score else None)
-        rows.append(row)
-    bounds = ("", " low", " high") if wide else ("",)
-    columns = ["system", "n", *(name + bound for name in names for bound in bounds)]
-    heading = f"{evaluations[0].questions}: scores ± half the width of their 95% intervals"
-    return Table(heading, columns, rows)
-
-
-def _with_half_width(interval: Interval) -> str:
-    if interval.low is None or interval.high is None:
-        return f"{interval.mean:.4f}"
-    return f"{interval.mean:.4f} ±{(interval.high - interval.low) / 2:.3f}"
+    for name in shown:
+        for label, evaluation in zip(labels, evaluations, strict=True):
+            if score := evaluation.scores().get(name):
+                row = [name, f"{score.value:.4f}", score.interval.bounds(), score.size]
+                if first.benchmark:
+                    row.append("no" if evaluation.deviations(score) else "yes")
+                rows.append([*row[:1], label, *row[1:]] if several else row)
+    if first.benchmark:
+        columns.append("official")
+    if several:
+        columns.insert(1, "system")
+    table = Table(first.questions if several else first.title, columns, rows)
+    if not several:
+        counts = (f"{count} {status}" for status, count in first.counts().items() if count)
+        table.notes.append(", ".join(counts))
+        if reason := first.why_unscored():
+            table.notes.append(f"no scores: {reason}")
+    if len(shown) < len(scores):
+        table.notes.append(f"--all-scores prints {len(scores)} scores")
+    return table
 
 
 def labels(evaluations: Sequence[Evaluation]) -> list[str]:
@@ -563,7 +547,7 @@ def _told_apart(names: Sequence[str], values: Sequence[str]) -> list[str]:
 def with_systems(lines_by_system: Mapping[str, Iterable[Line]]) -> list[tuple[str, Line]]:
     """Return the distinct lines about systems, each after the systems that have it, or after "" if all have it."""
     systems_by_line = grouped(
-        (line, system) for system, lines in lines_by_system.items() for line in lines
+        (line, system) for system, lines in lines_by_system.items() for line in dict.fromkeys(lines)
     )
     pairs = []
     for line, systems in systems_by_line.items():

@@ -15,26 +15,15 @@ from qabench.evaluation.records import Record, column_names, rows_by_question
 from qabench.evaluation.score_spec import Names, Pass, ScoreSpec, present, select_scores
 from qabench.evaluation.signature import VERSION, parse, with_fields
 
-DEFAULT_KS = {
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    16,
-    32,
-    64,
-    128,
-}  # of pass@k, and the number of samples
+DOC_HASH = "doc_hash"  # in ``Record.detail``: lm-evaluation-harness's digest of all fields
+EVERY_K = 8  # up to so many samples, there is a score for every k
 
 
 def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
     """Return evaluations of the same questions, with the config of the first one.
 
     Raises:
-        InputError: an id has another question or target in another log, or two logs have no
+        InputError: an id has another question, target or document in another log, or two logs have no
             question in common.
     """
     first = evaluations[0]
@@ -49,10 +38,12 @@ def matched(evaluations: Sequence[Evaluation]) -> list[Evaluation]:
                 "compare logs of one task"
             )
         for record in common:
-            texts = [(each.question, each.reference) for each in (own[record.id], record)]
-            if texts[0] != texts[1]:
+            pair = own[record.id], record
+            texts = [(each.question, each.reference) for each in pair]
+            documents = {each.detail.get(DOC_HASH) for each in pair} - {None}
+            if texts[0] != texts[1] or len(documents) > 1:
                 raise InputError(
-                    f"{logs} have another question or target for the id {record.id}: {texts[0]!r:.160} and "
+                    f"{logs} have another question, target or document for the id {record.id}: {texts[0]!r:.160} and "
                     f"{texts[1]!r:.160}; compare logs of one task and of one version of its data"
                 )
     return [replace(each, config=first.config) for each in evaluations]
@@ -80,7 +71,7 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
     Args:
         evaluation: whose records are the samples.
         ks: at most the number of samples of each question, or () for every k from 2 up to
-            8, then powers of two and the number of samples.
+            ``EVERY_K``, then powers of two and the number of samples.
 
     Raises:
         InputError: a question has fewer samples than a chosen k.
@@ -110,7 +101,9 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
                 )
             if fewest < max(sizes):
                 notes[f"k of pass@k and pass^k is at most {fewest}: only {few} with a score"] = None
-            chosen = ks or [k for k in range(2, fewest + 1) if k in DEFAULT_KS or k == fewest]
+            chosen = ks or [
+                k for k in range(2, fewest + 1) if k <= EVERY_K or k.bit_count() == 1 or k == fewest
+            ]
             specs += [Pass(k).of(each) for k in chosen]
             specs += [Pass(k, all=True).of(each) for k in chosen]
     return replace(evaluation, score_specs=specs, notes=list(notes))

@@ -17,7 +17,7 @@ from qabench.evaluation import Evaluation, ExtraSection, ScoreSpec
 from qabench.evaluation.comparison import Comparison, Pair, compare
 from qabench.evaluation.evaluation import labels, without_superseded
 from qabench.evaluation.matching import matched
-from qabench.evaluation.records import Score, column_names, distinct, scores_of
+from qabench.evaluation.records import Score, column_names, distinct
 from qabench.evaluation.score_spec import present
 
 Row = dict[str, Any]
@@ -87,8 +87,12 @@ class Section:
         return [part for part in self.benchmark.report_sections(self.runs) if part.rows]
 
     @cached_property
-    def breakdowns(self) -> list[Breakdown]:
-        """Return the scores by group, of groupings that no added section replaces."""
+    def breakdowns(self) -> list[Row]:
+        """Return the scores by group, of groupings that no added section replaces.
+
+        Each has the grouping as key, a title, the shown groups, and one row per run, group and
+        score.
+        """
         replaced = {part.replaces for part in self.extra}
         names = [name for name in self.groupings if name not in replaced]
         return list(filter(None, [_breakdown(self, name) for name in names]))
@@ -134,7 +138,7 @@ class Section:
         return {
             "scores": scores,
             "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
-            "groups": [row for breakdown in self.breakdowns for row in breakdown.rows],
+            "groups": [row for breakdown in self.breakdowns for row in breakdown["rows"]],
             "sections": list(map(_extra, self.extra)),
             "leaderboard": list(map(asdict, self.leaderboard)),
         }
@@ -161,7 +165,7 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
         runs_of_config = members if name else matched(members)
         declared = {spec.name: spec for run in runs_of_config for spec in run.score_specs}
         columns = column_names(record for run in runs_of_config for record in run.records)
-        resumed = [run for run in superseded if (run.benchmark, run.config) == (name, config)]
+        resumed = [run.path for run in superseded if run.questions == members[0].questions]
         section = Section(
             key,
             benchmark(name),
@@ -169,20 +173,10 @@ def sections_of(runs: Sequence[Evaluation]) -> list[Section]:
             runs=dict(zip(labels(members), runs_of_config, strict=True)),
             score_specs=present(list(declared.values()), columns),
             headline=benchmark(name).headline_score(runs_of_config),
-            superseded=[run.path for run in resumed],
+            superseded=resumed,
         )
         sections.append(section)
     return sections
-
-
-@dataclass(frozen=True, slots=True)
-class Breakdown:
-    """Scores by the groups of one grouping: the groups that are shown, and one row per run, group and score."""
-
-    grouping: str
-    title: str
-    groups: list[str]
-    rows: list[Row]
 
 
 def _score_row(score: Score) -> Row:
@@ -202,32 +196,17 @@ def _score_row(score: Score) -> Row:
 
 def _extra(extra: ExtraSection) -> Row:
     """Return a benchmark's additional section as plain data."""
-    rows = [
-        {
-            "run": row.system,
-            "score": row.score,
-            "at": row.at,
-            "mean": row.interval.mean,
-            "low": row.interval.low,
-            "high": row.interval.high,
-            "n": row.n,
-        }
-        for row in extra.rows
-    ]
-    return {
-        "title": extra.title,
-        "kind": extra.kind,
-        "unit": extra.unit,
-        "note": extra.note,
-        "axis": extra.axis,
-        "rows": rows,
-    }
+    rows = []
+    for row in extra.rows:
+        place = {"run": row.system, "score": row.score, "at": row.at, "n": row.n}
+        rows.append(asdict(row.interval) | place)
+    return asdict(replace(extra, rows=())) | {"rows": rows}
 
 
-def _breakdown(section: Section, grouping: str) -> Breakdown | None:
-    by_run = {label: run.by_group(grouping) for label, run in section.runs.items() if run.answered}
+def _breakdown(section: Section, grouping: str) -> Row | None:
     sizes: Counter[str] = Counter()
-    for groups in by_run.values():
+    for run in section.runs.values():
+        groups = run.by_group(grouping) if run.answered else {}
         sizes.update({name: len(records) for name, records in groups.items()})
     if len(sizes) < 2 or not section.score_specs:
         return None
@@ -239,16 +218,22 @@ def _breakdown(section: Section, grouping: str) -> Breakdown | None:
     if len(sizes) > MOST_GROUPS:
         title += f" (the {MOST_GROUPS} largest of {len(sizes)} groups)"
     rows: list[Row] = []
-    for label, groups in by_run.items():
+    for label, run in section.runs.items():
+        scores_by_group = run.scores_by_group(grouping)
         for name in largest:
-            scores = scores_of(section.runs[label].score_specs, groups.get(name, ()))
             place = {
                 "run": label,
                 "grouping": grouping,
                 "group": name,
             }
+            scores = scores_by_group.get(name, {})
             rows += [place | _score_row(score) for score in scores.values()]
-    return Breakdown(grouping, title, largest, rows)
+    return {
+        "key": grouping,
+        "title": title,
+        "groups": largest,
+        "rows": rows,
+    }
 
 
 def finding(comparison: Comparison) -> str:
@@ -261,17 +246,12 @@ def finding(comparison: Comparison) -> str:
         return f"{best}. It shares no questions with the other systems."
     nearest = pairs[0]
     is_first = nearest.first == leader  # on the questions that both answered
-    other = nearest.second if is_first else nearest.first
-    if abs(nearest.difference.interval.mean) < 1e-9:
-        ahead = f"equals {other} on the questions that both answered"
-    else:
-        side = "ahead of" if is_first else "behind"
-        ahead = f"is {_test(nearest, len(comparison.pairs))} {side} {other}"
+    other = f"ahead of {nearest.second}" if is_first else f"behind {nearest.first}"
     beaten = sum(pair.significant and pair.first == leader for pair in pairs)
     better = f"significantly better than {beaten} of {len(pairs)} other systems"
     if len(pairs) == 1:
         better = "significantly better" if beaten else "not significantly better"
-    return f"{best}. It {ahead}; it is {better}."
+    return f"{best}. It is {_test(nearest, len(comparison.pairs))} {other}; it is {better}."
 
 
 def _value(score: Score) -> str:

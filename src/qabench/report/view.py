@@ -40,14 +40,7 @@ def section_data(section: Section) -> Row:
             }
             for name in section.groupings
         ],
-        "breakdowns": [
-            {
-                "key": each.grouping,
-                "title": each.title,
-                "groups": list(each.groups),
-            }
-            for each in section.breakdowns
-        ],
+        "breakdowns": [each | {"rows": None} for each in section.breakdowns],  # in report.json
         "tests": comparison.about() if comparison else "",
         "questions": _questions(section, specs),
     }
@@ -102,10 +95,13 @@ def deviations_of(section: Section) -> list[str]:
 
 def problems_of(section: Section) -> list[str]:
     """Return the distinct problems, with the runs that have them."""
-    sentences = {
-        label: [*run.undefined_sentences(), *run.problem_sentences(SHOWN_PROBLEMS)]
-        for label, run in section.runs.items()
-    }
+    sentences = {}
+    for label, run in section.runs.items():
+        sentences[label] = [*run.undefined_sentences(), *run.problem_sentences(SHOWN_PROBLEMS)]
+        if reason := run.why_unscored():
+            sentences[label].append(f"no scores: {reason}")
+        if run.status != "success":
+            sentences[label].append(f"the run did not finish ({run.status})")
     return list(map("".join, with_systems(sentences)))
 
 

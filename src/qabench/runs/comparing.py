@@ -147,6 +147,9 @@ def _compare_logs(
     tasks = dict.fromkeys(evaluation.config for evaluation in evaluations)
     if len(tasks) > 1:
         notes.append(f"the logs are of several tasks with the same questions: {', '.join(tasks)}")
+    ids = [{record.id for record in each.records} for each in same]
+    if partial := len(set().union(*ids)) - len(set.intersection(*ids)):
+        notes.append(f"questions that only some of the systems have: {partial}")
     compared = [
         compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)
     ]

@@ -22,7 +22,7 @@ from qabench.data.predictions import some
 from qabench.data.rows import Json, Row, SourceRow, grouped, read_json, read_json_lines
 from qabench.errors import DataError, InputError, unreadable
 from qabench.evaluation import ANSWERED, EMPTY, FAILED, Evaluation, Message, Record
-from qabench.evaluation.matching import with_passes
+from qabench.evaluation.matching import DOC_HASH, with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
@@ -240,6 +240,7 @@ def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:
         answer=_first_text(row.get("filtered_resps")),
         scores=scores,
         groups={name: value for name, value in doc.items() if name not in QUESTIONS},
+        detail={DOC_HASH: row.get(DOC_HASH)},
     )
 
 
