@@ -66,7 +66,7 @@ def test_scores_of_one_system_have_no_table() -> None:
 def test_the_benchmark_may_come_first(tmp_path: Path) -> None:
     run("report", "fanoutqa", *ANSWERS, "--config", "sample", "--scores", "rouge", "-o", tmp_path)
     assert {"index.html", "report.json"} == {path.name for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match="needs its benchmark, as the first argument"):
+    with pytest.raises(InputError, match="with their benchmark as the first argument"):
         run("score", ANSWERS[0])
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"has no log \(allowed: .eval of `qabench run`; .json, samples_"):
