@@ -8,6 +8,7 @@ import evaluate
 
 from qabench.adapters.metric import MetricModule
 from qabench.benchmarks.expertqa.lfqa import lfqa_rouge
+from qabench.text.rouge import backend_version
 
 
 class ExpertqaLfqa(MetricModule, evaluate.Metric):
@@ -55,10 +56,13 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         seed: int = 0,
         per_question: bool = False,
     ) -> dict[str, Any]:
-        score = lfqa_rouge(references, predictions, backend=backend, seed=seed)
-        result = score.as_dict()
-        drawn = {"bootstrap": 1000, "bootstrap_seed": seed}
-        result |= self.provenance(references, rouge=score.backend, stemmer="none", **drawn)
-        if per_question:
-            result["per_question"] = list(score.per_question)
-        return result
+        result = lfqa_rouge(references, predictions, backend=backend, seed=seed)
+        if not per_question:
+            del result["per_question"]
+        return result | self.provenance(
+            references,
+            rouge=backend_version(backend),
+            stemmer="none",
+            bootstrap=1000,
+            bootstrap_seed=seed,
+        )

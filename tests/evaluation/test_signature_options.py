@@ -25,7 +25,6 @@ REASONS = {
     **dict.fromkeys(("ids", "category", "domains", "fields", "chapters"), SELECTS),
     **dict.fromkeys(("config", "questions", "split"), DATA),
     **dict.fromkeys(("retriever", "corpus", "search", "ranker", "encoder", "k", "wiki"), NO_CALLS),
-    **dict.fromkeys(("chunk_size", "overlap"), NO_CALLS),
     "scores": "changes which scores there are",
     "judge": "the judge's model, endpoint and prompt are fields of its score",
     "lemmatizer": "the field lemmatizer names the one that was found",

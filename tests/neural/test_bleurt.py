@@ -4,6 +4,7 @@ import os
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from qabench.benchmarks.fanoutqa.official import DECLARATIONS
 from qabench.benchmarks.fanoutqa.scorer import FanOutQAScorer
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation.signature import deviations
-from qabench.models.bleurt import BleurtModel, bleurt, cut_lengths, load_bleurt, pair_ids
+from qabench.models.bleurt import BleurtModel, bleurt, cut_lengths, load_bleurt, pair_ids, signed_name
+from qabench.models.loader import digest_of_files
 
 REASON = "needs the extra bleurt"
 OFFICIAL = DECLARATIONS["fanout_bleurt"]["bleurt"]
@@ -44,6 +46,31 @@ def test_answers_are_scored_as_texts_and_in_order() -> None:
         bleurt(["a", "b"], ["a"], BleurtModel("words", score))
     with pytest.raises(InputError, match="nothing to score"):
         bleurt([], [], BleurtModel("words", score))
+
+
+def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class BleurtScorer:
+        def __init__(self, checkpoint: str) -> None:
+            assert checkpoint == str(folder)
+
+        def score(self, *, references: list[str], candidates: list[str], batch_size: int) -> list[float]:
+            return [len(a) - len(b) / 2 for a, b in zip(references, candidates, strict=True)]
+
+    folder = tmp_path / "BLEURT-20"
+    folder.mkdir()
+    (folder / "bleurt_config.json").touch()
+    monkeypatch.setitem(sys.modules, "bleurt", None)
+    monkeypatch.setitem(sys.modules, "bleurt.score", None)
+    with pytest.raises(MissingExtra, match="is a checkpoint of the package bleurt: pip install"):
+        load_bleurt(str(folder))
+    monkeypatch.setitem(sys.modules, "bleurt", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "bleurt.score", SimpleNamespace(BleurtScorer=BleurtScorer))
+    monkeypatch.setattr("qabench.models.bleurt.metadata.version", lambda name: "0.0.2")
+    scorer = load_bleurt(str(folder))
+    digest = digest_of_files([folder / "bleurt_config.json"])
+    assert scorer.name == f"bleurt-0.0.2/BLEURT-20@{digest} (a folder, identified by its name)"
+    assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
+    assert signed_name(scorer) == scorer.name and OFFICIAL.accepts(scorer.name)
 
 
 @pytest.mark.parametrize("name", ["BLEURT-20", "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c"])

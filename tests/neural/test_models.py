@@ -125,4 +125,3 @@ def test_batches_of_short_inputs_are_larger(lengths: list[int], size: int) -> No
 
 def test_ties_stay_in_order_and_a_batch_holds_something() -> None:
     assert buckets([1, 2, 1, 2], 3) == [[1, 3, 0], [2]]
-    assert buckets([1], 0) == [[0]]

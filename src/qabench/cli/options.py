@@ -139,6 +139,11 @@ SkipMissing = Annotated[
 # Added to all commands, and to those with the option ``Format``: see ``qabench.cli``.
 Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]
 AsJson = Annotated[bool, Option("--json", help="Print one JSON document instead of tables.")]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit.")
+]
+PriceIn = Annotated[float | None, Option(min=0, help="The price per million prompt tokens.")]
+PriceOut = Annotated[float | None, Option(min=0, help="The price per million reply tokens.")]
 
 
 def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:

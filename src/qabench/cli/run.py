@@ -16,8 +16,11 @@ from qabench.benchmarks import benchmark as benchmark_of
 from qabench.cli.options import (
     AllScores,
     ConfigName,
+    DryRun,
     Format,
     Output,
+    PriceIn,
+    PriceOut,
     Questions,
     Scores,
     SettingName,
@@ -141,16 +144,9 @@ def run(
         bool,
         Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them."),
     ] = True,
-    dry_run: Annotated[
-        bool,
-        Option("--dry-run", help="Print the estimated calls, tokens and cost, and exit."),
-    ] = False,
-    price_in: Annotated[
-        float | None, Option(min=0, help="The price per million prompt tokens.")
-    ] = None,
-    price_out: Annotated[
-        float | None, Option(min=0, help="The price per million reply tokens.")
-    ] = None,
+    dry_run: DryRun = False,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
     log_dir: Annotated[Path, Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     resume: Annotated[
         Path | None,

@@ -14,18 +14,22 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from qabench.answers import check_pairs, text_of
 from qabench.errors import MissingExtra
 from qabench.io.workers import cluster, map_loaded
-from qabench.models.loader import ModelSource, buckets, cannot_load, locate
+from qabench.models.loader import ModelSource, buckets, cannot_load, digest_of_files, locate
 
 MODEL = "lucadiliello/BLEURT-20"
 MODEL_VARIABLE = "QABENCH_BLEURT_MODEL"
 MAX_LENGTH = 512
 BATCH_SIZE = 32
 VOCABULARY = "spm.model"
+CHECKPOINT_FILE = "bleurt_config.json"  # only in checkpoints of the original package
+BY_NAME = " (a folder, identified by its name)"
 SPECIAL = ("[CLS]", "[SEP]")
 # Names of the converted weights -> names in transformers' RemBERT.
 LAYER_NAMES = {
@@ -83,20 +87,25 @@ def bleurt(
     return scorer(list(map(text_of, references)), list(map(text_of, predictions)))
 
 
-def load_bleurt(model: str | ModelSource | None = None) -> BleurtModel:
+def load_bleurt(model: str | None = None) -> BleurtModel:
     """Load a BLEURT model, to be passed to ``bleurt`` or to the metric ``fanoutqa``.
 
     Args:
         model: a folder, or a name on the Hub, perhaps with a revision. Default:
-            QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``.
+            QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``. The
+            original package ``bleurt`` (TensorFlow) scores with the folder of one of its
+            checkpoints, such as the unpacked BLEURT-20.
     """
+    model = model or os.environ.get(MODEL_VARIABLE) or MODEL
+    if (Path(model) / CHECKPOINT_FILE).is_file():
+        return _by_original_package(model)
     try:
         import sentencepiece
         import torch  # noqa: F401
         import transformers
     except ImportError as error:
         raise MissingExtra(f"BLEURT needs {error.name}: pip install 'qabench[bleurt]'") from None
-    source = locate(model or os.environ.get(MODEL_VARIABLE) or MODEL)
+    source = locate(model)
     if not cluster():
         _network(source)  # an error is raised here, and not when scores are computed
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(source.file(VOCABULARY)))
@@ -116,8 +125,29 @@ def load_bleurt(model: str | ModelSource | None = None) -> BleurtModel:
                 scores[i] = value
         return scores
 
-    how = "" if source.commit else " (a folder, identified by its name)"
+    how = "" if source.commit else BY_NAME
     return BleurtModel(f"transformers-{transformers.__version__}/{source.label}{how}", score)
+
+
+def _by_original_package(checkpoint: str) -> BleurtModel:
+    try:
+        from bleurt.score import BleurtScorer
+    except ImportError as error:
+        raise MissingExtra(
+            f"{checkpoint} is a checkpoint of the package bleurt: pip install "
+            f"git+https://github.com/google-research/bleurt.git, or use the converted weights {MODEL}"
+        ) from error
+    scorer = BleurtScorer(checkpoint)
+
+    def score(references: list[str], candidates: list[str]) -> list[float]:
+        scores = scorer.score(references=references, candidates=candidates, batch_size=BATCH_SIZE)
+        return list(map(float, scores))
+
+    folder = Path(checkpoint).resolve()
+    digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
+    return BleurtModel(
+        f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score
+    )
 
 
 def pair_ids(

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -236,4 +237,8 @@ def load_entailment(
         raise MissingExtra(
             f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'"
         ) from None
-    return Entailment(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))
+    return _loaded(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))
+
+
+# a metric that computes twice would otherwise read gigabytes twice
+_loaded = lru_cache(maxsize=1)(Entailment)

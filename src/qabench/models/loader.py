@@ -177,7 +177,7 @@ def buckets(lengths: Sequence[int], batch_size: int, longest: int | None = None)
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batches, start = [], 0
     while start < len(order):
-        size = max(1, batch_size)
+        size = batch_size
         if longest:
             size = max(size, size * longest // max(1, lengths[order[start]]))
         batches.append(order[start : start + size])

@@ -14,8 +14,10 @@ from openai_server import OpenAIServer
 from stand_ins import Labeler, no_weights
 from web_server import Reply, WebServer, page
 
+import qabench
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
+from qabench.errors import InputError
 from qabench.io.tables import bounds_text
 from qabench.stats import bootstrap_mean
 
@@ -69,7 +71,7 @@ def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], caps
     text = capsys.readouterr().out
     assert "autoais_macro" in text and "autoais_agreement.not_complete.f1" in text and "rouge" not in text
     assert "By system" in text and "bing_chat" in text
-    assert re.search(r"not official \(autoais, autoais_agreement\): labels: stated:tiny@0:float32", text)
+    assert re.search(r"not official \(all scores\): labels: stated:tiny@0:float32", text)
     rows, asked = lines(out), labeler.asked
     assert len(rows) == 8 and all(claim["label"] in "YN" for row in rows for claim in row["claims"])
     out.write_text("".join(json.dumps(row) + "\n" for row in rows[:5]) + '{"id": "cut')
@@ -189,3 +191,45 @@ def test_claims_that_cannot_be_read(
     file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")
     assert command("attribute", file, "-o", tmp_path / "labels.jsonl") == 2
     assert f"line 1: {message}" in " ".join(capsys.readouterr().err.split())
+
+
+CITED = {"answer": "Water boils at 100 C [1]. Ice floats [2]. It is wet.", "evidence": ["Water boils.", "Ice floats."]}
+GIVEN = {"claims": ["It is round.", {"claim": "Mars is red.", "evidence": []}], "evidence": ["The Moon."], "id": "x"}
+WITHOUT_MARKS = {"answer": "Water is wet. Ice is cold.", "evidence": ["Water.", "Ice."]}
+
+
+def test_the_metric_labels_claims_of_any_answers(labeler: type[Labeler]) -> None:
+    rows = [CITED, GIVEN, WITHOUT_MARKS, {"answer": "Hi.", "evidence": ["x"]}]
+    result = qabench.load_metric("expertqa_autoais").compute(predictions=rows, per_question=True)
+    assert [[claim["evidence"] for claim in claims] for claims in result["per_question"]] == [
+        [["Water boils."], ["Ice floats."], []],  # what each sentence cites
+        [["The Moon."], []],
+        [["Water.", "Ice."]] * 2,  # no marks: all
+        [],
+    ]
+    labels = [[claim["label"] for claim in claims] for claims in result["per_question"]]
+    assert labels[0][2] == labels[1][1] == "N"  # without evidence
+    shares = [own.count("Y") / len(own) for own in labels if own]
+    assert result["macro"] == pytest.approx(mean(shares))
+    assert result["micro"] == sum(own.count("Y") for own in labels) / 7
+    assert (result["answers"], result["answers_without_claims"], result["claims"]) == (3, 1, 7)
+    assert result["macro_interval"] == [bootstrap_mean(shares).low, bootstrap_mean(shares).high]
+    assert f"|labels:{labeler.name}|" in result["signature"] and "|counted:all claims|" in result["signature"]
+    for start in ("labels: ", "claims counted: all claims", "references: not those"):
+        assert any(sentence.startswith(start) for sentence in result["deviations"])
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"evidence": ["x"]}, "predictions[0] is {'evidence': ['x']}; allowed: answer, a string"),
+        ({"answer": "a b c d", "evidence": "x"}, "predictions[0] is {'answer': 'a b c d', 'evidence': 'x'}"),
+        ({"answer": None, "claims": 5}, "predictions[0] is {'answer': None"),
+        ({"claims": [7], "evidence": []}, "predictions[0]: claim 1: its claim is 7; allowed: a string"),
+        ({"claims": [{"claim": "A", "evidence": 7}]}, "predictions[0]: claim 1: its evidence is 7"),
+    ],
+)
+def test_rows_without_references_that_the_metric_does_not_take(row: Row, message: str, labeler: type[Labeler]) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        qabench.load_metric("expertqa_autoais").compute(predictions=[row])
+    assert labeler.asked == 0

@@ -155,7 +155,7 @@ class Scripts:
 
 def evidence(folder: Path, seed: int = 0) -> WebPassages:
     web: Any = PagesInMemory(found_for, pages_of(seed), folder)
-    return WebPassages(web, HashEncoder(), 1000, 200)
+    return WebPassages(web, HashEncoder())
 
 
 def plain(claims: Any) -> list[tuple[str, list[str]]]:
@@ -263,7 +263,7 @@ def test_missing_options_name_the_fix() -> None:
             Options(corpus="x.jsonl", ranker="magic"),
             "unknown ranker 'magic'; allowed: bm25",
         ),
-        ("post-hoc-web", Options(search="searxng", chunk_size=10, overlap=10), "less than the chunk size"),
+        ("retrieve-read", Options(corpus="x.jsonl", encoder="x"), "an encoder has no effect with ranker=bm25"),
     ]
     for method, options, says in wrongs:
         with pytest.raises(InputError, match=says):

@@ -137,15 +137,16 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     assert (best.id, best.source, best.text) == ("bread", "Bread", PASSAGES[1]["text"])
     assert passages.find("zzz", "", 3).passages == []
     assert [passage.id for passage in passages.find("light yeast eats", "", 2).passages] == ["bread", "sun"]
-    short = load_passages(corpus, 30, 10)
-    assert [passage.id for passage in short.find("sugar", "", 1).passages] == ["bread#2"]
-    with pytest.raises(InputError, match="the overlap is 100; allowed: 0 to 99"):
-        load_passages(corpus, 100, 100)
     file = tmp_path / "texts.jsonl"
+    file.write_text(json.dumps({"id": "long", "text": "water " * 180 + "sugar"}) + "\n")
+    assert [passage.id for passage in load_passages(str(file)).find("sugar", "", 1).passages] == ["long#1"]
+    (whole,) = load_passages(str(file), whole=True).find("sugar", "", 1).passages
+    assert whole.id == "long" and len(whole.text) > 1000
+    file = tmp_path / "more.jsonl"
     for content, message in (
-        (None, "cannot read .*texts.jsonl: No such file"),
+        (None, "cannot read .*more.jsonl: No such file"),
         ('{"body": "no text"}\n', "no column 'text'; its columns are body"),
-        ('{"text": "no end', "texts.jsonl: line 1 is not valid JSON"),
+        ('{"text": "no end', "more.jsonl: line 1 is not valid JSON"),
     ):
         if content is not None:
             file.write_text(content)

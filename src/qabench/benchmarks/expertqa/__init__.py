@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from qabench.evaluation.scoring import Questions
     from qabench.evaluation.signature import Declaration
 
-_PASSAGES = ("ranker", "encoder", "chunk_size", "overlap")
+_PASSAGES = ("ranker", "encoder")
 _CORPUS = (
     "-T corpus=FILE.jsonl with passages in the column 'text' (with -T ranker=dense also the extra dense); or "
     "-T retriever=lucene:DIR, opensearch:URL/INDEX or elasticsearch:URL/INDEX."

@@ -19,9 +19,7 @@ from qabench.benchmarks.expertqa.claims import (
 )
 from qabench.benchmarks.expertqa.passages import (
     BM25,
-    CHUNK_SIZE,
     DENSE,
-    OVERLAP,
     Evidence,
     SearchResult,
     engine_passages,
@@ -50,8 +48,6 @@ class Options:
     ranker: str = AUTO
     encoder: str | None = None
     k: int = K
-    chunk_size: int | None = None
-    overlap: int = OVERLAP
 
 
 @dataclass(frozen=True)
@@ -212,17 +208,11 @@ def _evidence(how: Answering, options: Options) -> Evidence:
                 "-T search=FILE.toml"
             )
         ranker = DENSE if options.ranker == AUTO else options.ranker
-        return load_web(
-            options.search,
-            ranker,
-            options.encoder,
-            options.chunk_size or CHUNK_SIZE,
-            options.overlap,
-        )
+        return load_web(options.search, ranker, options.encoder)
     if options.retriever is not None:
-        if options.corpus or options.encoder or options.chunk_size:
+        if options.corpus or options.encoder or options.ranker != AUTO:
             raise InputError(
-                "-T corpus, encoder and chunk_size have no effect with -T retriever; leave one of them out"
+                "-T corpus, ranker and encoder have no effect with -T retriever; leave one of them out"
             )
         return engine_passages(
             options.retriever, named_in_this_call("retriever", options.retriever)
@@ -232,6 +222,5 @@ def _evidence(how: Answering, options: Options) -> Evidence:
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "
             "-T retriever=lucene:DIR"
         )
-    size = options.chunk_size or (None if how.protocol == OFFICIAL else CHUNK_SIZE)
     ranker = BM25 if options.ranker == AUTO else options.ranker
-    return load_passages(options.corpus, size, options.overlap, ranker, options.encoder)
+    return load_passages(options.corpus, ranker, options.encoder, whole=how.protocol == OFFICIAL)

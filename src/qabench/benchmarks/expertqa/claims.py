@@ -31,7 +31,6 @@ from qabench.data.rows import Json, Row, without_none
 from qabench.errors import InputError
 from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
-from qabench.io.tables import Table, bounds_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
 from qabench.stats import bootstrap, bootstrap_mean
 
@@ -296,11 +295,41 @@ def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
     ]
 
 
-def share_supported(items: Sequence[Item]) -> Table:
-    """Return a table of the shares of claims with the label Y: a mean over answers, and over all claims.
+def claimed_items(rows: Sequence[Any]) -> list[Item]:
+    """Return rows {"answer" or "claims", "evidence"} of any system as lines of a file of claims.
 
-    Answers without claims are left out. Both intervals are over answers: claims of one answer are
-    not independent.
+    Claims are strings, or {"claim", "evidence"} with evidence of their own. An answer is split into
+    claims. If its marks refer to the evidence, a claim has what it cites. Otherwise each claim has all
+    evidence of the row. Raises InputError for a row in another format.
+    """
+    items: list[Item] = []
+    for number, row in enumerate(rows):
+        answer, claims, evidence = row.get("answer"), row.get("claims"), row.get("evidence") or []
+        if not is_list_of(evidence, str) or not (
+            is_list_of(claims, object) or isinstance(answer, str)
+        ):
+            raise InputError(
+                f"predictions[{number}] is {row!r:.80}; allowed: answer, a string, or claims, a list, "
+                "and evidence, a list of strings"
+            )
+        if not is_list_of(claims, object):
+            split = split_claims(answer, evidence).claims
+            claims = split if cited(answer, evidence) else [claim["claim"] for claim in split]
+        own = [
+            {"evidence": evidence} | (claim if isinstance(claim, dict) else {"claim": claim})
+            for claim in claims
+        ]
+        if problem := problem_of(own):
+            raise InputError(f"predictions[{number}]: {problem}")
+        items.append({"claims": own})
+    return items
+
+
+def share_supported(items: Sequence[Item]) -> Json:
+    """Return the share of claims with the label Y: ``macro``, a mean over answers, and ``micro``, of all claims.
+
+    Answers without claims are left out. Both 95% intervals are over answers: claims of one answer
+    are not independent.
 
     Raises:
         InputError: there are no claims.
@@ -311,13 +340,12 @@ def share_supported(items: Sequence[Item]) -> Table:
     counts = [(own.count("Y"), len(own)) for own in labels]
     macro = bootstrap_mean([supported / n for supported, n in counts])
     micro = bootstrap(counts, truediv)
-    n_claims = sum(n for _, n in counts)
-    rows = [
-        [title, f"{share.mean:.4f}", bounds_text(share.low, share.high), n]
-        for title, share, n in (
-            ("mean over answers", macro, len(counts)),
-            ("share of all claims", micro, n_claims),
-        )
-    ]
-    note = "unofficial: no expert has judged these claims, so all of them count"
-    return Table("Supported claims", ["", "AutoAIS", "95% interval", "n"], rows, [note])
+    return {
+        "macro": macro.mean,
+        "micro": micro.mean,
+        "macro_interval": [macro.low, macro.high],
+        "micro_interval": [micro.low, micro.high],
+        "answers": len(counts),
+        "answers_without_claims": len(items) - len(counts),
+        "claims": sum(n for _, n in counts),
+    }

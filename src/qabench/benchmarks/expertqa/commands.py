@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks.expertqa.questions import load_questions
-from qabench.cli.options import ConfigName, prices
+from qabench.cli.options import ConfigName, DryRun, PriceIn, PriceOut, prices
 from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
 from qabench.cli.score import print_evaluations, print_notes
 from qabench.data.predictions import read_predictions
 from qabench.errors import InputError
-from qabench.io.tables import Table
+from qabench.io.tables import Table, bounds_text
 from qabench.llm.client import ESTIMATE
 from qabench.llm.endpoint import key_for_typed
 from qabench.runs.sources import evaluate_predictions
@@ -99,7 +99,14 @@ def attribute(
     items, questions = _items(file, config)
     labeled = _labeled(items, output, model, dtype)
     if questions is None:
-        return print_table(share_supported(labeled))
+        shares = share_supported(labeled)
+        rows = [
+            [name, f"{shares[name]:.4f}", bounds_text(*shares[f"{name}_interval"]), shares[counted]]
+            for name, counted in (("macro", "answers"), ("micro", "claims"))
+        ]
+        note = f"unofficial: no expert has judged these claims, so all of them count; labels in {output}"
+        columns = ["", "AutoAIS", "95% interval", "answers or claims"]
+        return print_table(Table("Supported claims", columns, rows, [note]))
     _print_scores(output, questions, "autoais")
 
 
@@ -135,15 +142,9 @@ def facts(
             help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
         ),
     ] = "auto",
-    dry_run: Annotated[
-        bool, Option("--dry-run", help="Print the estimated cost, and exit.")
-    ] = False,
-    price_in: Annotated[
-        float | None, Option(min=0, help="The price per million prompt tokens.")
-    ] = None,
-    price_out: Annotated[
-        float | None, Option(min=0, help="The price per million reply tokens.")
-    ] = None,
+    dry_run: DryRun = False,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
 ) -> None:
     """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
 
@@ -229,7 +230,7 @@ def _labeled(items: Sequence[Item], output: Path, model: str | None, dtype: str)
 
 def _labeled_before(output: Path, labels_by: str) -> dict[str, Item]:
     """Return the items of an earlier run by the same model, by id."""
-    if not output.exists():
+    if not output.exists() or output.stat().st_size == 0:
         return {}
     rows = [dict(row.fields) for row in read_predictions(output, ("claims",)).rows]
     if other := {row.get("labels_by") for row in rows} - {labels_by}:

@@ -137,10 +137,10 @@ def evidence_from(
     if (corpus and search) or (ranker != AUTO and not (corpus or search)):
         raise InputError("give either --corpus or --search, and --ranker only with one of them")
     if corpus:
-        passages = load_passages(str(corpus), ranker=BM25 if ranker == AUTO else ranker)
+        passages = load_passages(str(corpus), BM25 if ranker == AUTO else ranker)
         return f"{corpus.name}:{passages.ranker}", passages_for(passages)
     if search:
-        web = load_web(search, DENSE if ranker == AUTO else ranker, None)
+        web = load_web(search, DENSE if ranker == AUTO else ranker)
         return "{web}:{page_ranker}".format(**web.signature()), passages_for(web)
     return None, None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -18,55 +17,31 @@ from rouge_score.scoring import BootstrapAggregator, Score
 
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
-from qabench.text.rouge import SURROGATE, backend_version, resolve_backend
+from qabench.text.rouge import SURROGATE, resolve_backend
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
 
 
-@dataclass(frozen=True, slots=True)
-class LfqaRouge:
-    """ROUGE F-measures by type, fractions in [0, 1].
-
-    Attributes:
-        rouge: the official score: the median over 1,000 bootstrap samples of the mean over
-            questions.
-        interval: the bounds of the 95% interval, from the same samples.
-        mean: the mean over questions, which does not depend on a seed.
-        per_question: the F-measures of each question, in the order of the input.
-        unanswered: the number of questions without an answer. They score 0, as the empty string.
-        backend: the package that computed the scores, with its version.
-    """
-
-    rouge: dict[str, float]
-    interval: dict[str, list[float]]
-    mean: dict[str, float]
-    per_question: tuple[dict[str, float], ...]
-    unanswered: int
-    backend: str
-
-    def as_dict(self) -> Json:
-        """Return the official scores by type, mean, interval and unanswered."""
-        return self.rouge | {
-            "mean": self.mean,
-            "interval": self.interval,
-            "unanswered": self.unanswered,
-        }
-
-
 def lfqa_rouge(
     references: Sequence[str], predictions: Sequence[Any], *, backend: str = "auto", seed: int = 0
-) -> LfqaRouge:
+) -> Json:
     """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
     The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
     means, drawn with NumPy's global random generator: without a seed, its scores change from run to
-    run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit. The
-    means are returned too.
+    run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit.
 
     A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score",
     the reference. "rouge_score_rs", equal and faster (extra ``fast``), or "auto": the fast one if
     it is installed. ``seed`` is for the bootstrap, from 0 to 2**32 - 1.
+
+    Returns:
+        rouge1, rouge2, rougeL, rougeLsum: the official scores, fractions in [0, 1].
+        mean, interval: by type the mean over questions, which does not depend on the seed, and the
+            bounds of the 95% interval, from the same samples as the score.
+        unanswered: the number of questions without an answer. They score 0, as the empty string.
+        per_question: the F-measures of each question by type, in the order of the input.
     """
     targets, answers = text_pairs(references, predictions)
     name = resolve_backend(backend)
@@ -81,22 +56,18 @@ def lfqa_rouge(
         aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})
     with _seeded(seed):
         bounds = aggregator.aggregate()
-    rows = tuple({kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores)
-    return LfqaRouge(
-        {kind: float(bounds[kind].mid.fmeasure) for kind in LFQA_ROUGE_TYPES},
-        {
-            kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)]
-            for kind in LFQA_ROUGE_TYPES
-        },
-        {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES},
-        rows,
-        answers.count(None),
-        backend_version(backend),
-    )
+    rows = [{kind: score[kind].fmeasure for kind in LFQA_ROUGE_TYPES} for score in scores]
+    result: Json = {kind: float(bounds[kind].mid.fmeasure) for kind in LFQA_ROUGE_TYPES}
+    result["mean"] = {kind: sum(row[kind] for row in rows) / len(rows) for kind in LFQA_ROUGE_TYPES}
+    result["interval"] = {
+        kind: [float(bounds[kind].low.fmeasure), float(bounds[kind].high.fmeasure)]
+        for kind in LFQA_ROUGE_TYPES
+    }
+    return result | {"unanswered": answers.count(None), "per_question": rows}
 
 
 def median_of_means(kind: str, values: Sequence[float]) -> float:
-    """Return the official score from the questions' F-measures of one type, as in ``LfqaRouge.rouge``.
+    """Return the official score from the questions' F-measures of one type, as in ``lfqa_rouge``.
 
     The types are resampled in the order of ``LFQA_ROUGE_TYPES`` from one stream of random numbers.
     """

@@ -78,6 +78,8 @@ def encoder_of(ranker: str, encoder: str | None) -> Encoder | None:
     (text-embedding-ada-002).
     """
     if ranker == BM25:
+        if encoder:
+            raise InputError("an encoder has no effect with ranker=bm25; add -T ranker=dense")
         return None
     if ranker == DENSE:
         return SentenceEncoder(encoder or MODEL)
@@ -100,30 +102,24 @@ def engine_passages(retriever: str, named_by_user: bool) -> Passages:
 
 @cache
 def load_passages(
-    corpus: str,
-    chunk_size: int | None = CHUNK_SIZE,
-    overlap: int = OVERLAP,
-    ranker: str = BM25,
-    encoder: str | None = None,
+    corpus: str, ranker: str = BM25, encoder: str | None = None, *, whole: bool = False
 ) -> Passages:
     """Load a corpus with its index.
 
     Cached by arguments.
 
     ``corpus`` is a file (.jsonl, .json, .csv, .tsv, .parquet) with the column "text" and optionally
-    "id", and "url" or "title". Rows without text are skipped. Texts longer than ``chunk_size``
-    (None: no texts) are split into passages, of which adjacent ones share at most ``overlap``
-    characters. See ``encoder_of`` for the ranker. Vectors are kept in qabench's cache.
+    "id", and "url" or "title". Rows without text are skipped. Texts longer than ``CHUNK_SIZE``
+    are split into passages (see ``split_page``), unless they are to be ``whole``. See ``encoder_of``
+    for the ranker. Vectors are kept in qabench's cache.
     """
-    if chunk_size is not None:
-        check_sizes(chunk_size, overlap)
     model = encoder_of(ranker, encoder)
     documents: list[Document] = []
     for document in read_documents(read_rows(Path(corpus)), corpus)[0]:
-        if not chunk_size or len(document.text) <= chunk_size:
+        if whole or len(document.text) <= CHUNK_SIZE:
             documents.append(document)
             continue
-        parts = split_page(document.text, chunk_size, overlap)
+        parts = split_page(document.text)
         documents += [
             replace(document, id=f"{document.id}#{n}" if len(parts) > 1 else document.id, text=part)
             for n, part in enumerate(parts)
@@ -143,22 +139,12 @@ def load_passages(
     )
 
 
-def check_sizes(chunk_size: int, overlap: int) -> None:
-    """Check that texts can be split so. Raises InputError if not."""
-    if not 0 <= overlap < chunk_size:
-        raise InputError(
-            f"the overlap is {overlap}; allowed: 0 to {chunk_size - 1}, less than the chunk size"
-        )
-
-
 @dataclass(frozen=True)
 class WebPassages:
     """Passages of the pages that a search engine finds."""
 
     web: Web
     encoder: Encoder | None
-    chunk_size: int
-    overlap: int
 
     def find(self, query: str, ranked_by: str, k: int) -> SearchResult:
         """Return the k best passages of the pages that a query finds, with the outcome of each page.
@@ -172,7 +158,7 @@ class WebPassages:
             Document(f"{page.url}#{n}", text, page.url)
             for page in pages
             if page.outcome == READ
-            for n, text in enumerate(split_page(page.text, self.chunk_size, self.overlap))
+            for n, text in enumerate(split_page(page.text))
         ]
         counts = {"results": len(results), "passages": len(passages)}
         log = {"query": query, **counts, "pages": list(map(_shown, pages))}
@@ -184,7 +170,7 @@ class WebPassages:
             "web": self.web.provider.name,
             "results": self.web.provider.pages.results,
             "pages": self.web.extractor,
-            "chunks": f"{self.chunk_size}/{self.overlap}",
+            "chunks": f"{CHUNK_SIZE}/{OVERLAP}",
             "page_ranker": self.encoder.name if self.encoder else "bm25",
         }
 
@@ -205,23 +191,15 @@ class WebPassages:
 
 
 @cache
-def load_web(
-    search: str,
-    ranker: str,
-    encoder: str | None,
-    chunk_size: int = CHUNK_SIZE,
-    overlap: int = OVERLAP,
-) -> WebPassages:
+def load_web(search: str, ranker: str, encoder: str | None = None) -> WebPassages:
     """Return the web as a source of passages.
 
     Cached by arguments.
 
     ``search`` is a preset or a TOML file. See ``qabench.retrieval.web.provider.load_provider``.
-    Pages are split into passages of at most ``chunk_size`` characters. Adjacent ones share at most
-    ``overlap``. See also ``encoder_of``.
+    See also ``encoder_of``.
     """
-    check_sizes(chunk_size, overlap)
-    return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder), chunk_size, overlap)
+    return WebPassages(Web(load_provider(search)), encoder_of(ranker, encoder))
 
 
 Evidence = Passages | WebPassages

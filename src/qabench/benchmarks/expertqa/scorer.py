@@ -202,9 +202,9 @@ def _ordered(about: Mapping[str, object]) -> dict[str, object]:
     if "model" not in fields:
         return fields
     fields.setdefault("sentences", sentence_splitter()[0])
-    names = list(fields)
-    first = [name for name in names[: names.index("sentences")] if name != "model"]
-    return {name: fields[name] for name in dict.fromkeys([*first, "sentences", "model", *names])}
+    names = [name for name in fields if name != "model"]
+    names.insert(names.index("sentences") + 1, "model")
+    return {name: fields[name] for name in names}
 
 
 def _read_item(item: Item, in_run: bool) -> ReadItem:
@@ -303,7 +303,7 @@ def _score_rouge(items: Sequence[ReadItem]) -> None:
     scored = [item for item in items if item.row["reference"] is not None]
     references = [item.row["reference"] for item in scored]
     result = lfqa_rouge(references, [item.answer for item in scored])
-    for item, scores in zip(scored, result.per_question, strict=True):
+    for item, scores in zip(scored, result["per_question"], strict=True):
         item.scores |= scores
 
 

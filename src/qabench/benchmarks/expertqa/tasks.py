@@ -15,7 +15,7 @@ from qabench.adapters.inspect import Names, benchmark_task, inspect_scorer, note
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.answers import Answering, K, Options, answering
 from qabench.benchmarks.expertqa.claims import ClaimedAnswer, sentence_splitter
-from qabench.benchmarks.expertqa.passages import OVERLAP, SearchResult
+from qabench.benchmarks.expertqa.passages import SearchResult
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.evaluation.scoring import Question
 from qabench.retrieval.documents import Document
@@ -50,8 +50,6 @@ def expertqa(
     ranker: Literal["auto", "bm25", "dense", "api"] = "auto",
     encoder: str | None = None,
     k: int = K,
-    chunk_size: int | None = None,
-    overlap: int = OVERLAP,
     fields: Names = None,
     ids: Names = None,
 ) -> Task:
@@ -79,7 +77,8 @@ def expertqa(
         retriever: a search engine with the passages, instead of a corpus: "lucene:DIR",
             "opensearch:URL/INDEX" or "elasticsearch:URL/INDEX". Its documents are not split.
         corpus: a file (.jsonl, .json, .csv, .parquet) with passages in the column "text", and
-            optionally "id", and "url" or "title".
+            optionally "id", and "url" or "title". Texts of more than 1,000 characters are split,
+            unless the protocol is official, as web pages are.
         search: the search engine: "searxng" (the server at QABENCH_SEARXNG_URL), "google"
             (Programmable Search, with CUSTOM_SEARCH_API_KEY and CUSTOM_SEARCH_CX), or a TOML file
             that describes a JSON API.
@@ -88,15 +87,12 @@ def expertqa(
         encoder: the encoder's name, NAME@REVISION or folder. By default BAAI/bge-small-en-v1.5 for
             "dense", and text-embedding-ada-002, the authors', for "api".
         k: the number of passages that the model is given.
-        chunk_size: the maximum number of characters of a passage. By default 1,000 for web pages,
-            and for a corpus unless the protocol is official.
-        overlap: the number of characters that adjacent passages share.
         fields: only questions of these fields.
         ids: only these questions.
     """
     questions = load_questions(config, split)
     with_fields = all(question.row["field"] for question in questions.rows)
-    options = Options(retriever, corpus, search, ranker, encoder, k, chunk_size, overlap)
+    options = Options(retriever, corpus, search, ranker, encoder, k)
     how = answering(method, prompt, protocol, options, with_fields=with_fields)
     selected = [_without_answers(question) for question in select(questions, ids, fields)]
     return benchmark_task(EXPERTQA, questions, selected, how, method, answer_with_citations(how))

@@ -161,7 +161,7 @@ _ROUGE: Declaration = {
 # A commit of the converted weights on the Hub, or a folder, whose name says so.
 _BLEURT_20 = re.compile(
     r"transformers-[^/]+/lucadiliello/BLEURT-20@[0-9a-f]+"
-    r"|transformers-[^/]+/(.*/)?BLEURT-20@[0-9a-f]+ \(a folder, identified by its name\)"
+    r"|(transformers|bleurt)-[^/]+/(.*/)?BLEURT-20@[0-9a-f]+ \(a folder, identified by its name\)"
 )
 _BLEURT: Declaration = {
     "bleurt": Field(
