@@ -94,7 +94,7 @@ class SearchProvider:
     See the module.
 
     Attributes:
-        name: of the preset or the file, for signatures and caches.
+        name: of the preset or the file, for signatures.
         url: the endpoint, without parameters.
         results: the path to the list of results in the JSON response, with dots, or "" if the
             response is the list.
@@ -107,6 +107,7 @@ class SearchProvider:
         failures: the path to a list of failed engines: a response without results but with entries
             there is an error.
         pages: limits for the pages.
+        template: method, URL and parameters without secrets, for caches.
     """
 
     name: str
@@ -119,6 +120,7 @@ class SearchProvider:
     results_may_be_absent: bool = False
     failures: str = ""
     pages: PageLimits = PageLimits()
+    template: list[JsonValue] = Field(default_factory=list)
 
     def request(self, query: str) -> Json:
         """Return the parameters for a query, with secrets."""
@@ -140,19 +142,21 @@ def load_provider(search: str) -> SearchProvider:
     """
     name, where = search, f"the search configuration {search}"
     document = PRESETS.get(search)
-    allowed = VARIABLE.findall(str(document))  # the preset's keys go to the preset's server
+    text = json.dumps(document)
+    allowed = VARIABLE.findall(text)  # the preset's keys go to the preset's server
     if document is None:
         try:
             content = Path(search).read_bytes()
             document = toml_of(content.decode("utf-8"))
+            text = json.dumps(document)
         except FileNotFoundError:
             names = f"{', '.join(PRESETS)}, or the path of a TOML file"
             raise InputError(f"the search is {search!r}; allowed: {names}") from None
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:  # TypeError: a date
             raise InputError(f"{where} cannot be read: {error}") from None
         name = f"{Path(search).stem}@{hashlib.sha256(content).hexdigest()[:8]}"
         allowed = os.environ.get(ALLOWED, "").replace(" ", "").split(",")
-    text = json.dumps(document, default=str)
+    template = [document.get("method", "GET"), document.get("url"), document.get("params", {})]
     for variable in sorted(set(VARIABLE.findall(text))):
         value = os.environ.get(variable, "").rstrip("/")
         if not value:
@@ -169,11 +173,13 @@ def load_provider(search: str) -> SearchProvider:
             keep_secret(value)
         text = text.replace(mark, _in_json(value))
     try:
-        return SearchProvider(**{**json.loads(text), "name": name})
+        return SearchProvider(**{**json.loads(text), "name": name, "template": template})
     except ValidationError as error:
         first = error.errors()[0]
         kind = PageLimits if first["loc"][0] == "pages" else SearchProvider
-        names = ", ".join(item.name for item in fields(kind) if item.name != "name")
+        names = ", ".join(
+            item.name for item in fields(kind) if item.name not in ("name", "template")
+        )
         setting = ".".join(map(str, first["loc"]))
         raise InputError(f"{where}: {setting}: {first['msg']}; allowed settings: {names}") from None
 

@@ -56,10 +56,11 @@ class Web:
                 provider describes. A failed search is never kept, and never counts as "nothing
                 found".
         """
-        key = json.dumps([self.provider.name, self.provider.pages.results, query])
+        provider, count = self.provider, self.provider.pages.results
+        key = json.dumps([*provider.template, count, provider.results, query])
         entry = self.cache.kept("searches", key, lambda: {"addresses": self._addresses(query)})
         addresses: list[str] = entry["addresses"]
-        return addresses[: self.provider.pages.results]
+        return addresses[:count]
 
     def read(self, urls: Sequence[str]) -> list[WebPage]:
         """Return one result per URL, in order."""

@@ -21,13 +21,7 @@ from qabench.retrieval.wiki.page import (
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"
-# Possible paths of a page, depending on the versions of the server and of the ZIM file.
-PLACES = (
-    "/content/{book}/{path}",
-    "/content/{book}/A/{path}",
-    "/{book}/A/{path}",
-    "/{book}/{path}",
-)
+PLACES = ("/content/", "/")  # of books. Servers before version 3.4 have the second one
 
 
 class Kiwix:
@@ -56,10 +50,7 @@ class Kiwix:
         try:
             return self.client.get(f"{self.base}/search", _read_feed, params=asked)[:results]
         except HttpError as error:
-            hint = (
-                f"; is {self.book!r} a book with a full-text index? See {self.base}/catalog/search"
-            )
-            raise WikiError(f"{error}{hint * (error.status in (400, 404))}") from error
+            raise WikiError(f"searching the book {self.book!r} failed: {error}") from error
 
     def lookup(self, title: str) -> WikiPage | list[str]:
         """Return the page with exactly this title. Disambiguation pages count as pages."""
@@ -70,26 +61,17 @@ class Kiwix:
     def content(self, evidence: Any) -> str:
         """Return a page's Markdown (see ``wiki_content``), by the URL of this server's search or by the title."""
         page = WikiPage.of(evidence)
-        for address in self._addresses(page):
+        addresses = [urljoin(f"{self.base}/", page.url or "")]
+        if not page.url or not addresses[0].startswith(f"{self.base}/"):
+            path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
+            addresses = [f"{self.base}{place}{quote(self.book)}/{path}" for place in PLACES if path]
+        for address in addresses:
             try:
                 return article_to_markdown(self.client.get(address).text)
             except HttpError as error:
                 if error.status != 404:
                     raise WikiError(str(error)) from error
-        raise PageMissing(
-            page, f"the book {self.book!r} of {self.base} has no page with this title"
-        )
-
-    def _addresses(self, page: WikiPage) -> list[str]:
-        address = urljoin(f"{self.base}/", page.url or "")
-        if page.url and address.startswith(f"{self.base}/"):
-            return [address]
-        path = quote(page.title.strip().replace(" ", "_"), safe="/:,;@&=+$!*'()")
-        return (
-            [self.base + place.format(book=quote(self.book), path=path) for place in PLACES]
-            if path
-            else []
-        )
+        raise PageMissing(page, f"the book {self.book!r} of {self.base} has no such page")
 
 
 def _read_feed(response: Any) -> list[WikiPage]:

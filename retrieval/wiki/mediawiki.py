@@ -80,7 +80,7 @@ class MediaWiki:
         if "pageid" not in answer:
             raise PageMissing(page, _why_missing(answer, page))
         target = WikiPage(_member(answer, str, "title"), _id(answer, "pageid"))
-        if "disambiguation" not in (answer.get("pageprops") or {}):
+        if "disambiguation" not in str(answer.get("pageprops")):
             return target
         return _options(self._html(self._at_epoch(target)))
 

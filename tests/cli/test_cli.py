@@ -81,7 +81,7 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(output, "PIPE_WIDTH", 80)
     output.print_table(Table("t", ["system", *(f"metric{i}" for i in range(9))], [["a" * 30, *(["0.1234"] * 9)]]))
     text = capsys.readouterr().out
-    assert text.count("0.1234") == 7 and "terminal too narrow: metric7, metric8" in text
+    assert text.count("0.1234") == 9
 
 
 @pytest.mark.parametrize(

@@ -83,13 +83,13 @@ def test_deep_yaml_and_bombs(text: str) -> None:
         yaml_of(text)
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "[" * 200 + "]" * 200])
+@pytest.mark.parametrize("text", ["a = " + "[" * 20_000, "a = " + "[" * 200 + "]" * 200, "a." * 100_000 + "a = 1"])
 def test_deep_toml(text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=TOO_DEEP):
         toml_of(text)
     path = tmp_path / "prompt.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match="is not TOML"):
+    with pytest.raises(InputError, match="must be UTF-8 text, or TOML"):
         read_prompt(path)
 
 
@@ -127,7 +127,10 @@ def test_yaml_merge_keys_are_refused() -> None:
     lines = ["a0: &a0 {k: 1}\n", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 40)}]}}\n" for n in range(1, 9))]
     with pytest.raises(ValueError, match=r"merge keys \(<<\) are not allowed"):
         yaml_of("".join(lines))
-    assert yaml_of("a: &x [1]\nb: *x") == {"a": [1], "b": [1]}
+    for tagged in ("!!merge x", "!<tag:yaml.org,2002:me%72ge> x"):
+        with pytest.raises(ValueError, match="merge keys"):
+            yaml_of(f"a: {{{tagged}: {{k: 1}}}}")
+    assert yaml_of("a: &x [1]\nb: *x\nc: a << b\n=: 1") == {"a": [1], "b": [1], "c": "a << b", "=": 1}
 
 
 @given(ANSWERS)

@@ -115,7 +115,7 @@ def long_texts(size: int) -> Iterator[tuple[str, Call]]:
     from qabench.benchmarks.expertqa.prompts import split_answer
     from qabench.loading_scripts.fastbook.chunks import cut_spans
 
-    yield "cut_spans", lambda _: list(cut_spans("Dr. B\n" * (size // 6), 20))
+    yield "cut_spans", lambda _: list(cut_spans("Dr. B\n" * (size // 6), 20, 0))
     yield "split_answer", lambda _: split_answer("So.\n[1] a\n" + "b\n" * (size // 2))
     yield "split_claims", lambda _: split_claims("".join(f"S{i}? " for i in range(size // 7)), [])
     yield "entities_of", lambda _: entities_of(" ".join(map(str, range(size // 7))), lambda text: [])

@@ -33,6 +33,7 @@ TIMEOUT = 1.5  # seconds of a call to a hostile server
 MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
 CHAT = json.dumps(completion("the reply")).encode()
 llm_client.FIRST_WAIT = 0.01
+llm_client.MAX_REPLY_BYTES = LIMIT
 PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
 ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
 QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)

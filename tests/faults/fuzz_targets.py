@@ -89,7 +89,7 @@ def _chunks(data: bytes) -> None:
     for chunk in chunk_text(text, 64):
         if len(chunk) > 64 and " " in chunk.strip():
             raise AssertionError("a chunk is too long")
-    for start, end in cut_spans(text, 20):
+    for start, end in cut_spans(text, 20, 0):
         if not 0 <= start < end <= len(text):
             raise AssertionError("a span outside the text")
 

@@ -285,6 +285,8 @@ private_addresses = true
     one = searcher(search, tmp_path)
     assert one.provider.pages == PageLimits(results=2, delay=0.0, private_addresses=True)
     assert one.search("tides") == ["https://example.org/0", "https://example.org/1"]
+    kept = '["POST", "%s", {"query": "site:org {query}", "size": 3}, 2, "data.hits", "tides"]'
+    assert one.cache.get("searches", kept % one.provider.url)  # also by older versions
     path, headers = web.requests[0]
     assert json.loads(path.partition(" ")[2]) == {"query": "site:org tides", "size": 3}
     assert headers["Authorization"] == f"Bearer {KEY}" and one.provider.name.startswith("engine@")
@@ -312,6 +314,7 @@ private_addresses = true
         ),
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\ntimeout = 0', "pages.timeout: .*greater than 0"),
         ("url = ", "cannot be read"),
+        ('url = "https://x"\nresults = "r"\naddress = 2026-01-01', "cannot be read: .*date"),
         ('url = "https://x"\nresults = "r"\naddress = "a"\n[pages]\nresults = inf', "pages.results: .*finite"),
     ],
 )

@@ -114,6 +114,12 @@ def test_malformed_responses_are_wiki_errors(which: int, path: list[int], junk: 
             action()
 
 
+@given(JUNK)
+def test_malformed_properties_of_a_page(junk: Any) -> None:
+    answer = {"query": {"pages": [{"pageid": 1, "title": "A", "pageprops": junk}]}}
+    assert MediaWiki("http://a", client=Scripted([answer])).lookup("A") == WikiPage("A", 1)  # type: ignore[arg-type]
+
+
 def test_broken_pages_do_not_end_a_prefetch(server: ScriptedWiki, wiki: MediaWiki) -> None:
     server.pages |= {f"Broken {n}": (100 + n, 2000 + n, "<![é") for n in range(8)}
     rows = [{"title": f"Broken {n}", "pageid": 100 + n, "revid": 2000 + n} for n in range(8)]

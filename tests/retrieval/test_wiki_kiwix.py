@@ -38,7 +38,7 @@ def kiwix_of(web: WebServer) -> Kiwix:
 
 def test_search_errors(web: WebServer) -> None:
     web.pages["/search"] = Reply(b"<error>No such book: b</error>", 400)
-    with pytest.raises(WikiError, match=r"status 400; is 'b' a book .*/catalog/search"):
+    with pytest.raises(WikiError, match=r"searching the book 'b' failed: .*status 400"):
         kiwix_of(web).search("x")
     web.pages["/search"] = Reply(b"<html><p>a page for people</html>")
     with pytest.raises(WikiError, match=r"not XML: .*\(tries: 3\)"):
@@ -47,8 +47,8 @@ def test_search_errors(web: WebServer) -> None:
         kiwix_of(web).search("x", 0)
 
 
-@pytest.mark.parametrize("place", ["/content/b/", "/content/b/A/", "/b/A/", "/b/"])
-def test_content_by_title_wherever_the_server_has_it(web: WebServer, place: str) -> None:
+@pytest.mark.parametrize("place", ["/content/b/", "/b/"])
+def test_content_by_title(web: WebServer, place: str) -> None:
     html = f"<html><head><title>T</title></head><body>{BAR}<p>Text</p></body></html>"
     web.pages[f"{place}Bj%C3%B6rk_%3F"] = Reply(html.encode())
     row = {"title": "Björk ?", "pageid": 7, "revid": 8, "url": "https://en.wikipedia.org/wiki/Bj%C3%B6rk_%3F"}
@@ -57,7 +57,7 @@ def test_content_by_title_wherever_the_server_has_it(web: WebServer, place: str)
 
 def test_a_missing_page(web: WebServer) -> None:
     for row in ({"title": "Dodo"}, {"title": "", "pageid": 4}):
-        with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no page with this title"):
+        with pytest.raises(PageMissing, match=r"the book 'b' of http.* has no such page"):
             kiwix_of(web).content(row)
     web.pages["/content/b/Dodo"] = Reply(b"", 403)
     with pytest.raises(WikiError, match="status 403"):
@@ -114,9 +114,9 @@ def test_the_real_server(real: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for gone in ("no()", "Home", "Search", "🏠"):
         assert gone not in by_title
     assert wiki_content({"title": "What? A bird"}).strip() == "An odd title."
-    with pytest.raises(PageMissing, match="has no page with this title"):
+    with pytest.raises(PageMissing, match="has no such page"):
         wiki_content({"title": "Dodo"})
     wrong = Kiwix(real, "mammals", client=HttpClient(retry=BRISK))
-    with pytest.raises(WikiError, match="is 'mammals' a book with a full-text index"):
+    with pytest.raises(WikiError, match="searching the book 'mammals' failed"):
         wrong.search("fish")
     wikipedia().client.close()  # type: ignore[attr-defined]

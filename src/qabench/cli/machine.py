@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer import Argument, Option
+from typer import Argument
 
 from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.options import AsJson, Format
 from qabench.cli.output import print_json, print_table, print_tables, say
-from qabench.errors import InputError, unknown_name
+from qabench.errors import unknown_name
 from qabench.io.environment import environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.tables import Table, write_line
@@ -61,15 +61,9 @@ def list_caches(format: Format = "table") -> None:
 
 
 @cache_app.command("clear")
-def clear_caches(
-    model: Annotated[str | None, Option(help="Only replies of this model.")] = None,
-    as_json: AsJson = False,
-) -> None:
+def clear_caches(as_json: AsJson = False) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
-    count = clear(model)
-    if model and not count:
-        models = ", ".join(sorted({row.model for row in stored_replies()})) or "none"
-        raise InputError(f"the cache has no replies of the model {model!r}; it has: {models}")
+    count = clear()
     if as_json:
         print_json({"deleted": count})
     else:

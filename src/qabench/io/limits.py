@@ -9,6 +9,7 @@ import codecs
 import io
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Literal
@@ -79,11 +80,16 @@ def yaml_of(text: str) -> Any:
     import yaml
 
     _check_length(text, MAX_REPLY_CHARACTERS)
-    if "<<" in text:
-        # A few lines of merged lists expand to billions of keys while they are read.
-        raise ValueError("merge keys (<<) are not allowed: write the keys out")
+
+    class Loader(yaml.SafeLoader):
+        def flatten_mapping(self, node: Any) -> None:
+            # A few lines of merged lists would expand to billions of keys while they are read.
+            if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+                raise ValueError("merge keys (<<) are not allowed: write the keys out")
+            super().flatten_mapping(node)
+
     try:
-        value = yaml.safe_load(text)
+        value = yaml.load(text, Loader)
     except RecursionError:
         raise _too_deep() from None
     except yaml.YAMLError as error:
@@ -92,11 +98,19 @@ def yaml_of(text: str) -> Any:
     return value
 
 
+# A key of more than MAX_DEPTH parts, which takes the parser quadratic time and memory.
+_LONG_KEY = re.compile(
+    rf"""(?<![\w.\-"'])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}"""
+)
+
+
 def toml_of(text: str) -> dict[str, Any]:
     """Return the table of a TOML document. Raises ValueError: not TOML, or ``TooLarge``."""
     import tomllib
 
     _check_length(text, MAX_REPLY_CHARACTERS)
+    if _LONG_KEY.search(text):
+        raise _too_deep()
     try:
         document = tomllib.loads(text)
     except RecursionError:

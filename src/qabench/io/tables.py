@@ -16,13 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from html import escape
-from itertools import accumulate
 from typing import Any, TextIO
 from urllib.parse import quote
 
 FORMATS = {"markdown": "github", "latex": "latex_booktabs"}  # by tabulate's names
-TEXT_WIDTH = 16  # the minimum width of a wrapped column of text on a terminal
-GAP = 2  # spaces between columns
 NUMBER_STARTS = "0123456789+-."
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 # also an interval, such as "-0.2 to 0.1"
@@ -258,7 +255,7 @@ class Table:
         )
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
-        """Yield the table for rich: columns of text are wrapped, and those that do not fit are named below it."""
+        """Yield the table for rich, which wraps what does not fit."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -266,27 +263,15 @@ class Table:
             [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row]
             for row in self.rows
         ]
-        names, sides = list(map(_shown, self.columns)), self._alignment()
-        widths = [max(map(len, cells)) for cells in zip(names, *rows, strict=True)]
-        least = [
-            width if side == "right" else min(TEXT_WIDTH, width)
-            for width, side in zip(widths, sides, strict=True)
-        ]
-        ends = accumulate(least, lambda end, width: end + GAP + width)
-        shown = max(2, sum(end <= options.max_width for end in ends))
-        grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        for name, side, width in list(zip(names, sides, least, strict=True))[:shown]:
-            column: Any = {"justify": side, "no_wrap": side == "right", "min_width": width}
-            grid.add_column(Text(name), **column)
+        grid: Any = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for name, side in zip(self.columns, self._alignment(), strict=True):
+            grid.add_column(Text(_shown(name)), justify=side, overflow="fold")
         for row in rows:
-            grid.add_row(*map(Text, row[:shown]))
-        notes = list(map(_shown, self.notes))
-        if dropped := names[shown:]:
-            notes.append(f"not shown, terminal too narrow: {', '.join(dropped)} (see --format csv)")
+            grid.add_row(*map(Text, row))
         yield Text(_shown(self.title), style="bold")
         if rows:
             yield grid
-        yield from (Text(f"  {note}", style="dim") for note in notes)
+        yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
 
     def _tabulated(
         self,

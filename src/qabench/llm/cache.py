@@ -27,8 +27,6 @@ CREATE TABLE IF NOT EXISTS {TABLE} (
     model TEXT NOT NULL, namespace TEXT NOT NULL, made REAL NOT NULL
 ) WITHOUT ROWID;
 """
-# A name with a provider, such as "openai/gpt-4o", is also found without it.
-_OF_MODEL = "(?1 IS NULL OR model = ?1 OR substr(model, -length(?1) - 1) = '/' || ?1)"
 
 
 class ReplyCache(EntryFile):
@@ -122,23 +120,18 @@ def stored_replies() -> list[StoredReplies]:
     return [StoredReplies(*row) for row in rows]
 
 
-def clear(model: str | None = None) -> int:
-    """Delete replies of judges and runs, and return their number.
-
-    The model's name may be with or without its provider. None means all.
-    """
+def clear() -> int:
+    """Delete all replies of judges and runs, and return their number."""
     path, count = replies_path(), 0
     try:
         if path.is_file():
             with closing(sqlite3.connect(path)) as connection:
-                count = connection.execute(
-                    f"DELETE FROM {TABLE} WHERE {_OF_MODEL}", (model,)
-                ).rowcount
+                count = connection.execute(f"DELETE FROM {TABLE}").rowcount
                 connection.commit()
                 connection.execute("VACUUM")  # else the file keeps its size
-        for name, files in _run_replies():
-            for path in files if model is None or f"/{name}".endswith(f"/{model}") else []:
-                path.unlink()
+        for _, files in _run_replies():
+            for file in files:
+                file.unlink()
                 count += 1
     except (sqlite3.Error, OSError) as error:
         raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error

@@ -51,7 +51,8 @@ GIVEN_UP = "the endpoint refuses all calls ({})"
 # The errors of clients have only the text of the system's error, on Linux and macOS.
 NOBODY_THERE = re.compile(
     "Name or service not known|nodename nor servname|Temporary failure in name resolution|"
-    "All connection attempts failed|Connection refused|Connect call failed|No route to host|Network is unreachable"
+    "No address associated with hostname|All connection attempts failed|Connection refused|Connect call failed|"
+    "No route to host|Network is unreachable"
 )
 BYTES_PER_TOKEN = 4
 TOKENS_PER_MESSAGE = 4
