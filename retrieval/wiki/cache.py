@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from qabench.errors import InputError, QabenchError
-from qabench.io.files import cache_dir, sweep, write_json, write_text
+from qabench.io.files import cache_dir, write_json, write_text
 from qabench.io.limits import json_of
 from qabench.retrieval.wiki.page import valid_id
 
@@ -79,11 +79,6 @@ class WikiCache:
     def remember_title(self, title: str, pageid: int) -> None:
         """Store the id of the page with a title, so that the page can be found without a network."""
         write_json(self._title_path(title), {"title": title, "pageid": pageid})
-
-    def sweep(self) -> None:
-        """Delete the temporary files of killed processes."""
-        sweep(self.folder, "*-dated.md")
-        sweep(self.folder / TITLES, "*.json")
 
     def _title_path(self, title: str) -> Path:
         # Titles can be longer than file names, and contain characters that file names cannot.

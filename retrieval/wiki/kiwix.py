@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
-from qabench.io.tables import quoted
 from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import (
     RETRY,
@@ -79,8 +78,6 @@ def _read_feed(response: Any) -> list[WikiPage]:
     try:
         feed = ElementTree.fromstring(response.content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:  # also an unusable encoding
-        raise HttpError(
-            "not XML", f"{error}: {quoted(response.text, 80)}", transient=True
-        ) from error
+        raise HttpError("not XML", response.text, transient=True) from error
     results = [(item.findtext("title"), item.findtext("link")) for item in feed.iter("item")]
     return [WikiPage(title, url=link) for title, link in results if title and link]

@@ -78,7 +78,7 @@ class MediaWiki:
         about = {"prop": "pageprops", "ppprop": "disambiguation", "redirects": 1}
         answer = self._first_page(about | _which(page))
         if "pageid" not in answer:
-            raise PageMissing(page, _why_missing(answer, page))
+            raise PageMissing(page, _why_missing(answer))
         target = WikiPage(_member(answer, str, "title"), _id(answer, "pageid"))
         if "disambiguation" not in str(answer.get("pageprops")):
             return target
@@ -147,7 +147,7 @@ class MediaWiki:
             # later.
             answer = self._first_page(about | _which(page) | {"redirects": 1})
         if not answer.get("revisions"):
-            raise PageMissing(page, _why_missing(answer, page))
+            raise PageMissing(page, _why_missing(answer))
         newest = _member(answer, list, "revisions")[0]
         return WikiPage(_member(answer, str, "title"), _id(answer, "pageid"), _id(newest, "revid"))
 
@@ -155,7 +155,7 @@ class MediaWiki:
         """Return the first page in the response to a query."""
         query = _member(self._ask({"action": "query", **which}), dict, "query")
         if not query.get("pages"):
-            return {"invalid": True, "invalidreason": "the title leads to another wiki"}
+            return {"invalidreason": "the title leads to another wiki"}
         page: Json = _member({"page": _member(query, list, "pages")[0]}, dict, "page")
         return page
 
@@ -259,9 +259,5 @@ def _options(html: str) -> list[str]:
     return sorted(titles)
 
 
-def _why_missing(answer: Json, page: WikiPage) -> str:
-    if answer.get("invalid"):
-        return str(answer.get("invalidreason", "the title is invalid"))
-    if answer.get("missing"):
-        return f"the wiki has no page with this {'id' if page.pageid else 'title'}"
-    return f"it has no revision at or before the epoch {EPOCH}"
+def _why_missing(answer: Json) -> str:
+    return str(answer.get("invalidreason") or f"the wiki had no such page at the epoch {EPOCH}")

@@ -49,7 +49,6 @@ def prefetch(
     page that was missing or failed is requested again.
     """
     wiki = wiki or MediaWiki()
-    wiki.cache.sweep()
     distinct: dict[int | str, WikiPage] = {}
     for page in map(WikiPage.of, evidences):
         distinct.setdefault(page.key, page)

@@ -16,7 +16,6 @@ from qabench.retrieval.wiki.markdown import article_to_markdown
 from qabench.retrieval.wiki.page import PageMissing, PageUnreadable, WikiPage, check_search
 
 INSTALL = "ZIM files need libzim: pip install 'qabench[zim]'"
-OLD_ARTICLES = "A/"  # the folder of articles in ZIM files made until 2021
 HTML = "text/html"
 LARGE = 4 << 30  # bytes. Checking a larger file takes minutes
 
@@ -114,8 +113,6 @@ class ZimFile:
         item = entry.get_item()
         if not item.mimetype.startswith(HTML):
             return None
-        if not self._archive.has_new_namespace_scheme and not item.path.startswith(OLD_ARTICLES):
-            return None
         return WikiPage(item.title, url=item.path), _decoded(bytes(item.content))
 
     def _page(self, page: WikiPage) -> tuple[WikiPage, str]:
@@ -126,7 +123,9 @@ class ZimFile:
         raise PageMissing(page, f"{self.path} has no page with this title")
 
     def _candidates(self, page: WikiPage) -> Iterator[Any]:
-        for path in ([_encodable(page.url)] if page.url else []) + _paths(page.title):
+        paths = [_encodable(page.url or "")]
+        paths += [spelling.replace(" ", "_") for spelling in _spellings(page.title)]
+        for path in filter(None, paths):
             if self._archive.has_entry_by_path(path):
                 yield self._archive.get_entry_by_path(path)
         for title in _spellings(page.title):
@@ -145,11 +144,6 @@ def _spellings(title: str) -> list[str]:
     """Return the title, and with a capital first letter, which pages of Wikipedia have."""
     title = _encodable(title).strip().replace("_", " ")
     return list(dict.fromkeys((title, title[:1].upper() + title[1:]))) if title else []
-
-
-def _paths(title: str) -> list[str]:
-    names = [spelling.replace(" ", "_") for spelling in _spellings(title)]
-    return [folder + name for name in names for folder in ("", OLD_ARTICLES)]
 
 
 def _encodable(text: str) -> str:

@@ -49,7 +49,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
     del server.pages[title]
     result = run("prefetch", "fanoutqa", "--config", "sample")
     assert result.exit_code == 1 and "missing at the epoch, or failed:" in result.stdout
-    assert f"{title!r} (page id unknown): the wiki has no page with this title" in result.stdout
+    assert f"{title!r} (page id unknown): the wiki had no such page" in result.stdout
 
 
 @pytest.mark.parametrize(

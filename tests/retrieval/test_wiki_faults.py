@@ -128,12 +128,12 @@ def test_a_page_by_title_is_cached(server: ScriptedWiki, wiki: MediaWiki) -> Non
     ("row", "reason"),
     [
         ({"title": "Page 1", "pageid": 1, "revid": 77}, r"There is no revision with ID 77. \(nosuchrevid\)"),
-        ({"title": "Nowhere", "pageid": None}, "no page with this title"),
-        ({"title": "", "pageid": 99}, "no page with this id"),
+        ({"title": "Nowhere", "pageid": None}, "no such page"),
+        ({"title": "", "pageid": 99}, "no such page"),
         ({"title": "Page 1|Page 2", "pageid": None}, "a title cannot contain '|'"),
         ({"title": "Blank", "pageid": None}, "revision 1050, the newest at the epoch .*, is blank"),
         ({"title": "Loop", "pageid": None}, "more than 3 redirects"),
-        ({"title": "Bad", "pageid": None}, "no page with this title"),
+        ({"title": "Bad", "pageid": None}, "no such page"),
     ],
 )
 def test_a_missing_page_is_reported(server: ScriptedWiki, wiki: MediaWiki, row: dict[str, Any], reason: str) -> None:

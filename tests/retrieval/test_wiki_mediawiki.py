@@ -121,7 +121,7 @@ def test_redirects_younger_than_the_epoch(wiki: MediaWiki) -> None:
 
 @pytest.mark.parametrize(
     ("evidence", "reason"),
-    [({"title": "Late page"}, "no revision at or before the epoch 2023-11-20T00:00:00Z"),
+    [({"title": "Late page"}, "no such page at the epoch 2023-11-20T00:00:00Z"),
      ({"title": "Gone", "pageid": 4711, "revid": 4711}, "There is no revision with ID 4711"),
      ({"title": "[not] a title"}, "contains invalid characters")],
 )  # fmt: skip
