@@ -95,12 +95,12 @@ def check_time(name: str, calls: list[Call]) -> None:
 @pytest.mark.slow
 def test_patterns_take_linear_time() -> None:
     checked = [check_time(name, calls_of(pattern, {method})) for name, pattern, method in literals()]
-    assert len(checked) > 10
+    assert len(checked) > 5
     for name, pattern, source in patterns():
         attribute = name.rpartition(".")[2]
         methods = {method for method in METHODS if re.search(rf"\b{attribute}\.{method}\(", source)}
         checked.append(check_time(name, calls_of(pattern, methods)))
-    assert len(checked) > 40
+    assert len(checked) > 30
 
 
 def test_a_quadratic_pattern_is_noticed() -> None:
