@@ -297,7 +297,10 @@ def is_official(evaluation: Evaluation) -> bool:
 
 
 def print_evaluations(
-    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_scores: bool = False
+    evaluations: Sequence[Evaluation],
+    by: Sequence[str],
+    format: str,
+    all_scores: bool = False,
 ) -> None:
     """Print the scores: per config one table, of one evaluation or with one row per evaluation.
 
@@ -317,7 +320,11 @@ def print_evaluations(
     print_tables(tables, format)
 
 
-def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
+def print_notes(
+    evaluations: Sequence[Evaluation],
+    notes: Sequence[str],
+    format: str,
+) -> None:
     """Print problems, deviations and signatures.
 
     On stderr unless the format is a table.

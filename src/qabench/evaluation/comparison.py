@@ -363,7 +363,11 @@ def _items(spec: ScoreSpec, rows: Array) -> Array:
         return np.array([spec.item(*row) for row in rows], dtype=np.float64)
 
 
-def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
+def detectable_difference(
+    first: Array,
+    second: Array,
+    function: Function,
+) -> float | None:
     """Return the smallest difference that a two-sided test of this size would find with the power ``POWER``.
 
     It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard

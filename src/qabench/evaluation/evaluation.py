@@ -171,7 +171,11 @@ class Evaluation(Displayed):
         setting = "" if self.setting in ("", PREDICTIONS) else f" ({self.setting})"
         return f"{self.model.removeprefix(SERVED)} on {self.questions}{setting}"
 
-    def _once(self, key: str, compute: Callable[[], Any]) -> Any:
+    def _once(
+        self,
+        key: str,
+        compute: Callable[[], Any],
+    ) -> Any:
         if key not in self._computed:
             self._computed[key] = compute()
         return self._computed[key]
@@ -347,7 +351,12 @@ class Evaluation(Displayed):
         table.notes.extend([*self.deviation_sentences(), *self.undefined_sentences()])
         return [table]
 
-    def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
+    def group_table(
+        self,
+        grouping: str,
+        heading: str,
+        all_scores: bool,
+    ) -> Table:
         """Return the scores of each group of a grouping, such as "category"."""
         groups = self.scores_by_group(grouping)
         scores = {name: score for group in groups.values() for name, score in group.items()}
@@ -473,7 +482,9 @@ def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
 
 
 def score_table(
-    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool = True
+    evaluations: Sequence[Evaluation],
+    labels: Sequence[str],
+    all_scores: bool = True,
 ) -> Table:
     """Return one row per score and evaluation of a config, only of main scores without ``all_scores``.
 

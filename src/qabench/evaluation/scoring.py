@@ -130,14 +130,22 @@ class Scorer:
         """
         raise NotImplementedError
 
-    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
+    def score(
+        self,
+        items: Sequence[Item],
+        progress: Progress | None = None,
+    ) -> list[Outcome]:
         """Return one outcome per item.
 
         See ``outcome``.
         """
         return [self.outcome(item) for item in items]
 
-    def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
+    def signatures(
+        self,
+        items: Sequence[Item],
+        about: Mapping[str, object],
+    ) -> dict[str, str]:
         """Return one signature per group of scores.
 
         Args:

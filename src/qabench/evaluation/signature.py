@@ -131,7 +131,11 @@ class Field:
             return True
         return self.official(value) if callable(self.official) else value in self.official
 
-    def sentence(self, name: str, value: str) -> str:
+    def sentence(
+        self,
+        name: str,
+        value: str,
+    ) -> str:
         """Return the deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
@@ -165,7 +169,11 @@ def signature_name(line: str) -> str:
     return parse(line)[0]
 
 
-def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[str]:
+def deviations(
+    line: str,
+    declaration: Declaration,
+    cutoff: str = "",
+) -> list[str]:
     """Return what distinguishes a score from the official one, in sentences.
 
     Empty for an official score.

@@ -59,7 +59,11 @@ def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
     return page
 
 
-def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
+def _page(
+    title: str,
+    sections: Sequence[Section],
+    numbers: Json,
+) -> str:
     data = {
         "title": title,
         "sections": list(map(view.section_data, sections)),
