@@ -26,13 +26,13 @@ def score_of(sample: Any) -> Any:
 
 
 def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:
-    log = run(fastbook_rag("sample", k=3), last_words, tmp_path)
+    log = run(fastbook_rag("sample", k=2), last_words, tmp_path)
     for sample in log.samples or []:
         detail = score_of(sample).metadata["detail"]
         prompt = sample.messages[0].text
         passages = detail["passages"]
         places = [prompt.index(passage["text"]) for passage in passages]
-        assert places == sorted(places) and len(places) == detail["k"] == 3
+        assert places == sorted(places) and len(places) == detail["k"] == 2
         assert sample.metadata["question"] in prompt.partition("</passages>")[2]
         scores = [passage["score"] for passage in passages]
         assert scores == sorted(scores, reverse=True)
@@ -40,9 +40,9 @@ def test_passages_are_read_in_order_and_logged(tmp_path: Path) -> None:
         assert all(passage["id"].startswith(f"{chapter}-c") for passage in passages)
         # Curves over k need only the ranks.
         ranks = tuple(part["rank"] for part in detail["components"])
-        curve = AnswerComponentScores((3,), (ranks,), ())
-        assert curve.mean("mrr", 3) == score_of(sample).value["mrr@3"]
-        assert curve.mean("recall", 3) == score_of(sample).value["recall@3"]
+        curve = AnswerComponentScores((2,), (ranks,), ())
+        assert curve.mean("mrr", 2) == score_of(sample).value["mrr@2"]
+        assert curve.mean("recall", 2) == score_of(sample).value["recall@2"]
         for part in detail["components"]:
             held = [any(fix_text(context) in fix_text(one["text"]) for context in part["contexts"]) for one in passages]
             assert part["rank"] == (held.index(True) + 1 if any(held) else None)
