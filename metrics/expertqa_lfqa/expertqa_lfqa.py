@@ -20,8 +20,6 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         predictions: the answers, one string per question, or None for an unanswered question, which
             scores 0.
         references: the `answer` column of config lfqa_random or lfqa_domain: strings.
-        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, faster), "auto" (the fast
-            one if installed).
         seed: the seed of the bootstrap.
         per_question: also return the F-measures of each question.
     Returns:
@@ -35,7 +33,6 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, an item that is not
             a string.
-        MissingExtra: the backend is not installed.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_lfqa")
@@ -52,16 +49,15 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         self,
         predictions: list[Any],
         references: list[Any],
-        backend: str = "auto",
         seed: int = 0,
         per_question: bool = False,
     ) -> dict[str, Any]:
-        result = lfqa_rouge(references, predictions, backend=backend, seed=seed)
+        result = lfqa_rouge(references, predictions, seed=seed)
         if not per_question:
             del result["per_question"]
         return result | self.provenance(
             references,
-            rouge=backend_version(backend),
+            rouge=backend_version(),
             stemmer="none",
             bootstrap=1000,
             bootstrap_seed=seed,

@@ -23,8 +23,6 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         references: the dataset's `answer` column (JSON text), or the answers as Python objects:
             dict, list, str, int, float, bool. A list is compared as its items, one per line. A dict
             as lines "key - value". A bool as yes or no.
-        backend: "rouge_score" (the reference), "rouge_score_rs" (equal, far faster), "auto" (the
-            fast one if installed).
         per_question: also return each question's scores.
     Returns:
         rouge1, rouge2, rougeL: each {"precision", "recall", "fscore"}, floats in [0, 1].
@@ -32,7 +30,6 @@ class FanoutRouge(MetricModule, evaluate.Metric):
             input.
     Raises:
         InputError (a ValueError): nothing to score, or lists of different lengths.
-        MissingExtra: the backend is not installed.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanout_rouge")
@@ -60,13 +57,12 @@ class FanoutRouge(MetricModule, evaluate.Metric):
         self,
         predictions: list[Any],
         references: list[Any],
-        backend: str = "auto",
         per_question: bool = False,
     ) -> dict[str, Any]:
-        rows = rouge(references, predictions, backend)
+        rows = rouge(references, predictions)
         means = {column: mean_in_order([row[column] for row in rows]) for column in COLUMNS}
         result: dict[str, Any] = by_type(means)
-        result |= self.provenance(references, rouge=backend_version(backend), stemmer="porter")
+        result |= self.provenance(references, rouge=backend_version(), stemmer="porter")
         if per_question:
             result["per_question"] = list(map(by_type, rows))
         return result

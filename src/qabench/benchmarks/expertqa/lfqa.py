@@ -17,14 +17,14 @@ from rouge_score.scoring import BootstrapAggregator, Score
 
 from qabench.answers import text_pairs
 from qabench.data.rows import Json
-from qabench.text.rouge import SURROGATE, resolve_backend
+from qabench.text.rouge import backend, score_pairs
 
 LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
 
 
 def lfqa_rouge(
-    references: Sequence[str], predictions: Sequence[Any], *, backend: str = "auto", seed: int = 0
+    references: Sequence[str], predictions: Sequence[Any], *, seed: int = 0
 ) -> Json:
     """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
@@ -32,9 +32,8 @@ def lfqa_rouge(
     means, drawn with NumPy's global random generator: without a seed, its scores change from run to
     run. The scores here equal ``evaluate.load("rouge", seed=seed)`` to the last digit.
 
-    A prediction is None or ``UNANSWERED`` for an unanswered question. ``backend`` is "rouge_score",
-    the reference. "rouge_score_rs", equal and faster (extra ``fast``), or "auto": the fast one if
-    it is installed. ``seed`` is for the bootstrap, from 0 to 2**32 - 1.
+    A prediction is None or ``UNANSWERED`` for an unanswered question. ``seed`` is for the bootstrap,
+    from 0 to 2**32 - 1.
 
     Returns:
         rouge1, rouge2, rougeL, rougeLsum: the official scores, fractions in [0, 1].
@@ -44,13 +43,8 @@ def lfqa_rouge(
         per_question: the F-measures of each question by type, in the order of the input.
     """
     targets, answers = text_pairs(references, predictions)
-    name = resolve_backend(backend)
-    scorer = import_module(f"{name}.rouge_scorer").RougeScorer(LFQA_ROUGE_TYPES)
-    # Rust strings cannot contain lone surrogates. For ROUGE they separate words, as spaces do.
-    columns = (targets, [answer or "" for answer in answers])
-    cleaned = ([SURROGATE.sub(" ", text) for text in column] for column in columns)
-    scores = [scorer.score(target, text) for target, text in zip(*cleaned, strict=True)]
-    aggregator = import_module(f"{name}.scoring").BootstrapAggregator()
+    scores = score_pairs(LFQA_ROUGE_TYPES, targets, [answer or "" for answer in answers])
+    aggregator = import_module(f"{backend()}.scoring").BootstrapAggregator()
     for score in scores:
         # The order matters: all types are resampled from one stream of random numbers.
         aggregator.add_scores({kind: score[kind] for kind in LFQA_ROUGE_TYPES})
