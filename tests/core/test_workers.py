@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,11 +16,12 @@ from processes import wait_for_end
 from typer.testing import CliRunner
 
 from qabench.adapters.columns import score_dataset
+from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer
 from qabench.cli import app
 from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.io.workers import Load, cluster, using
-from qabench.scale import Cluster
+from qabench.scale import Cluster, jobs
 from qabench.text.lemmatizers import SimplemmaLemmatizer
 
 TEXTS = ["The 1,234 mice ran.", "Caf\u00e9s &amp; b\u00e4rs!", "", "the 1,234 mice ran."] * 3
@@ -107,6 +109,27 @@ def test_rows_are_scored_in_parts(answers: Any, tmp_path: Path) -> None:
     assert [path.read_bytes() for path in many] == [path.read_bytes() for path in paths]
 
 
+def test_all_parts_have_the_same_columns(tmp_path: Path) -> None:
+    import pyarrow.parquet as parquet
+    from datasets import Dataset
+
+    questions = benchmark("felm").load("sample").rows[:2]
+    rows = Dataset.from_list([question.row for question in questions]).add_column("prediction", ["ALL_CORRECT", None])
+    paths = score_dataset(rows, tmp_path / "scores", "felm", rows_per_part=1)
+    answered, unanswered = (parquet.read_table(path) for path in paths)
+    assert answered.schema == unanswered.schema and answered["readable_tp"][0].is_valid
+    assert not unanswered["readable_tp"][0].is_valid and unanswered["tp"][0].is_valid
+
+
+def test_evidence_that_is_one_string_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import Dataset
+
+    monkeypatch.setattr(jobs, "locate", lambda model: SimpleNamespace(label=model, device="cpu"))
+    monkeypatch.setattr(jobs.entailment, "load_entailment", lambda source: None)
+    with pytest.raises(InputError, match="evidence of a claim is a string; allowed: a list of strings, or null"):
+        jobs.label(Dataset.from_dict({"claim": ["a"], "evidence": ["b"]}), tmp_path)
+
+
 def test_a_job_continues_with_the_missing_parts(answers: Any, tmp_path: Path) -> None:
     def run(rows: Any = answers, **job_options: Any) -> list[Path]:
         options: Any = {"groups": ["rouge"], "rows_per_part": 5, **job_options}
@@ -123,6 +146,8 @@ def test_a_job_continues_with_the_missing_parts(answers: Any, tmp_path: Path) ->
             run(**other)
     with pytest.raises(InputError, match="has no column 'text'"):
         run(prediction="text")
+    with pytest.raises(InputError, match="has no score 'accuracy'"):
+        run(groups=["accuracy"])
     (tmp_path / "out" / "job.json").write_text("[1")
     with pytest.raises(InputError, match=r"job.json.*not JSON"):
         run()

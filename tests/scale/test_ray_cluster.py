@@ -110,6 +110,8 @@ def test_a_killed_worker_loses_and_repeats_nothing(address: str, tmp_path: Path)
 def test_errors_of_workers(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Cluster() as machines, pytest.raises(InputError, match=r"^2 is refused$"):
         list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [1, 2]))
+    with Cluster() as machines, pytest.raises(QabenchError, match=r"on the Ray cluster: KeyError\('four'\)$"):
+        list(machines.map(partial(ray_jobs.constant, ray_jobs.refusing), [4]))
     monkeypatch.setattr("qabench.scale.MAX_RETRIES", 0)
     # One input: a result that its process did not deliver before it was killed would be computed again.
     with Cluster() as machines, pytest.raises(QabenchError, match="the job failed on the Ray cluster"):

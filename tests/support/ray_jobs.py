@@ -49,11 +49,13 @@ def _node_of(mark: Path, head: str, number: int) -> tuple[int, str]:
 
 
 def refusing(number: int) -> int:
-    """Raise an error for 2, and end the process for 3."""
+    """Raise an error for 2, end the process for 3, and fail for 4."""
     if number == 2:
         raise InputError("2 is refused")
     if number == 3:
         os.kill(os.getpid(), signal.SIGKILL)
+    if number == 4:
+        raise KeyError("four")
     return number
 
 

@@ -11,6 +11,7 @@ import pyarrow
 
 from qabench.benchmarks import benchmark
 from qabench.errors import QabenchError, unknown_name
+from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Item
 from qabench.scale.jobs import Columns, Rows, map_parts
 
@@ -30,50 +31,56 @@ def score_dataset(
     options: Options | None = None,
     **job_options: Any,
 ) -> list[Path]:
-    """Write the scores of each answer as columns of Parquet files, such as "acc.loose". Their means are the scores.
+    """Write what the scores of each prediction are computed from as columns of Parquet files, such as "acc.loose".
 
     Args:
         rows: the benchmark's rows (or only the columns that its scores need, such as ``answer``),
-            with one more column for the answers, null for unanswered questions.
+            with one more column for the predictions, null for unanswered questions.
         output: see ``qabench.scale.jobs.map_parts``.
         name: the benchmark.
-        groups: groups of scores. By default, the benchmark's default groups.
-        prediction: the column of the answers.
+        groups: scores and groups of scores. By default, the benchmark's default groups.
+        prediction: the column of the predictions: of the first of ``Benchmark.prediction_fields``,
+            such as the answers.
         options: the benchmark's options, such as {"lemmatizer": "spacy"}.
         **job_options: ``rows_per_part``, ``progress`` and ``gpu`` of ``map_parts``. The batches of
             a network are formed in each part.
+
+    Raises:
+        InputError: an unknown column, score or option, or the folder has the results of another job.
     """
     if prediction not in rows.column_names:
         raise unknown_name("the dataset has no column", prediction, rows.column_names)
-    chosen = tuple(groups or benchmark(name).default_groups)
-    arguments = dict(options or {})
-    fields = {
-        group: dict(signed)
-        for group, signed in benchmark(name).scorer(chosen, **arguments).fields.items()
-    }
-    load = partial(_load, name, chosen, prediction, arguments, fields)
-    job = {"job": "score", "benchmark": name, "prediction": prediction, "fields": fields}
+    scored = benchmark(name)
+    chosen = scored.selected_groups(groups) or scored.default_groups
+    arguments = scored.checked_options(options or {})
+    signatures = scored.scorer(chosen, **arguments).signatures((), {"benchmark": name})
+    load = partial(_load, name, chosen, prediction, arguments, signatures)
+    job = {"job": "score", "benchmark": name, "prediction": prediction, "signatures": signatures}
     return map_parts(rows, output, load, job, **job_options)
 
 
 def _load(
-    name: str, groups: Sequence[str], prediction: str, options: Options, fields: Options
+    name: str, groups: Sequence[str], prediction: str, options: Options, signatures: Options
 ) -> Callable[[Rows], Columns]:
-    scorer = benchmark(name).scorer(groups, **options)
-    if scorer.fields != fields:
-        raise QabenchError(f"a machine of the cluster scores with {scorer.fields}, not {fields}")
+    scored = benchmark(name)
+    scorer = scored.scorer(groups, **options)
+    if (own := scorer.signatures((), {"benchmark": name})) != signatures:
+        raise QabenchError(f"a machine of the cluster scores with {own}, not {signatures}")
+    # Every part has the same columns, also if none of its rows has some score.
+    declared = [name for spec in scored.scores if spec.group in signatures for name in spec.needs]
 
     def scores(rows: Rows) -> Columns:
-        answers = [row[prediction] for row in rows]
+        predictions = [row[prediction] for row in rows]
         items = [
-            Item(row, None if answer is None else {"answer": answer})
-            for row, answer in zip(rows, answers, strict=True)
+            Item(row, None if value is None else {scored.prediction_fields[0]: value})
+            for row, value in zip(rows, predictions, strict=True)
         ]
         outcomes = [outcome.scores for outcome in scorer.score(items)]
-        names = dict.fromkeys(column for each in outcomes for column in each)
+        computed = [column for each in outcomes for column in each]
+        names = [column for column in declared if not column.endswith(CUTOFF)] + computed
         return {
             column: pyarrow.array([each.get(column) for each in outcomes], pyarrow.float64())
-            for column in names
+            for column in dict.fromkeys(names)
         }
 
     return scores

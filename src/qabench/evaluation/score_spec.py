@@ -1,12 +1,8 @@
-"""Scores as benchmarks declare them: functions of sums over records, with names and descriptions for display.
-
-Recall and precision of evidence pages are shared by the benchmarks whose data name such pages. No
-authors report them.
-"""
+"""Scores as benchmarks declare them: functions of sums over records, with names and descriptions for display."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import comb, nan
 from typing import Any
@@ -234,61 +230,3 @@ def select_scores(
         for spec in matching:
             selected[spec.name] = replace(spec, main=spec.main or spec.name in chosen)
     return list(selected.values())
-
-
-def evidence_scores(kind: str) -> tuple[ScoreSpec, ScoreSpec]:
-    """Return the scores of the group "evidence".
-
-    ``kind`` says which pages are evidence, such as "necessary".
-    """
-    recall = f"Share of the {kind} pages that were read; 0 without a search."
-    precision = f"Share of the pages read that are {kind}, over the questions with pages."
-    return (
-        ScoreSpec(
-            "evidence.recall",
-            "Recall of evidence",
-            recall,
-            "evidence",
-            official=False,
-        ),
-        ScoreSpec(
-            "evidence.precision", "Precision of evidence", precision, "evidence", official=False
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceScore:
-    """The evidence pages of one question.
-
-    Attributes:
-        recall: the share of the evidence pages that were read, in [0, 1]. 0 if no page was read.
-        precision: the share of the pages read that are evidence, in [0, 1]. None if no page was
-            read.
-        missing: positions of the evidence pages that were not read. A repeated page is named by its
-            first position.
-    """
-
-    recall: float
-    precision: float | None
-    missing: tuple[int, ...]
-
-    def columns(self) -> dict[str, float]:
-        """Return the columns of ``evidence_scores``."""
-        precision = {} if self.precision is None else {"evidence.precision": self.precision}
-        return {"evidence.recall": self.recall} | precision
-
-
-def compare_pages(
-    evidence: Mapping[int, frozenset[Any]], read: Collection[frozenset[Any]]
-) -> EvidenceScore:
-    """Compare the distinct pages read with a question's evidence, by position.
-
-    The same pages share an identifier.
-    """
-    missing = tuple(
-        position for position, keys in evidence.items() if not any(keys & page for page in read)
-    )
-    relevant = sum(any(keys & page for keys in evidence.values()) for page in read)
-    precision = relevant / len(read) if read else None
-    return EvidenceScore((len(evidence) - len(missing)) / len(evidence), precision, missing)

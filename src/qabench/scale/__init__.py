@@ -37,6 +37,7 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_BACKEND_LOG_LEVEL": "fatal",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # an announced default. Silences a warning
+    "RAY_task_oom_retries": str(MAX_RETRIES),  # By default, there is no limit.
 }
 # Packages that results depend on: they must have the same version on all machines.
 PACKAGES = (
@@ -71,9 +72,7 @@ class Cluster:
             raise MissingExtra("work on a Ray cluster needs Ray: pip install 'qabench[ray]'")
         self.address = address
         self._given = (workers, num_gpus)
-        self.workers = workers or 0
-        self.num_gpus = num_gpus or 0.0
-        self._in_flight = 1
+        self.workers, self.num_gpus, self._in_flight = 0, 0.0, 1
         self._closing = ExitStack()
 
     def __enter__(self) -> Cluster:
@@ -147,8 +146,9 @@ class Cluster:
                     raise result
                 yield result
         except RayError as error:
-            # The other lines are tracebacks of several processes.
-            reason = str(error).strip().splitlines()[-1]
+            # Its text has tracebacks of several processes, or advice about Ray's settings.
+            cause = getattr(error, "cause", None)
+            reason = repr(cause) if cause else str(error).strip().partition("\n")[0]
             raise QabenchError(f"the job failed on the Ray cluster: {reason}") from error
         finally:
             for reference in running:

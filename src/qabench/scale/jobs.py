@@ -121,6 +121,7 @@ def label(
             formed in each part, so labels of close cases may depend on the number of rows.
 
     Raises:
+        InputError: the folder has the results of another job, or evidence is a string.
         MissingExtra: a package is not installed.
         QabenchError: the model cannot be loaded.
     """
@@ -134,6 +135,10 @@ def _load_labels(source: ModelSource) -> Callable[[Rows], Columns]:
     network = entailment.load_entailment(source)
 
     def labels(rows: Rows) -> Columns:
+        if any(isinstance(row["evidence"], str) for row in rows):
+            raise InputError(
+                "the evidence of a claim is a string; allowed: a list of strings, or null"
+            )
         claims = [(row["claim"], row["evidence"]) for row in rows]
         return {"label": entailment.label_claims(claims, network, entailment.punkt)}
 

@@ -9,17 +9,17 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import accumulate, chain, groupby
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from qabench.errors import InputError, MissingExtra
 from qabench.io.environment import package_version
 
-T = TypeVar("T")
 NAMES = ("auto", "spacy", "simplemma")
 OFFICIAL_MODEL = "en_core_web_sm"
 MODEL_VARIABLE = "QABENCH_SPACY_MODEL"
@@ -145,17 +145,12 @@ class SpacyLemmatizer:
         workers = min(most, 1 + sum(map(len, texts)) // CHARACTERS_WORTH_A_PROCESS)
         if workers == 1:
             return list(lemmas(texts))
-        # all processes finish together
-        longest_first = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        tasks = list(grouped(longest_first, lambda i: len(texts[i]), CHARACTERS_PER_TASK))
-        out = [""] * len(texts)
-        results = iterate_parallel(
-            lambda task: list(lemmas([texts[i] for i in task])), tasks, workers
-        )
-        for task, lemma_texts in zip(tasks, results, strict=True):
-            for i, text in zip(task, lemma_texts, strict=True):
-                out[i] = text
-        return out
+        # The longest first, so that all processes finish together.
+        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+        tasks = list(grouped([texts[i] for i in order], CHARACTERS_PER_TASK))
+        results = iterate_parallel(lambda task: list(lemmas(task)), tasks, workers)
+        by_position = dict(zip(order, chain.from_iterable(results), strict=True))
+        return [by_position[i] for i in range(len(texts))]
 
 
 def model_digest(folder: Path) -> str:
@@ -188,21 +183,11 @@ def _model_folder(model: str) -> Path:
     return folder
 
 
-def grouped(items: Iterable[T], size_of: Callable[[T], int], enough: int) -> Iterator[list[T]]:
-    """Yield the items in groups.
-
-    Each but the last has about the size ``enough``.
-    """
-    group: list[T] = []
-    size = 0
-    for item in items:
-        group.append(item)
-        size += size_of(item)
-        if size >= enough:
-            yield group
-            group, size = [], 0
-    if group:
-        yield group
+def grouped(texts: Sequence[str], enough: int) -> Iterator[list[str]]:
+    """Yield the texts in groups, each but the last of about ``enough`` characters."""
+    ends = accumulate(map(len, texts))
+    for _, group in groupby(zip(texts, ends, strict=True), lambda pair: pair[1] // enough):
+        yield [text for text, _ in group]
 
 
 class StatedLemmatizer:

@@ -15,7 +15,14 @@ from typer.testing import CliRunner, Result
 
 import qabench
 from qabench.answers import UNANSWERED
-from qabench.benchmarks.fanoutqa.judge import VERDICTS, judge_answers, judge_for, official_score, read_judgment
+from qabench.benchmarks.fanoutqa.judge import (
+    VERDICTS,
+    judge_answers,
+    judge_for,
+    judge_from,
+    official_score,
+    read_judgment,
+)
 from qabench.errors import InputError, MissingExtra
 
 REPLIES = {"good": "It has it all.\nC", "more": "so: B", "same": "e", "less": "A\n", "bad": "D", "off": " f "}
@@ -116,6 +123,16 @@ def test_parameters() -> None:
         with pytest.raises(InputError, match=message):
             judge_for(parameters=value)
     assert judge_for(llm_cache_key="system-2").requests(["q"], ["r"], ["good"])[0].namespace == "system-2"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [3, "[1]", "x", '{"timeout": "x"}', {"retries": "a"}, {"parameters": 3}, {"prompt": 3}]
+    + [{"prices": prices} for prices in (3, [1], "2.5,10", ["a", "b"], {"input": 1})],
+)
+def test_options_of_a_wrong_type(options: Any) -> None:
+    with pytest.raises(InputError, match="^judge is .*; allowed: a dict, or a JSON object, of the judge's options"):
+        judge_from(options)
 
 
 def test_the_metric(server: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> None:

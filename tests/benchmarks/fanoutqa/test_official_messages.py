@@ -307,7 +307,7 @@ def test_evidence_provided(
         def fill(n: int) -> str:
             return evidence.fill(*strings, row["question"], ranked[:n])  # noqa: B023
 
-        texts = [text for _, text in ranked]
+        texts = [fragment.content for fragment in ranked]
         n, _ = asyncio.run(evidence.how_many_fit(texts, window - 520 - COUNTER.message_tokens, COUNTER, fill))
         assert fill(n) == theirs, row["id"]
         cut += n < len(texts)

@@ -14,7 +14,7 @@ from inspect_ai.util import concurrency
 from qabench.adapters.inspect import note_prediction
 from qabench.benchmarks.fanoutqa.normalizer import Normalizer, shared_normalizer
 from qabench.benchmarks.fanoutqa.prompts import ANSWER_TOKENS
-from qabench.benchmarks.fanoutqa.retriever import Corpus
+from qabench.benchmarks.fanoutqa.retriever import Corpus, Fragment
 from qabench.benchmarks.fanoutqa.window import context_window, counters, how_many_fit, prompt_tokens
 from qabench.data.rows import Row
 from qabench.retrieval.wiki.client import wikipedia
@@ -71,7 +71,7 @@ def evidence_provided(
             budget = context_window(model, context_length) - ANSWER_TOKENS - counter.message_tokens
         else:
             budget = prompt_tokens(model, context_length)
-        texts = [text for _, text in ranked]
+        texts = [fragment.content for fragment in ranked]
         n, tokens = await how_many_fit(texts, budget, counter, filled)
         state.user_prompt.text = filled(n)
         for reason in missing:
@@ -87,7 +87,7 @@ def evidence_provided(
             "tokens": tokens,
             "budget": budget,
             "counted_by": counter.name,
-            "left_out": dict(Counter(title for title, _ in ranked[n:])),
+            "left_out": dict(Counter(fragment.title for fragment in ranked[n:])),
             "missing": missing,
         }
         note_prediction(
@@ -99,13 +99,15 @@ def evidence_provided(
 
 
 def fill(
-    prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[tuple[str, str]]
+    prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[Fragment]
 ) -> str:
-    """Return the user message with these fragments, each a title and a text."""
+    """Return the user message with these fragments."""
     if document is None:
-        documents = "\n\n".join(f"[{title}]\n{text.strip()}" for title, text in fragments)
+        documents = "\n\n".join(f"[{each.title}]\n{each.content.strip()}" for each in fragments)
     else:
-        documents = "".join(document.filled(title=title, content=text) for title, text in fragments)
+        documents = "".join(
+            document.filled(title=each.title, content=each.content) for each in fragments
+        )
     return prompt.filled(documents=documents, question=question)
 
 
@@ -127,7 +129,7 @@ def rank_evidence(
     normalizer: Normalizer,
     official: bool = False,
     wiki: str | None = None,
-) -> tuple[list[tuple[str, str]], list[str]]:
+) -> tuple[list[Fragment], list[str]]:
     """Rank the fragments of a question's pages by BM25+, and return why pages are missing. Blocks.
 
     With ``official``, repeated pages are repeated, and a missing page is an empty one, as upstream.
@@ -155,8 +157,8 @@ def rank(
     content: Callable[[WikiPage], str],
     normalizer: Normalizer,
     official: bool = False,
-) -> list[tuple[str, str]]:
-    """Rank the fragments of pages, each a title and a text, the best for the question first, or [] for no pages.
+) -> list[Fragment]:
+    """Rank the fragments of pages, the best for the question first, or [] for no pages.
 
     Equal scores are in the order of the fragments, or with ``official`` in the order of the
     authors' retriever.
@@ -164,7 +166,4 @@ def rank(
     if not pages:
         return []
     corpus = Corpus(pages, FRAGMENT_CHARACTERS, normalizer=normalizer, content=content)
-    return [
-        (fragment.title, fragment.content)
-        for fragment in corpus.best(question, official_ties=official)
-    ]
+    return list(corpus.best(question, official_ties=official))

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from qabench.answers import UNANSWERED, check_pairs
 from qabench.errors import InputError
-from qabench.evaluation.score_spec import EvidenceScore, compare_pages
 
 Keys = frozenset[str | int]
 
@@ -82,6 +82,32 @@ def distinct_pages(pages: Iterable[Any]) -> dict[int, Keys]:
     return dict(sorted(groups.items()))
 
 
+def pages_read(pages: Any) -> list[Keys]:
+    """Return the keys of each different page of a prediction, which is a list, or None without a search."""
+    if pages is None or pages is UNANSWERED:
+        return []
+    if not isinstance(pages, list | tuple):
+        raise InputError(f"the pages are not a list: {pages!r:.60}")
+    return list(distinct_pages(pages).values())
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceScore:
+    """The evidence pages of one question.
+
+    Attributes:
+        recall: the share of the necessary pages that were read, in [0, 1]. 0 if no page was read.
+        precision: the share of the pages read that are necessary, in [0, 1]. None if no page was
+            read.
+        missing: positions of the necessary pages that were not read. A repeated page is named by
+            its first position.
+    """
+
+    recall: float
+    precision: float | None
+    missing: tuple[int, ...]
+
+
 def evidence_scores(
     references: Sequence[Sequence[Any]], predictions: Sequence[Any], k: int | None = None
 ) -> list[EvidenceScore]:
@@ -102,15 +128,19 @@ def evidence_scores(
         raise InputError(f"k is {k}; allowed: 1 or more, or None for all pages")
     scores = []
     for i, (reference, prediction) in enumerate(zip(references, predictions, strict=True)):
-        pages = () if prediction is None or prediction is UNANSWERED else prediction
         if not isinstance(reference, list | tuple) or not reference:
             raise InputError(
                 f"references[{i}] is {reference!r:.80}; allowed: a list of at least one page"
             )
-        if not isinstance(pages, list | tuple):
-            raise InputError(
-                f"predictions[{i}] is {pages!r:.80}; allowed: a list of pages, or None"
-            )
-        read = list(distinct_pages(pages).values())[:k]
-        scores.append(compare_pages(distinct_pages(reference), read))
+        read = pages_read(prediction)[:k]
+        necessary = distinct_pages(reference)
+        missing = tuple(
+            position
+            for position, keys in necessary.items()
+            if not any(map(keys.intersection, read))
+        )
+        relevant = sum(any(map(page.intersection, necessary.values())) for page in read)
+        precision = relevant / len(read) if read else None
+        recall = (len(necessary) - len(missing)) / len(necessary)
+        scores.append(EvidenceScore(recall, precision, missing))
     return scores

@@ -154,16 +154,18 @@ class Judge:
         for i, (question, reference, prediction) in enumerate(
             zip(questions, references, predictions, strict=True)
         ):
-            if is_judged(prediction):
-                if not isinstance(question, str):
-                    raise InputError(f"a question is {question!r:.80}; it must be a string")
-                answer = text_of(prediction)[:MAX_ANSWER_CHARACTERS]
-                messages = self.prompt.messages(
-                    question=question, reference=text_of(reference), answer=answer
-                )
-                requests[i] = ChatRequest(
-                    self.caller.model, messages, self.parameters, namespace=self.llm_cache_key
-                )
+            if not is_judged(prediction):
+                continue
+            if not isinstance(question, str):
+                raise InputError(f"a question is {question!r:.80}; it must be a string")
+            messages = self.prompt.messages(
+                question=question,
+                reference=text_of(reference),
+                answer=text_of(prediction)[:MAX_ANSWER_CHARACTERS],
+            )
+            requests[i] = ChatRequest(
+                self.caller.model, messages, self.parameters, namespace=self.llm_cache_key
+            )
         return requests
 
 
@@ -246,19 +248,19 @@ class Judged:
 
     def notes(self) -> list[str]:
         """Return the calls and their tokens and cost, and the same, estimated, of the calls without a reply."""
+        cached = f" ({self.usage.cached} replies from the cache)"
         lines = []
-        for plan, about, kind in (
-            (self.usage, "", ""),
-            (self.needed, "not made: ", " (estimates)"),
-        ):
-            if plan.calls or (plan.cached and not kind):
-                cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
-                cached = "" if kind else f" ({plan.cached} replies from the cache)"
-                tokens = (
-                    f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
-                )
-                lines.append(f"judge: {about}{plan.calls:,} calls{cached}, {tokens}{cost}{kind}")
+        if self.usage.calls or self.usage.cached:
+            lines.append(f"judge: {_costs(self.usage, cached)}")
+        if self.needed.calls:
+            lines.append(f"judge: not made: {_costs(self.needed)} (estimates)")
         return lines
+
+
+def _costs(plan: Plan | Usage, cached: str = "") -> str:
+    cost = "" if plan.cost is None else f", cost {plan.cost:.4f}"
+    tokens = f"{plan.prompt_tokens:,} prompt tokens, {plan.completion_tokens:,} reply tokens"
+    return f"{plan.calls:,} calls{cached}, {tokens}{cost}"
 
 
 def judge_for(
@@ -288,8 +290,9 @@ def judge_for(
         InputError: an option that is unknown or out of range, or a prompt that cannot be used.
         SourceUnavailable: prompt="official", and the authors' file is not available.
     """
-    if isinstance(limits.get("prices"), list | tuple) and len(limits["prices"]) == 2:
-        limits["prices"] = Prices(*limits["prices"])
+    prices = limits.get("prices")
+    if prices is not None and not isinstance(prices, Prices):
+        limits["prices"] = Prices(*prices)
     caller = caller_for(
         model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits
     )
@@ -299,15 +302,17 @@ def judge_for(
 def judge_from(options: Any, **named: Any) -> Judge:
     """Call ``judge_for`` with options in a dict or in JSON text, which override ``named``, or None for no options.
 
-    Raises InputError for anything else.
+    Raises InputError for anything else, and for a value of another type.
     """
     try:
         given = dict(json_of(options) if isinstance(options, str) else options or {})
+        return judge_for(**{**named, **given})
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         raise InputError(
             f"judge is {options!r:.80}; allowed: a dict, or a JSON object, of the judge's options ({error})"
         ) from None
-    return judge_for(**{**named, **given})
 
 
 def judge_answers(

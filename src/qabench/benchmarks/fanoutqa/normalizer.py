@@ -99,13 +99,8 @@ class Normalizer:
         from qabench.io.workers import cluster, map_loaded  # imports multiprocessing
 
         total, done = sum(map(len, missing)), 0
-        blocks = list(
-            grouped(
-                missing,
-                len,
-                CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK,
-            )
-        )
+        size = CHARACTERS_PER_BLOCK_ON_A_CLUSTER if cluster() else CHARACTERS_PER_BLOCK
+        blocks = list(grouped(missing, size))
         load = partial(_load, self.lemmatizer, self.lemmatizer.key if cluster() else None)
         for block, normal in zip(blocks, map_loaded(load, blocks), strict=True):
             new = dict(zip(block, normal, strict=True))

@@ -222,7 +222,7 @@ class OpenBookSearch:
         except PageMissing:  # it did not exist at the epoch. Upstream treats it as an empty page
             text = ""
         ranked = rank(self.query, [page], lambda _: text, self.normalizer, official=True)
-        return page, [content for _, content in ranked]
+        return page, [fragment.content for fragment in ranked]
 
     def _titles(self, titles: Sequence[str]) -> str:
         return "\n".join(self.strings.title.filled(title=title) for title in titles)

@@ -183,7 +183,11 @@ def judge_prompt(prompt: str | Path) -> Prompt:
     """
     if str(prompt) in (OFFICIAL, QABENCH, AUTO):
         source = _authors_file(str(prompt), JUDGE_FILE)
-        return _judge_prompt_in(source) if source else JUDGE_PROMPT
+        if source is None:
+            return JUDGE_PROMPT
+        return Prompt(
+            OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system")
+        )
     path = Path(prompt)
     if not path.is_file():
         raise InputError(
@@ -275,14 +279,3 @@ def _authors_file(prompt: str, file: str) -> PromptSource | None:
     """Return the authors' file if the argument means their prompt, see ``chosen_prompt``."""
     official = chosen_prompt("fanoutqa", prompt, file) == OFFICIAL
     return PromptSource(open_path("fanoutqa", file)) if official else None
-
-
-def _judge_prompt_in(source: PromptSource) -> Prompt:
-    """Read the judge's prompt in a version of the authors' ``llm.py``.
-
-    Raises InputError for another file.
-    """
-    prompt = Prompt(
-        OFFICIAL, source.returned("factuality_prompt"), source.assigned("factuality_system")
-    )
-    return check_fields(prompt, JUDGE_FIELDS)

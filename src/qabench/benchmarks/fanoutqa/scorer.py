@@ -126,7 +126,9 @@ class FanOutQAScorer(Scorer):
             pages = [(item.fields or {}).get("pages") for item in usable]
             for i, score in enumerate(evidence_scores(necessary, pages, self.evidence_k)):
                 missing = [necessary[i][position]["title"] for position in score.missing]
-                columns[i] |= score.columns()
+                columns[i]["evidence.recall"] = score.recall
+                if score.precision is not None:
+                    columns[i]["evidence.precision"] = score.precision
                 details[i] |= {"evidence_read": list(pages[i] or []), "evidence_missing": missing}
         self.problems = _problems(items, answers, columns, details, judged)
         return [
@@ -260,13 +262,10 @@ def _answer(item: Item) -> Any:
 
 def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
     """Return why the pages of a prediction cannot be read, or None if they can."""
-    from qabench.benchmarks.fanoutqa.evidence_pages import distinct_pages
+    from qabench.benchmarks.fanoutqa.evidence_pages import pages_read
 
-    pages = (fields or {}).get("pages")
     try:
-        if pages is not None and not isinstance(pages, list | tuple):
-            raise InputError(f"the pages are not a list: {pages!r:.60}")
-        distinct_pages(pages or ())
+        pages_read((fields or {}).get("pages"))
     except InputError as error:
         return str(error)
     return None

@@ -24,7 +24,7 @@ from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest, signature
 from qabench.loading_scripts import dataset_table, open_path
 from qabench.tasks.common import ask
-from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, Prompt, chosen_protocol
+from qabench.tasks.prompts import AUTO, OFFICIAL, Origin, chosen_protocol
 
 LOGGED = ("question", "answer", "necessary_evidence")
 Names = str | list[str] | None
@@ -69,10 +69,9 @@ def fanoutqa_closed_book(
         InputError: an unknown config, id, category, metric, prompt or protocol.
         SourceError: the questions, or with "official" the prompt, are not available.
     """
-    user_prompt = prompts.closed_book(prompt)
-    followed = chosen_protocol(protocol, user_prompt.name)
+    asking = prompts.asking_closed_book(prompt, protocol)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task("closed-book", user_prompt, followed, None, selection, scoring)
+    return _task(asking, None, selection, scoring)
 
 
 @task
@@ -116,9 +115,9 @@ def fanoutqa_open_book(
     solver = open_book(
         strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki
     )
-    user_prompt = prompt_for(strings, search, active_model())
+    asking = FanOutQAAsking("open-book", prompt_for(strings, search, active_model()), followed)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task("open-book", user_prompt, followed, solver, selection, scoring)
+    return _task(asking, solver, selection, scoring)
 
 
 @task
@@ -153,14 +152,13 @@ def fanoutqa_evidence_provided(
     solver = evidence_provided(
         user_prompt, document, official, context_length, tokenizer, lemmatizer, wiki
     )
+    asking = FanOutQAAsking("evidence-provided", user_prompt, followed)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task("evidence-provided", user_prompt, followed, [solver, ask()], selection, scoring)
+    return _task(asking, [solver, ask()], selection, scoring)
 
 
 def _task(
-    setting: str,
-    prompt: Prompt,
-    protocol: str,
+    asking: FanOutQAAsking,
     solver: Solver | list[Solver] | None,
     selection: tuple[str | None, str | None, Names, Names],
     scoring: tuple[str, str, dict[str, Any] | None],
@@ -170,17 +168,18 @@ def _task(
     scores, lemmatizer, judge = scoring
     questions = BENCHMARK.load(config, Path(file) if file else None)
     groups = BENCHMARK.selected_groups(scores) or []
-    if setting == "open-book":
+    queries: Mapping[str, str] = {}
+    if asking.setting == "open-book":
         groups = [*groups, "evidence"]
-    ranked_by_row = setting == "open-book" and protocol == OFFICIAL
-    queries = _source_rows(config, file) if ranked_by_row else {}
+        if asking.protocol == OFFICIAL:
+            queries = _source_rows(config, file)
     selected = [_logged(question, queries) for question in select(questions, ids, category)]
     public = all("answer" in question.row for question in questions.rows)
     references = digest(loads(question.row["answer"]) for question in selected) if public else None
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
-    asking = FanOutQAAsking(setting, prompt, protocol, references, options)
+    asking = replace(asking, references=references, scoring=options)
     created = benchmark_task(
-        BENCHMARK, questions, selected, asking, setting, solver, groups, prompted=True
+        BENCHMARK, questions, selected, asking, asking.setting, solver, groups, prompted=True
     )
     fields = {**questions.fields, **asking.fields(), "references": None}
     metadata: Json = created.metadata or {}

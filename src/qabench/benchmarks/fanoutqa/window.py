@@ -37,8 +37,8 @@ def context_window(model: Model, context_length: int | None) -> int:
     ``context_length`` is the user's. None means the one that Inspect knows. Raises InputError if it
     is unknown.
     """
-    info = get_model_info(model) if context_length is None else None
-    length = context_length or (info.context_length if info else None)
+    info = get_model_info(model)
+    length = context_length or (info and info.context_length)
     if context_length is not None and context_length < 1:
         raise InputError(
             f"context_length is {context_length}; it must be at least 1 (a number of tokens)"
@@ -145,12 +145,14 @@ async def token_counter(model: Model, tokenizer: str | None = None) -> TokenCoun
         ModelAPI.count_tokens,
         ModelAPI.count_text_tokens,
     )
-    if counts_itself and await _works(model):
-        if _is_openai(model):
-            return TokenCounter(
-                f"the tokenizer of {model}{AS_KANI}", model.count_tokens, KANI_MESSAGE_TOKENS
-            )
-        return TokenCounter(f"the provider of {model}", model.count_tokens)
+    if counts_itself:
+        with suppress(Exception):
+            # Without Inspect's retries: a service that cannot be reached does not work.
+            await model.api.count_tokens("one two three")
+            if _is_openai(model):
+                name = f"the tokenizer of {model}{AS_KANI}"
+                return TokenCounter(name, model.count_tokens, KANI_MESSAGE_TOKENS)
+            return TokenCounter(f"the provider of {model}", model.count_tokens)
     for name in _names(model):
         with suppress(Exception):
             return _of_tokenizer(name, fetch=False)
@@ -207,14 +209,6 @@ def _of_tokenizer(name: str, fetch: bool) -> TokenCounter:
     return TokenCounter(f"the tokenizer {name}", in_thread)
 
 
-async def _works(model: Model) -> bool:
-    with suppress(Exception):
-        # Without Inspect's retries: a service that cannot be reached does not work.
-        await model.api.count_tokens("one two three")
-        return True
-    return False
-
-
 def _is_openai(model: Model) -> bool:
     """Return whether tiktoken knows the model's encoding.
 
@@ -225,11 +219,9 @@ def _is_openai(model: Model) -> bool:
         return False
     from tiktoken import encoding_name_for_model
 
-    try:
-        encoding_name_for_model(name)
-    except KeyError:
-        return False
-    return True
+    with suppress(KeyError):
+        return bool(encoding_name_for_model(name))
+    return False
 
 
 def _names(model: Model) -> list[str]:
