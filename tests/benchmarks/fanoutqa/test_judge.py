@@ -131,7 +131,7 @@ def test_parameters() -> None:
     + [{"prices": prices} for prices in (3, [1], "2.5,10", ["a", "b"], {"input": 1})],
 )
 def test_options_of_a_wrong_type(options: Any) -> None:
-    with pytest.raises(InputError, match="^judge is .*; allowed: a dict, or a JSON object, of the judge's options"):
+    with pytest.raises(InputError, match=r"^judge is .*; allowed: a dict, or a JSON object, of the judge's options"):
         judge_from(options)
 
 
