@@ -23,9 +23,7 @@ LFQA_ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 BOOTSTRAP_SAMPLES = 1000  # the default of rouge_score's aggregator
 
 
-def lfqa_rouge(
-    references: Sequence[str], predictions: Sequence[Any], *, seed: int = 0
-) -> Json:
+def lfqa_rouge(references: Sequence[str], predictions: Sequence[Any], *, seed: int = 0) -> Json:
     """Compute ROUGE-1, 2, L and Lsum F-measures of answers against reference answers, without stemmer.
 
     The metric of ``evaluate`` returns not the mean over questions but the median of bootstrapped
