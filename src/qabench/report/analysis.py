@@ -196,11 +196,26 @@ def _score_row(score: Score) -> Row:
 
 def _extra(extra: ExtraSection) -> Row:
     """Return a benchmark's additional section as plain data."""
-    rows = []
-    for row in extra.rows:
-        place = {"run": row.system, "score": row.score, "at": row.at, "n": row.n}
-        rows.append(asdict(row.interval) | place)
-    return asdict(replace(extra, rows=())) | {"rows": rows}
+    rows = [
+        {
+            "run": row.system,
+            "score": row.score,
+            "at": row.at,
+            "mean": row.interval.mean,
+            "low": row.interval.low,
+            "high": row.interval.high,
+            "n": row.n,
+        }
+        for row in extra.rows
+    ]
+    return {
+        "title": extra.title,
+        "kind": extra.kind,
+        "unit": extra.unit,
+        "note": extra.note,
+        "axis": extra.axis,
+        "rows": rows,
+    }
 
 
 def _breakdown(section: Section, grouping: str) -> Row | None:
