@@ -17,13 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabench.benchmarks import Benchmark, benchmark
+from qabench.benchmarks import Benchmark
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
-from qabench.hub.leaderboards import tasks_of
 from qabench.hub.results import About, entries, to_yaml
-from qabench.loading_scripts import benchmark_names, dataset_table
 from qabench.runs.log import read_run
 
 MODEL = "someone/model"
@@ -100,19 +98,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
         hub.used_here(monkeypatch)
         HfApi(endpoint=hub.url, token=TOKEN).create_repo(MODEL)
         yield hub
-
-
-def test_entries_belong_to_tasks_of_the_dataset() -> None:
-    for name in benchmark_names():
-        tasks = tasks_of(name)
-        assert tasks and len({task["id"] for task in tasks}) == len(tasks)
-        scorer, table = benchmark(name), dataset_table(name)
-        assert all(task["split"] in table.config(task["config"]).splits for task in tasks)
-        for config, scores in scorer.leaderboards().items():
-            assert all(scorer.score_spec(score).official for score in scores), config
-    ids = {task["id"] for task in tasks_of("fanoutqa")}
-    new = entries(REPORT, CLOSED)
-    assert {entry.task_id for entry in new} <= ids and all(entry.source_url is None for entry in new)
 
 
 def test_an_entry_has_everything_a_reader_needs() -> None:

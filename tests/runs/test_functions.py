@@ -151,8 +151,16 @@ def test_functions_with_the_same_source_have_different_digests() -> None:
     names = [name_with_digest(function) for function in FUNCTIONS]
     assert len(set(names)) == len(names) and [name_with_digest(function) for function in FUNCTIONS] == names
     assert name_with_digest(of_closure({"one": 1})) == names[7]
-    locks = [name_with_digest(of_closure(threading.Lock())) for _ in range(2)]  # not picklable
+    locks = [name_with_digest(of_closure(threading.Lock())) for _ in range(2)]
     assert locks[0] == locks[1]
+    clients = [name_with_digest(functools.partial(Agent(text).answer, threading.Lock())) for text in ("one", "two")]
+    assert clients[0] != clients[1]  # a client that cannot be pickled hides no other value
+    defaults = with_default.__defaults__
+    with_default.__defaults__ = ("four",)
+    try:
+        assert name_with_digest(with_default) != names[0]
+    finally:
+        with_default.__defaults__ = defaults
     agent = Agent("one")
     assert name_with_digest(agent.answer) == names[-2]
     agent.answer("?", {})
@@ -161,17 +169,17 @@ def test_functions_with_the_same_source_have_different_digests() -> None:
 
 def test_a_digest_is_the_same_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "agents.py").write_text(
-        "TEXT = 'one'\ndef helper(): return TEXT\ndef make(*parts):\n"
+        "import os\nTEXT = os.environ['TEXT']\ndef helper(): return TEXT\ndef make(*parts):\n"
         "    return lambda question, row, cut=None: helper() + str(parts)\n"
     )
     program = "import agents; from qabench.runs.functions import name_with_digest as n\n"
     program += "print(n(agents.make({'b', 'a', 'c'}, ['x'], {'k': 1.5}, agents.helper, object())))"
     printed = set()
-    for seed in "12":
+    for seed, text in ("1", "one"), ("2", "one"), ("2", "two"):
         command = [sys.executable, "-c", program]
-        environment = os.environ | {"PYTHONHASHSEED": seed}
+        environment = os.environ | {"PYTHONHASHSEED": seed, "TEXT": text}
         printed.add(subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout)
-    assert len(printed) == 1
+    assert len(printed) == 2  # of "one" and of "two"
 
 
 def test_the_answers_of_another_function_are_not_counted(tmp_path: Path) -> None:

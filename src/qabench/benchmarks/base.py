@@ -360,11 +360,6 @@ class Benchmark(Displayed, ABC):
         """Return the Wikipedia pages that a config's questions need, or None if the questions name none."""
         return None
 
-    def leaderboards(self) -> Mapping[str, Sequence[str]]:
-        """Return the scores of leaderboards by config: by default the authors' main scores on the default config."""
-        names = [spec.name for spec in self.scores if spec.official and spec.main]
-        return {dataset_table(self.name).default: names}
-
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return additional sections of a report, for labels and evaluations on one config."""
         return []

@@ -18,7 +18,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
-from qabench.errors import InputError, unknown_name
+from qabench.errors import InputError
 from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
 
@@ -38,12 +38,6 @@ def build(
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
-    framework: Annotated[
-        str,
-        Option(
-            help="The leaderboards of eval.yaml: inspect-ai, or qabench: all official scores.",
-        ),
-    ] = "inspect-ai",
     as_json: AsJson = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
@@ -55,19 +49,10 @@ def build(
     import datasets
 
     from qabench.hub.build import build as build_all
-    from qabench.hub.leaderboards import FRAMEWORKS
 
-    if framework not in FRAMEWORKS:
-        raise unknown_name("eval.yaml has no framework", framework, FRAMEWORKS)
     datasets.disable_progress_bars()  # replaced by a single bar
     with progress_bar("Building", "configs") as progress:
-        repositories = build_all(
-            out,
-            benchmarks or [],
-            config or [],
-            framework=framework,
-            progress=progress,
-        )
+        repositories = build_all(out, benchmarks or [], config or [], progress=progress)
     if as_json:
         print_json({"repositories": [repository.as_dict() for repository in repositories]})
     else:

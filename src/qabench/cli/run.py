@@ -225,7 +225,7 @@ def _task_arguments(benchmark: Benchmark, values: Options) -> Options:
     benchmark.selected_groups(scores)
     options = task_options(benchmark, benchmark.setting(values["setting"]))
     if scores and any(option.name == "scores" for option in options):
-        return {"scores": ",".join(scores), **arguments}
+        return {**arguments, "scores": ",".join(scores)}
     return dict(arguments)
 
 

@@ -28,7 +28,6 @@ from qabench.errors import InputError, QabenchError, SourceUnavailable
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
-from qabench.hub.leaderboards import FRAMEWORKS
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
@@ -90,7 +89,6 @@ def build(
     configs: Sequence[str] = (),
     *,
     namespace: str = NAMESPACE,
-    framework: str = FRAMEWORKS[0],
     progress: Progress | None = None,
 ) -> list[Built]:
     """Write OUT/BENCHMARK for each benchmark, completely or not at all.
@@ -100,8 +98,6 @@ def build(
         names: the benchmarks, or () for all.
         configs: the configs of a single benchmark, or () for all whose data is available.
         namespace: the owner in the Hub names in card and tasks.
-        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See
-            ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
     Raises SourceUnavailable if the data of a config in ``configs`` is not available. Without
@@ -140,7 +136,7 @@ def build(
         )
         folder = out.absolute() / name
         with replacing(folder) as new:
-            _write(new, table, splits, restriction, namespace, framework)
+            _write(new, table, splits, restriction, namespace)
             size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
         built.append(Built(name, folder, rows, missing, size, restriction))
     return built
@@ -152,7 +148,6 @@ def _write(
     splits: Json,
     restriction: str | None,
     namespace: str,
-    framework: str,
 ) -> None:
     infos = {}
     for config, parts in splits.items():
@@ -170,7 +165,7 @@ def _write(
     if (license := folder_of(table.name) / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
-    if tasks := eval_tasks(table, infos, framework):
+    if tasks := eval_tasks(table, infos):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)

@@ -11,7 +11,6 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData, metadata_load
 
 from qabench.errors import InputError
-from qabench.hub.leaderboards import eval_file
 from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folders, folder_of
 from qabench.metrics import metric_names
@@ -95,15 +94,18 @@ def card_text(
     return f"---\n{card.data.to_yaml()}\n---\n{body}"
 
 
-def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> str | None:
+def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
     """Return the text of the dataset's ``eval.yaml``, or None if it has none or a config is not built.
 
-    The file defines the dataset's leaderboards on the Hub. Those for Inspect AI can be run
-    (``inspect eval hf/OWNER/NAME``). The allowed scorers are a fixed list, so a benchmark that none
-    of them can score has no such file.
+    The file defines the dataset's leaderboards on the Hub, which Inspect AI can run (``inspect eval
+    hf/OWNER/NAME``). The Hub validates the file. The allowed scorers are a fixed list, so a
+    benchmark that none of them can score has no such file.
     """
-    tasks = eval_file(table.name, framework)
-    if tasks is None or not all(task["config"] in built for task in tasks["tasks"]):
+    path = folder_of(table.name) / "eval.yaml"
+    if not path.is_file():
+        return None
+    tasks = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not all(task["config"] in built for task in tasks["tasks"]):
         return None
     return str(yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True))
 

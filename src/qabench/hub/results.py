@@ -1,13 +1,14 @@
 """Scores as entries of ``.eval_results/*.yaml``, which the Hub shows on a model's page.
 
 The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of
-huggingface_hub. An entry has one number, so each score is a separate task. See
-``qabench.hub.leaderboards``. The entry's notes contain n, the interval, the deviations from the
-official score, and the signature.
+huggingface_hub. An entry has one number, so each score is a separate task. The Hub shows it on a
+leaderboard if its ``task_id`` is the id of a task in the dataset's ``eval.yaml``. The entry's notes
+contain n, the interval, the deviations from the official score, and the signature.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +34,6 @@ from qabench.evaluation.records import AGENT, PREDICTIONS
 from qabench.evaluation.score_spec import Names, select_scores
 from qabench.evaluation.signature import deviations, signature_name
 from qabench.hub.client import bounded_answers, check_name, hub_errors, require_token
-from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
 from qabench.runs.sources import is_log, read_evaluations
 
@@ -191,6 +191,11 @@ def setting_of(report: Report, about: About) -> str:
         # A setting can be followed by the value of an option, such as "rag bm25".
         scorer.setting(setting.partition(" ")[0])
     return str(setting)
+
+
+def task_id(config: str, setting: str, score: str) -> str:
+    """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
+    return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, score])), flags=re.ASCII)
 
 
 def path_of(report: Report, about: About) -> str:

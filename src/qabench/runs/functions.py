@@ -1,8 +1,8 @@
 """``qabench.run``: a Python function, such as an agent, or a model over the questions of a benchmark.
 
-The digest of a function covers the text of its file or notebook cell, and what ``datasets`` puts
-into the fingerprint of a function: its code, defaults, closure and globals. It does not cover what
-other modules, files and servers do.
+The digest of a function covers all that its answers depend on, as far as Python can tell: the text
+of its file or notebook cell, its code, defaults and closure, and the constants and functions that
+it uses from its module. It does not cover what other modules, files and servers do.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import asyncio
 import inspect
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
 from weakref import WeakKeyDictionary
-
-from datasets.fingerprint import Hasher
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import WITHOUT_PREDICTION, read_predictions
@@ -39,6 +39,7 @@ Reply = str | dict[str, Any]
 Answer = Callable[[str, Row], Reply | Awaitable[Reply]]
 ERROR = "error"  # the field of the file with the exception of a question
 FUNCTION = "function"  # the field with the name and the digest of the function that answered
+CONSTANTS = (type(None), bool, int, float, complex, str, bytes, PurePath)
 _digests: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
@@ -256,31 +257,82 @@ def _answered_before(path: Path, questions: Row, function: str | None) -> dict[s
 def name_with_digest(function: Callable[..., Any]) -> str:
     """Return the name of a function, and a digest of it.
 
-    Two functions with the same source have different digests if their defaults or closures differ,
-    unless these cannot be pickled. In one process, a function keeps the digest of its first run,
-    even if it changes objects that it refers to.
+    Two functions with the same source have different digests if their defaults or closures differ.
+    In one process, a function keeps the digest of its first run, even if it changes lists and
+    objects that it refers to.
     """
     name = getattr(function, "__qualname__", type(function).__qualname__).rpartition(".")[2]
+    constants = _text(function, True, {})
     try:
         digests = _digests.setdefault(getattr(function, "__self__", function), {})
     except TypeError:  # an object without weak references
         digests = {}
-    if name not in digests:
-        try:
-            content = Hasher.hash(function)
-        except Exception:  # of any class: it refers to a client or a lock, for example
-            content = ""
-        digests[name] = short_digest(f"{content}\n{_source(function)}")
-    return f"{name}-{digests[name]}"
+    if constants not in digests:
+        digests[constants] = short_digest(_text(function, False, {}))
+    return f"{name}-{digests[constants]}"
 
 
-def _source(function: Any) -> str:
+def _text(value: Any, constants_only: bool, met: dict[int, Any]) -> str:
+    """Return a text of a value, equal for equal values in all processes.
+
+    Objects are described by their class, because their content could be large, or differ between
+    processes. With ``constants_only``, so are lists, sets and dicts. ``met`` keeps the values alive
+    that were described: ids of deleted objects are used again.
+    """
+    if isinstance(value, CONSTANTS):
+        return f"{type(value).__name__} {value!r}"
+    if not isinstance(value, tuple | frozenset | CodeType):
+        if id(value) in met:
+            return f"#{list(met).index(id(value))}"
+        met[id(value)] = value
+    named = value if isinstance(value, type | BuiltinFunctionType) else type(value)
+    text = f"{named.__module__}.{named.__qualname__}"
+    if constants_only and isinstance(value, list | set | Mapping):
+        return text
+    texts = [_text(part, constants_only, met) for part in _parts(value)]
+    if isinstance(value, set | frozenset):
+        texts.sort()
+    return f"{text}({', '.join(texts)})"
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """Return the values that a container has or that a function depends on, or none for another object."""
+    if isinstance(value, tuple | frozenset | list | set):
+        return value
+    if isinstance(value, Mapping):
+        return value.items()
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_varnames, value.co_consts
+    if isinstance(value, FunctionType):
+        keywords = (value.__kwdefaults__ or {}).items()
+        return value.__code__, value.__defaults__, *keywords, *_outer_values(value), _source(value)
+    if isinstance(value, MethodType):
+        return value.__func__, getattr(value.__self__, "__dict__", None)
+    if isinstance(value, partial):
+        return value.func, value.args, *value.keywords.items()
+    if hasattr(value, "__wrapped__"):  # such as functools.cache
+        return (value.__wrapped__,)
+    if callable(value) and isinstance(type(value).__call__, FunctionType):
+        return (value.__call__,)
+    return ()
+
+
+def _outer_values(function: FunctionType) -> Iterable[Any]:
+    """Yield the content of a function's closure, and the constants and functions of its module that it uses by name."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # not assigned yet
+            yield cell.cell_contents
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        is_own = isinstance(value, FunctionType) and value.__module__ == function.__module__
+        if is_own or isinstance(value, CONSTANTS):
+            yield name, value
+
+
+def _source(function: FunctionType) -> str:
     """Return the text of a function's file or notebook cell, or "" for a function of a prompt."""
-    while isinstance(function, partial):
-        function = function.func
-    code = inspect.unwrap(function)
     try:
-        lines, _ = inspect.findsource(code if inspect.isroutine(code) else type(code))
+        lines, _ = inspect.findsource(function)
     except (TypeError, OSError):
         return ""
     return "".join(lines)

@@ -58,7 +58,6 @@ MADE_ONLY = (
     *("vllm", "vllm-completions", "sglang", "llama-cpp-python"),
     *("transformer_lens", "nnterp", "mockllm", "none"),
 )
-_SAME_AS = re.compile(r"see ``(\w+)``")
 _POINTER = re.compile(r"[;.]? [Ss]ee ``[\w.]+``")  # of use to readers of the code only
 
 
@@ -102,18 +101,11 @@ def _choices(annotation: Any) -> Iterator[str]:
 
 
 def _arguments(function: Any) -> dict[str, str]:
-    """Return the arguments' descriptions for the command line.
-
-    "see ``task``" is replaced by that task's text.
-    """
+    """Return the arguments' descriptions for the command line."""
     about = {}
     for parameter in parse(function.__doc__ or "").params:
-        for name in parameter.arg_name.split(", "):
-            text = " ".join((parameter.description or "").split())
-            if (same := _SAME_AS.match(text)) and same[1] in function.__globals__:
-                other = _arguments(inspect.unwrap(function.__globals__[same[1]]))[name]
-                text = other.removesuffix(".") + text[same.end() :]
-            about[name] = _POINTER.sub("", text).replace("``", "")
+        text = " ".join((parameter.description or "").split())
+        about[parameter.arg_name] = _POINTER.sub("", text).replace("``", "")
     return about
 
 

@@ -296,8 +296,8 @@ def resume(
     """Resume a run that was killed, canceled or had failed samples: only missing and failed ones are asked.
 
     The log is data, not configuration: only a task of qabench is run, with the same questions. Of
-    the options, only known names, temperature, seed and limits within their ranges are read from
-    the log. All others are repeated.
+    the options, only choices of the task, options of sampling, the seed and the limit of tokens are
+    read from the log. All others are repeated.
 
     Args:
         log: the log of the run.

@@ -186,7 +186,10 @@ def resume_command(path: str | Path) -> str:
     pairs = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
     for option, arguments in pairs:
         for name, value in arguments.items():  # JSON is YAML, as which the value is read
-            words += [option, printable(f"{name}={json.dumps(value, default=str)}")]
+            words += [
+                option,
+                printable(f"{name}={json.dumps(value, default=str, ensure_ascii=False)}"),
+            ]
     return shlex.join(words)
 
 

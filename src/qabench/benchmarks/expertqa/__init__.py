@@ -363,15 +363,6 @@ class ExpertQABenchmark(Benchmark):
         claims: Json = {} if record.answer is None else {"claims": []}
         return claims | self.prediction(record)
 
-    def leaderboards(self) -> Mapping[str, Sequence[str]]:
-        """Return AutoAIS of the expert-validated questions, and ROUGE of the two long-form QA splits."""
-        rouge = ("rouge1", "rouge2", "rougeL")
-        return {
-            "main": ("autoais_macro", "autoais_micro"),
-            "lfqa_random": rouge,
-            "lfqa_domain": rouge,
-        }
-
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""
         from qabench.benchmarks.expertqa.reproduce import reproduce

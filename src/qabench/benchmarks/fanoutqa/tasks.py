@@ -96,8 +96,15 @@ def fanoutqa_open_book(
     cache, a ZIM file, or a Kiwix server): see ``qabench.retrieval.wiki.client``.
 
     Args:
-        config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
-        lemmatizer: see ``fanoutqa_closed_book``. The retriever uses the same one.
+        config: dev (the default), dev_nov23, test, test_nov23 or sample.
+        questions: a file of questions in the official format, instead of a config.
+        ids: ids of questions to ask, a list or a string with commas. By default all.
+        category: categories of questions to ask, a list or a string with commas. By default all.
+        scores: names of scores or groups, such as "acc.loose,judge", separated by commas.
+        lemmatizer: for "acc" and the retriever: "auto", "spacy" (official) or "simplemma".
+        judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}.
+        prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
+            "auto": official if the file is available.
         protocol: "official": the fragments of a page are ranked by the whole question row, as in
             the authors' runner, and there is no token limit. "qabench": they are ranked by the
             question, and a reply has at most 520 tokens. "auto": the same as the prompt.
@@ -138,12 +145,23 @@ def fanoutqa_evidence_provided(
     """FanOutQA with the necessary pages: their best fragments by BM25+, as many as fit into the model's window.
 
     Args:
-        config, questions, ids, category, scores, judge, prompt: see ``fanoutqa_closed_book``.
+        config: dev (the default), dev_nov23, test, test_nov23 or sample.
+        questions: a file of questions in the official format, instead of a config.
+        ids: ids of questions to ask, a list or a string with commas. By default all.
+        category: categories of questions to ask, a list or a string with commas. By default all.
+        scores: names of scores or groups, such as "acc.loose,judge", separated by commas.
+        lemmatizer: for "acc" and the retriever: "auto", "spacy" (official) or "simplemma".
+        judge: for "judge": a mapping such as {"model": "m", "base_url": "URL"}.
+        prompt: "official": the authors' prompt, read from their file. "qabench": this project's.
+            "auto": official if the file is available.
         protocol: "official": the unchanged list of evidence, with repeated pages, and no token
             limit. "qabench": without repeated pages, and at most 520 tokens. "auto": the same as
             the prompt.
-        lemmatizer, context_length, tokenizer: see ``fanoutqa_open_book``.
-        wiki: see ``fanoutqa_open_book``. By default, the environment chooses the Wikipedia.
+        context_length: the model's context window in tokens. By default the one that Inspect knows.
+        tokenizer: the tokenizer that counts tokens: a folder with a tokenizer.json, that file, or a
+            repository on the Hub. By default the model's tokenizer if it is available, else a
+            documented estimate.
+        wiki: a ZIM file of Wikipedia. By default, the environment chooses the Wikipedia.
     """
     user_prompt, document = prompts.evidence_provided(prompt)
     followed = chosen_protocol(protocol, user_prompt.name)

@@ -173,10 +173,6 @@ class FastbookBenchmark(Benchmark):
 
         return reproduce()
 
-    def leaderboards(self) -> Mapping[str, Sequence[str]]:
-        """Return the author's scores, at his cutoff."""
-        return {"questions": ("mrr@10", "recall@10")}
-
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the scores at each cutoff, for labels and evaluations on one config."""
         from qabench.benchmarks.fastbook.scorer import sections
