@@ -71,6 +71,7 @@ def test_checkpoints_of_the_original_package_are_scored_by_it(tmp_path: Path, mo
     assert scorer.name == f"bleurt-0.0.2/BLEURT-20@{digest} (a folder, identified by its name)"
     assert scorer(["abc", ""], ["d", "ef"]) == [2.5, -1.0]
     assert signed_name(scorer) == scorer.name and OFFICIAL.accepts(scorer.name)
+    assert signed_name(BleurtModel(scorer.name, scorer.score)) == "function:BleurtModel"  # of a user
 
 
 @pytest.mark.parametrize("name", ["BLEURT-20", "transformers-5.1.0/lucadiliello/BLEURT-20@0f1e2d3c"])

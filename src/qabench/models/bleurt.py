@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from qabench.answers import check_pairs, text_of
 from qabench.errors import MissingExtra
@@ -39,7 +40,7 @@ LAYER_NAMES = {
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class BleurtModel:
     """A function (references, candidates) -> scores, one per pair, in order.
 
@@ -57,12 +58,15 @@ class BleurtModel:
         return self.score(*texts)
 
 
+_loaded: WeakSet[BleurtModel] = WeakSet()  # by load_bleurt
+
+
 def signed_name(scorer: Any) -> str:
     """Return the name of a BLEURT function for signatures.
 
-    A user's function is marked, whatever its name.
+    A user's function or model is marked, whatever its name.
     """
-    if isinstance(scorer, BleurtModel):
+    if isinstance(scorer, BleurtModel) and scorer in _loaded:
         return scorer.name
     return f"function:{getattr(scorer, '__name__', type(scorer).__name__)}"
 
@@ -97,8 +101,13 @@ def load_bleurt(model: str | None = None) -> BleurtModel:
             checkpoints, such as the unpacked BLEURT-20.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
-    if (Path(model) / CHECKPOINT_FILE).is_file():
-        return _by_original_package(model)
+    is_checkpoint = (Path(model) / CHECKPOINT_FILE).is_file()
+    scorer = _by_original_package(model) if is_checkpoint else _by_transformers(model)
+    _loaded.add(scorer)
+    return scorer
+
+
+def _by_transformers(model: str) -> BleurtModel:
     try:
         import sentencepiece
         import torch  # noqa: F401
