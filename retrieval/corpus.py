@@ -60,6 +60,8 @@ def read_documents(
             skipped.append(row.where)
             continue
         id = position if id_column is None else row.get(id_column, str, int)
+        if id == "":
+            raise InputError(f"{row.where} has no id in {id_column!r}")
         document = document_of(row.fields, str(id), [column])
         if document:
             documents.append(document)
@@ -73,19 +75,43 @@ def read_documents(
 def _csv_rows(path: Path) -> Iterator[SourceRow]:
     """Yield the rows of a CSV file, each with its last line."""
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    limit = csv.field_size_limit(LONGEST_CELL)  # of the whole process
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter, restval="", strict=True)
-        try:
-            for fields in reader:
-                row = SourceRow(fields, f"{path}, line {reader.line_num}")
-                if None in fields:
-                    raise InputError(f"{row.where} has more cells than the header")
-                yield row
-        except csv.Error as error:
-            raise InputError(f"{path}, line {reader.line_num}: {error}") from None
-        finally:
-            csv.field_size_limit(limit)
+        while fields := _next_row(reader, path):
+            row = SourceRow(fields, f"{path}, line {reader.line_num}")
+            if None in fields:
+                raise InputError(f"{row.where} has more cells than the header")
+            yield row
+
+
+def _next_row(reader: csv.DictReader[str], path: Path) -> dict[str, str] | None:
+    """Return the next row of a CSV file, or None after the last.
+
+    Cells may be longer than the limit of the module ``csv``, which other code may rely on: it is
+    lifted only here.
+
+    Args:
+        reader: the reader of the file.
+        path: the file, for messages.
+
+    Raises:
+        InputError: the quotes of a row are wrong, or it is not UTF-8.
+    """
+    limit = csv.field_size_limit(LONGEST_CELL)
+    try:
+        return next(reader, None)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}, after line {reader.line_num}: {error}") from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _text_rows(path: Path) -> Iterator[SourceRow]:
+    """Yield the lines of a text file that are not blank, with their numbers from 1 as ids."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield SourceRow({"id": number, "text": line}, f"{path}, line {number}")
 
 
 def _parquet_rows(path: Path) -> Iterator[SourceRow]:
@@ -105,4 +131,5 @@ READERS = {
     ".jsonl": read_json_lines,
     ".json": read_json_list,
     ".parquet": _parquet_rows,
+    ".txt": _text_rows,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,16 +49,16 @@ class DenseIndex:
 
 
 def _encoded(texts: Sequence[str], encoder: Encoder) -> Any:
-    return (
-        np.asarray(encoder.passages(texts), dtype=np.float32)
-        if len(texts)
-        else np.empty((0, 0), dtype=np.float32)
-    )
+    vectors = encoder.passages(texts) if texts else []
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
     """Return the vectors of passages, from disk if this model encoded them before."""
-    path = _path(texts, encoder.name)
+    digest = hashlib.sha256(encoder.name.encode())
+    for text in texts:
+        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    path = cache_dir() / "vectors" / f"{digest.hexdigest()[:32]}.npy"
     try:
         vectors = np.load(path, allow_pickle=False)
         if vectors.shape[0] == len(texts):
@@ -70,10 +69,3 @@ def _kept(texts: Sequence[str], encoder: Encoder) -> Any:
     with replacing(path) as file:
         np.save(file, vectors, allow_pickle=False)
     return vectors
-
-
-def _path(texts: Sequence[str], name: str) -> Path:
-    digest = hashlib.sha256(name.encode())
-    for text in texts:
-        digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
-    return cache_dir() / "vectors" / f"{digest.hexdigest()[:32]}.npy"

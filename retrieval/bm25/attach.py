@@ -87,9 +87,8 @@ def add_bm25_index(
         raise InputError(
             f"an index can be attached to a datasets.Dataset, not to a {type(dataset).__name__}"
         )
-    columns = [column] if isinstance(column, str) else list(column)
     if index is None:
-        index = BM25Index.from_dataset(dataset, columns, **options)
+        index = BM25Index.from_dataset(dataset, column, **options)
     elif options:
         raise InputError(
             f"{', '.join(options)} cannot be set for an existing index; omit index= to build one"
@@ -99,5 +98,6 @@ def add_bm25_index(
         index.update(dataset)
     # The only use of this private attribute: datasets has no public method to add another kind of
     # index.
-    dataset._indexes[index_name or columns[0]] = AttachedIndex(index)
+    name = index_name or (column if isinstance(column, str) else column[0])
+    dataset._indexes[name] = AttachedIndex(index)
     return dataset

@@ -79,10 +79,7 @@ class Source:
         names = [*self.columns, *self.filters]
         position = 0
         for batch in _batches(self.data, names):
-            if missing := [name for name in names if name not in batch]:
-                raise InputError(
-                    f"row {position} has no {missing[0]!r}; the columns are {', '.join(batch)}"
-                )
+            _check_columns(f"row {position}", batch, names)
             for row in zip(*map(batch.__getitem__, names), strict=True):
                 texts = row[: len(self.columns)]
                 values = row[len(self.columns) :]
@@ -167,7 +164,8 @@ def build(
         digests.append(_digests(block))
         size += len(block)
         counter.add([text for text, _ in block])
-        values += (row for _, row in block)
+        if source.filters:
+            values += (row for _, row in block)
         if progress:
             progress(size)
     if before and not size:
@@ -258,9 +256,24 @@ def _batches(dataset: Any, names: list[str]) -> Iterator[Mapping[str, list[Any]]
             yield {name: [value] for name, value in row.items()}
         return
     if hasattr(dataset, "data"):  # only these columns, whatever format the user has set
-        columns = [name for name in dataset.column_names if name in names]
-        dataset = dataset.select_columns(columns).with_format(None)
+        _check_columns("the dataset", dataset.column_names, names)
+        dataset = dataset.select_columns(sorted(set(names))).with_format(None)
     yield from dataset.iter(ROWS_A_READ)
+
+
+def _check_columns(where: str, columns: Iterable[str], names: list[str]) -> None:
+    """Check that all names are columns.
+
+    Args:
+        where: the row or dataset, for messages.
+        columns: its columns.
+        names: the columns that the index needs.
+
+    Raises:
+        InputError: a column is missing.
+    """
+    if missing := [name for name in names if name not in columns]:
+        raise InputError(f"{where} has no {missing[0]!r}; the columns are {', '.join(columns)}")
 
 
 def as_json(value: Any, where: str) -> str:
@@ -299,7 +312,7 @@ class InvertedScorer:
         self._table: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return InvertedScorer, (self.counts, self.parameters)
+        return type(self), (self.counts, self.parameters)
 
     def scores(self, terms: Sequence[str]) -> Floats:
         """Return the score of every document."""

@@ -15,10 +15,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from qabench.errors import InputError
+from qabench.errors import InputError, unknown_name
 from qabench.io.tables import Displayed, Table
 from qabench.retrieval.bm25.building import (
     Content,
+    InvertedScorer,
     Source,
     build,
     checked_strings,
@@ -31,6 +32,7 @@ from qabench.retrieval.bm25.storage import load, save
 from qabench.retrieval.bm25.tokenizers import Tokenizer, Words, name_of, tokenize, words
 
 HITS_SHOWN = 10  # by print and in notebooks
+BACKENDS = ("qabench", "rank_bm25")
 
 
 class Ranking(Displayed):
@@ -100,10 +102,12 @@ class BM25Index(Displayed):
         tokenizer: a function from a string to its terms, for documents and queries: ``Words`` (the
             default; it can also remove stop words and stem), or any other. A
             method ``batch`` is used if it exists.
+        backend: "qabench", or "rank_bm25" to compute scores with that package, which is slower.
+            Such an index cannot be changed or saved.
         progress: called with the number of documents processed, after each block.
 
     Raises:
-        InputError: an unknown method, a parameter out of range, a document that is not a
+        InputError: an unknown method or backend, a parameter out of range, a document that is not a
             string, no documents, or no terms in the documents.
 
     Attributes:
@@ -120,14 +124,21 @@ class BM25Index(Displayed):
         delta: float | None = None,
         epsilon: float = 0.25,
         tokenizer: Tokenizer = words,
+        backend: str = "qabench",
         progress: Callable[[int], None] | None = None,
     ) -> None:
+        if backend not in BACKENDS:
+            raise unknown_name("unknown backend", backend, BACKENDS)
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
         self._scorer, self._filters, self._origin = build(
             source, self.parameters, tokenizer, progress
         )
+        if backend == "rank_bm25":
+            from qabench.retrieval.bm25.reference import RankBM25Scorer
+
+            self._scorer = RankBM25Scorer(self._scorer.counts, self.parameters)
 
     @classmethod
     def from_dataset(
@@ -363,6 +374,10 @@ class BM25Index(Displayed):
 
     @property
     def _content(self) -> Content:
+        if type(self._scorer) is not InvertedScorer:
+            raise InputError(
+                "an index with the backend rank_bm25 cannot be changed or saved: build it again, or without backend="
+            )
         return Content(self._scorer, self._filters, self._origin)
 
     def _replace(self, content: Content) -> None:

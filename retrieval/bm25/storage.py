@@ -205,6 +205,7 @@ def _check(
         and positions[-1] < origin.span
         and (np.diff(positions) > 0).all()
         and (origin.positions is not None or origin.span == size)
+        and type(origin.span) is int
     )
     if not (has_postings and has_documents and has_positions):
         raise ValueError("its arrays")
@@ -219,6 +220,17 @@ def _tokenizer(
     spec: Any,
     override: Tokenizer | None,
 ) -> Tokenizer:
+    """Return the tokenizer of a saved index.
+
+    Args:
+        path: the file, for messages.
+        name: the name of the tokenizer that the index was built with.
+        spec: the arguments of ``Words``. None if the tokenizer was a custom function.
+        override: the tokenizer that the user passes, or None.
+
+    Raises:
+        InputError: a custom function is not passed, or has another name.
+    """
     if override is None and spec is None:
         raise InputError(
             f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="

@@ -151,6 +151,11 @@ def test_a_stream_is_read_block_by_block(monkeypatch: pytest.MonkeyPatch) -> Non
     ("rows", "options", "message"),
     [
         (ROWS, {"column": "body"}, "row 0 has no 'body'; the columns are title, text, chapter, hard"),
+        (
+            Dataset.from_list(ROWS),
+            {"column": ["title", "body"]},
+            "the dataset has no 'body'; the columns are title, text, ch",
+        ),
         (ROWS, {"column": ["text", "chapter"]}, "row 0 has no text in text, chapter"),
         ([*ROWS, {"text": None}], {}, "row 4 has no text in text"),
         (["a text"], {}, "row 0 is 'a text'; expected a dict"),

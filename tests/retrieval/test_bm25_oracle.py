@@ -1,6 +1,7 @@
 """Our BM25 against rank_bm25 and bm25s: scores, ties and order on random collections and on ExpertQA's passages."""
 
 import json
+import pickle
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from qabench.errors import InputError
 from qabench.retrieval import BM25Index
 from qabench.retrieval.bm25.tokenizers import words
 
@@ -49,6 +51,42 @@ def test_scores_are_rank_bm25s(method: str, documents: list[list[str]], query: l
     assert index.scores(" ".join(query)).tolist() == theirs.tolist()
     hits = index.search(" ".join(query), k)
     assert hits.positions == ranked(theirs)[:k] and hits.scores == theirs[hits.positions].tolist()
+
+
+@pytest.mark.parametrize("method", CLASSES)
+@given(documents=DOCUMENTS, query=QUERY)
+def test_the_backend_rank_bm25_ranks_like_ours(method: str, documents: list[list[str]], query: list[str]) -> None:
+    ours, theirs = indexed(documents, method), indexed(documents, method, backend="rank_bm25")
+    assert theirs.scores(" ".join(query)).tolist() == ours.scores(" ".join(query)).tolist()
+    for mask in (None, [position % 2 == 0 for position in range(len(documents))]):
+        expected = ours.search_batch([" ".join(query), "a"], 7, mask=mask)
+        assert theirs.search_batch([" ".join(query), "a"], 7, mask=mask) == expected
+    assert pickle.loads(pickle.dumps(theirs)).search("a b") == ours.search("a b")
+
+
+def test_the_backend_rank_bm25_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"text": text, "kind": len(text)} for text in ("a b", "b", "c c")]
+    index = BM25Index.from_dataset(rows, filters="kind", backend="rank_bm25")
+    assert index.search("b", where={"kind": 3}).positions == [0, 2]
+    monkeypatch.setattr(rank_bm25.BM25Plus, "get_scores", lambda self, query: np.arange(3))
+    assert index.search("b").positions == [2, 1, 0]
+
+
+def test_an_index_with_the_backend_rank_bm25_cannot_change(tmp_path: Path) -> None:
+    index = BM25Index(["a", "b"], backend="rank_bm25")
+    for change in (
+        lambda: index.add(["c"]),
+        lambda: index.remove([0]),
+        lambda: index.update(["a"]),
+        lambda: index.update(["c"]),
+        lambda: index.save(tmp_path / "index"),
+    ):
+        with pytest.raises(InputError, match="with the backend rank_bm25 cannot be changed or saved"):
+            change()
+    with pytest.raises(InputError, match="rank_bm25 has no method 'lucene'; allowed: okapi, bm25"):
+        BM25Index(["a"], "lucene", backend="rank_bm25")
+    with pytest.raises(InputError, match="unknown backend 'bm25s'; allowed: qabench, rank_bm25"):
+        BM25Index(["a"], backend="bm25s")
 
 
 @pytest.mark.parametrize("method", ["bm25+", "lucene", "atire", "robertson"])

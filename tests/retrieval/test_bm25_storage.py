@@ -64,7 +64,7 @@ def test_a_loaded_index_follows_its_dataset(path: Path) -> None:
     assert update(dataset.select(range(199))) == (0, 1)
     assert update(dataset.select([*range(198), 199, 198])) == (2, 2)
     assert update(Dataset.from_dict(ROWS | {"kind": [0] * 200})) == (199, 199)
-    with pytest.raises(InputError, match="row 0 has no 'text'; the columns are kind"):
+    with pytest.raises(InputError, match="the dataset has no 'text'; the columns are body, kind"):
         update(dataset.rename_column("text", "body"))
 
 

@@ -8,6 +8,7 @@ import pytest
 from scripted_wiki import ScriptedWiki
 from typer.testing import CliRunner, Result
 
+from qabench.benchmarks import benchmark
 from qabench.cli.retrieve import wiki_app
 from qabench.errors import InputError
 from qabench.retrieval.wiki.page import PageMissing
@@ -23,9 +24,7 @@ def pages(server: ScriptedWiki, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sample_pages() -> list[dict[str, Any]]:
-    from qabench.cli.retrieve import _evidences
-
-    return _evidences("fanoutqa", "sample")
+    return list(benchmark("fanoutqa").evidence_pages("sample") or ())
 
 
 def run(*arguments: str) -> Result:

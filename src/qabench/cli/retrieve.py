@@ -37,7 +37,7 @@ def retrieve(
         str,
         Argument(
             metavar="SOURCE",
-            help="A .csv, .tsv, .jsonl or .parquet file, or a dataset's name: one document per row.",
+            help="A .csv, .tsv, .jsonl, .parquet or .txt file, or a dataset's name: one document per row.",
         ),
     ],
     queries: Annotated[
@@ -237,14 +237,9 @@ def _queries(argument: str) -> dict[str, str]:
     from qabench.retrieval.corpus import READERS, read_rows
 
     path = Path(argument)
-    is_name = path.suffix in (".txt", *READERS) and " " not in argument
-    if not path.is_file() and not is_name:
+    is_name = path.suffix in READERS and " " not in argument
+    if not is_name and not os.path.isfile(argument):
         return {"1": argument}
-    if not path.is_file():
-        raise InputError(f"file not found: {argument}")
-    if path.suffix == ".txt":
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        return {str(number): line for number, line in enumerate(lines, 1) if line.strip()}
     rows = list(read_rows(path))
     columns = rows[0].fields if rows else {}
     column = next((name for name in QUERIES if name in columns), None)
@@ -268,9 +263,7 @@ WikiPath = Annotated[str | None, Option(metavar="PATH", help="A ZIM file, instea
 
 @wiki_app.command("prefetch")
 def prefetch(
-    benchmark: Annotated[
-        str, Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")
-    ],
+    name: Annotated[str, Argument(metavar="BENCHMARK", help="A benchmark with evidence pages.")],
     config: ConfigName = None,
 ) -> None:
     """Download all evidence pages of a benchmark to the cache. Continues an interrupted run.
@@ -281,14 +274,18 @@ def prefetch(
     from qabench.retrieval.wiki.mediawiki import MediaWiki
     from qabench.retrieval.wiki.prefetch import prefetch as get_pages
 
-    evidences = _evidences(benchmark, config)
+    evidences = benchmark(name).evidence_pages(config)
+    if evidences is None:
+        raise InputError(f"the questions of {name} have no Wikipedia pages; choose another one")
     wiki = MediaWiki()
     with progress_bar("Fetching", "pages") as progress:
-        done = get_pages(evidences, wiki, progress)
+        done = get_pages(list(evidences), wiki, progress)
     count = f"{done.cached + done.fetched} of {done.in_all} pages"
     write_line(f"{count} are in {wiki.cache.folder}: {done.fetched} fetched now")
-    reasons = [f"{page}: {getattr(error, 'reason', error)}" for page, error in done.failed.items()]
-    print_list("missing at the epoch, or failed", reasons)
+    if done.failed:
+        write_line(f"{len(done.failed):,} missing at the epoch, or failed:")
+    for page, error in done.failed.items():
+        write_line(f"  {page}: {getattr(error, 'reason', error)}")
     if done.not_tried:
         write_line(
             f"stopped after consecutive failures; {done.not_tried} pages not tried; run the command again"
@@ -321,22 +318,3 @@ def page(
     from qabench.retrieval.wiki.client import wikipedia
 
     write_document(wikipedia(wiki).content({"title": title}) + "\n")
-
-
-def _evidences(name: str, config: str | None) -> list[Json]:
-    """Return the evidence pages of a config's questions."""
-    pages = benchmark(name).evidence_pages(config)
-    if pages is None:
-        title = benchmark(name).title
-        raise InputError(
-            f"the questions of {title} have no Wikipedia pages; choose another benchmark"
-        )
-    return list(pages)
-
-
-def print_list(what: str, lines: list[str]) -> None:
-    """Print a heading and its lines, if there are any."""
-    if lines:
-        write_line(f"{len(lines):,} {what}:")
-    for line in lines:
-        write_line(f"  {line}")

@@ -1,0 +1,78 @@
+"""The scores of the package ``rank_bm25``, computed by the package itself."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from qabench.errors import MissingExtra, unknown_name
+from qabench.retrieval.bm25.building import InvertedScorer
+from qabench.retrieval.bm25.counts import TermCounts
+from qabench.retrieval.bm25.formulas import Parameters
+from qabench.retrieval.bm25.search import Floats, Mask, Results, Search, top
+
+try:
+    import rank_bm25
+except ImportError:
+    raise MissingExtra(
+        "the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'"
+    ) from None
+
+CLASSES = {
+    "okapi": rank_bm25.BM25Okapi,
+    "bm25+": rank_bm25.BM25Plus,
+    "bm25l": rank_bm25.BM25L,
+}
+
+
+class RankBM25Scorer(InvertedScorer):
+    """An inverted index that is searched by a class of ``rank_bm25``.
+
+    Args:
+        counts: see ``RankBM25Search``.
+        parameters: see ``RankBM25Search``.
+    """
+
+    def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
+        super().__init__(counts, parameters)
+        self._search = RankBM25Search(counts, parameters)
+        self._queries = math.inf  # this search is used from now on
+
+
+class RankBM25Search(Search):
+    """Documents of term numbers, scored by a class of ``rank_bm25``.
+
+    Args:
+        counts: how often each term occurs in each document.
+        parameters: the method and its parameters.
+
+    Raises:
+        InputError: the package does not have the method.
+    """
+
+    def __init__(self, counts: TermCounts, parameters: Parameters) -> None:
+        options = parameters.used()
+        method = str(options.pop("method"))
+        if method not in CLASSES:
+            raise unknown_name("rank_bm25 has no method", method, CLASSES)
+
+        # Terms are numbered by first occurrence. In this order, rank_bm25 sums their idf as if it
+        # read the texts.
+        order = np.argsort(counts.documents, kind="stable")
+        terms = np.repeat(np.arange(len(counts.vocabulary)), np.diff(counts.starts))
+        numbers = np.repeat(terms[order], counts.counts[order])
+        documents = np.split(numbers, np.cumsum(counts.lengths)[:-1])
+        self._bm25 = CLASSES[method]([document.tolist() for document in documents], **options)
+
+    def scores(self, terms: Sequence[int]) -> Floats:
+        return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
+
+    def top(
+        self,
+        terms: Sequence[int],
+        k: int,
+        mask: Mask | None,
+    ) -> Results:
+        return top(self.scores(terms), k, mask)
