@@ -332,8 +332,9 @@ class BM25Index(Displayed):
         digests = source.digests()
         updated = copy.copy(self)
         updated.compact()
-        keep = np.isin(self._origin.digests, digests)
-        same = common_start(self._origin.digests[keep], digests)
+        indexed = self._content.origin.digests
+        keep = np.isin(indexed, digests)
+        same = common_start(indexed[keep], digests)
         keep[np.flatnonzero(keep)[same:]] = False
         if keep[self._scorer.counts.documents].any():
             updated.remove(np.flatnonzero(~keep))
