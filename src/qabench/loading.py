@@ -273,11 +273,17 @@ def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:
     by_split = data_files if isinstance(data_files, Mapping) else {split: data_files}
     own: dict[str, list[Path]] = {}
-    for name, files in by_split.items():
-        paths = [files] if isinstance(files, str | Path) else files
-        own[str(name)] = list(map(Path, paths))
-        if missing := [file for file in own[str(name)] if not file.is_file()]:
-            raise InputError(f"data_files: the file {missing[0]} does not exist")
+    try:
+        for name, files in by_split.items():
+            paths = [files] if isinstance(files, str | Path) else files
+            own[str(name)] = list(map(Path, paths))
+    except TypeError:  # of another type, which is as wrong as an empty list
+        own = {}
     if not own or not all(own.values()):
-        raise InputError("data_files is empty; allowed: a path, a list of paths, or {split: paths}")
+        raise InputError(
+            f"data_files is {data_files!r}; allowed: a path, a list of paths, or {{split: paths}}"
+        )
+    for path in (path for paths in own.values() for path in paths):
+        if not path.is_file():
+            raise InputError(f"data_files: the file {path} does not exist")
     return own

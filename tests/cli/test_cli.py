@@ -155,3 +155,12 @@ def test_a_cache_folder_that_is_a_file(command: str, tmp_path: Path) -> None:
     home = str(tmp_path / "file")
     done = run(command, "fanoutqa", stdout=subprocess.DEVNULL, HF_HOME=home, QABENCH_CACHE=home)
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr and done.stderr.count("qabench:") <= 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+@pytest.mark.parametrize("arguments", ["list", "--help", "env --json"])
+def test_a_closed_stream_is_one_line(closed: str, arguments: str) -> None:
+    command = f'"{sys.executable}" -P -m qabench {arguments} {closed}'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    message = "qabench: standard output or error is closed; redirect it, such as to /dev/null\n"
+    assert done.returncode == 1 and done.stdout + done.stderr == message

@@ -47,7 +47,9 @@ def test_splits(split: Any, rows: Any) -> None:
         ({"split": "validation[a"}, "Unrecognized instruction format"),
         ({"split": "validation[:2]", "streaming": True}, "cannot be streamed; allowed: validation"),
         ({"data_files": "nowhere.json"}, "data_files: the file nowhere.json does not exist"),
-        ({"data_files": {"test": []}}, "data_files is empty"),
+        ({"data_files": 5}, "data_files is 5; allowed: a path, a list"),
+        ({"data_files": {"test": [None]}}, "data_files is {'test': \\[None\\]}; allowed"),
+        ({"data_files": {"test": []}}, "data_files is {'test': \\[\\]}; allowed"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], said: str) -> None:

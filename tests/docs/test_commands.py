@@ -27,7 +27,7 @@ EXTERNAL = {  # parts of commands that need what no test machine has, or that an
     "Wikipedia": (".zim", "wiki "),
     "the network": ("fetch",),
     "a cluster": ("--ray",),
-    "a log": ("RUN.eval", "first.eval", "samples_", "details_"),
+    "a log": ("RUN.eval", "logs/*.eval", "first.eval", "samples_", "details_"),
     "QABENCH_PATH": ("strategyqa",),
     "all data of ExpertQA": ("claims ", "facts "),
     "minutes": ("env", "reproduce", "lfqa"),

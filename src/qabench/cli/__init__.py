@@ -315,6 +315,13 @@ def _options(version: Annotated[bool, _VERSION] = False) -> None:
 
 def main() -> None:
     """Run a command, and print errors as one line instead of a traceback."""
+    if None in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a file opened next would get the descriptor, and the text
+        message = "qabench: standard output or error is closed; redirect it, such as to /dev/null"
+        print(message, file=sys.stderr or sys.stdout)
+        sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             if sys.platform == "win32" and not stream.isatty():  # else 256 characters in pipes

@@ -210,11 +210,11 @@ def select_scores(
     if names is None:
         return list(specs)
     scores = [spec.name for spec in specs]
-    groups = [spec.group for spec in specs]
-    allowed = list(dict.fromkeys([*scores, *groups]))
+    groups = list(dict.fromkeys(spec.group for spec in specs))
+    listed = f"scores {', '.join(scores) or 'none'}; groups {', '.join(groups) or 'none'}"
     chosen = split_names(names, scores)
     if not chosen:
-        raise InputError(f"no scores are selected; allowed: {', '.join(allowed)}")
+        raise InputError(f"no scores are selected; allowed: {listed}")
     selected: dict[str, ScoreSpec] = {}
     for name in chosen:
         stem, _, cutoff = name.partition("@")
@@ -226,7 +226,7 @@ def select_scores(
             single = [spec for spec in specs if scored in (spec.name, spec.group)]
             matching = [of_samples.of(spec) for spec in single if not spec.reducer]
         if not matching:
-            raise unknown_name(f"{title} has no score", name, allowed)
+            raise unknown_name(f"{title} has no score", name, [*scores, *groups], listed)
         for spec in matching:
             selected[spec.name] = replace(spec, main=spec.main or spec.name in chosen)
     return list(selected.values())
