@@ -157,7 +157,7 @@ def load_dataset(
         split: a split, a slice of a split ("validation[:10]"), a ``datasets.ReadInstruction``, or a
             list of these. None for a dict with all splits. Files of other splits are not needed.
         streaming: read the rows one by one, without an Arrow file in the cache. For whole splits
-            only.
+            only: use .take(n) and .skip(n).
         data_files: custom files in the benchmark's official format to read instead of the published
             ones: a path or a list of paths for the first split of the config, or a dict {split:
             paths}. Their content is not verified.
@@ -199,14 +199,13 @@ def load_dataset(
             only_splits=names,
             cache_dir=folder,
         )
-    if streaming:
-        return dataset_builder.as_streaming_dataset(split=_whole_split(dataset_builder, split))
     try:
-        dataset_builder.download_and_prepare(
-            num_proc=num_proc,
-            download_mode=download_mode,
-            verification_mode=verification_mode,
-        )
+        if not streaming:
+            dataset_builder.download_and_prepare(
+                num_proc=num_proc,
+                download_mode=download_mode,
+                verification_mode=verification_mode,
+            )
     except DatasetGenerationError as error:
         # datasets raises its own exception, with the exception for the row, or of the disk, as its
         # cause.
@@ -214,6 +213,8 @@ def load_dataset(
             raise error.__cause__ from None
         raise
     try:
+        if streaming:
+            return dataset_builder.as_streaming_dataset(split=split)
         return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
         raise InputError(
@@ -259,15 +260,6 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
             f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"]
         )
     return None if "all" in names else [name for name in allowed if name in names]
-
-
-def _whole_split(dataset_builder: BenchmarkBuilder, split: Any) -> str | None:
-    if split is None or str(split) in dataset_builder.split_names():
-        return None if split is None else str(split)
-    raise InputError(
-        f"split {split!r} cannot be streamed; allowed: {', '.join(dataset_builder.split_names())}. "
-        "Use .take(n) and .skip(n) of the streamed split"
-    )
 
 
 def _own_files(data_files: DataFiles, split: str) -> dict[str, list[Path]]:

@@ -104,5 +104,5 @@ def test_a_field_of_the_prompt_that_is_no_column() -> None:
 
 
 def test_names_of_python_modules_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"json is a module of Python"):
+    with pytest.raises(InputError, match=r"json is a benchmark or a module of Python"):
         new("json", tmp_path)

@@ -96,11 +96,11 @@ def test_questions_with_fewer_samples_limit_k(files: list[str]) -> None:
     assert as_samples(named).model == f"a and {len(named) - 1} more"
     fewer = with_passes(replace(merged, records=merged.records[:-1]))
     assert "acc.strict.pass@2" in fewer and "acc.strict.pass@3" not in fewer
-    assert "at most 2: only 1 of 12 questions have 2 samples" in fewer.notes[-1]
+    assert "at most 2: 1 of 12 questions have only 2 samples" in fewer.notes[-1]
     more = [replace(record, epoch=epoch) for record in merged.records for epoch in range(1, 7)]
     names = [name for name in with_passes(replace(merged, records=more)) if name.startswith("acc.strict.pass@")]
     assert [int(name.partition("@")[2]) for name in names] == [2, 3, 4, 5, 6, 7, 8, 16, 18]
-    with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions have 3 samples .*; allowed: 1 to 3"):
+    with pytest.raises(InputError, match=r"k is 4, but 12 of 12 questions have only 3 samples .*; allowed: 1 to 3"):
         with_passes(merged, [4])
     with pytest.raises(InputError, match="was given twice"):
         as_samples([parts[0], parts[0]])

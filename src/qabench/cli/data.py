@@ -228,8 +228,8 @@ def reproduce(benchmark: BenchmarkName, format: Format = "table") -> None:
         "benchmark": benchmark,
         "checks": checks,
         "tables": [table.as_dict() for table in tables],
+        "notes": reproduction.notes,
     }
-    document["notes"] = reproduction.notes
     print_tables([*tables, _check_table(benchmark, checks, reproduction.notes)], format, document)
     if any(check.unexplained for check in reproduction.checks):
         raise Exit(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -42,7 +41,7 @@ def list_caches(format: Format = "table") -> None:
     replies = stored_replies()
     sizes = {
         str(path): folder_size(path) if path.is_dir() else path.stat().st_size
-        for path in _cache_paths()
+        for path in sorted(cache_dir().glob("[!.]*"))
     }
     document = {
         "folder": str(cache_dir()),
@@ -68,10 +67,6 @@ def clear_caches(as_json: AsJson = False) -> None:
         print_json({"deleted": count})
     else:
         say(f"deleted {count} {'reply' if count == 1 else 'replies'}")
-
-
-def _cache_paths() -> list[Path]:
-    return [path for path in sorted(cache_dir().glob("*")) if not path.name.startswith(".")]
 
 
 def _size_text(size: int) -> str:

@@ -37,10 +37,8 @@ def new(
         raise InputError(
             f"the name is {name!r}; allowed: lowercase letters, digits and _, such as strategyqa"
         )
-    if name in sys.stdlib_module_names:
-        raise InputError(f"{name} is a module of Python; choose another name")
-    if name in benchmark_names():
-        raise InputError(f"there is a benchmark {name}; choose another name")
+    if name in sys.stdlib_module_names or name in benchmark_names():
+        raise InputError(f"{name} is a benchmark or a module of Python; choose another name")
     template = Path(str(resources.files("qabench.cli") / "template"))
     texts = {}
     for path in sorted(template.rglob("*")):

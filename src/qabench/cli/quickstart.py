@@ -17,13 +17,12 @@ NEXT = {
 
 def quickstart() -> None:
     """Score three synthetic systems on a sample of FanOutQA's questions and compare them."""
-    from qabench.evaluation.comparison import compare
+    from qabench.runs.comparing import compare
 
     files = sorted((FOLDER / BENCHMARK / "sample" / "generations").glob("*.jsonl"))
     with plain_warnings():
         systems = {path.stem: evaluate_predictions(BENCHMARK, "sample", path) for path in files}
-    spec = next(score.spec for score in next(iter(systems.values())).scores().values())
-    comparison = compare(systems, spec)
+    comparison = compare(BENCHMARK, "sample", systems)
     ranked = [systems[label] for label in comparison.systems]
     print_evaluations(ranked, [], "table")
     print_tables(comparison.tables()[1:])

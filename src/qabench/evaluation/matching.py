@@ -94,13 +94,13 @@ def with_passes(evaluation: Evaluation, ks: Sequence[int] = ()) -> Evaluation:
                 continue
             sizes = [len(samples) for samples in rows.values()]
             fewest = min(sizes)
-            few = f"{sizes.count(fewest)} of {len(sizes)} questions have {fewest} samples"
+            few = f"{sizes.count(fewest)} of {len(sizes)} questions have only {fewest} samples"
             if max(ks, default=0) > fewest:
                 raise InputError(
                     f"k is {max(ks)}, but {few} with a score in {evaluation.path}; allowed: 1 to {fewest}"
                 )
             if fewest < max(sizes):
-                notes[f"k of pass@k and pass^k is at most {fewest}: only {few} with a score"] = None
+                notes[f"k of pass@k and pass^k is at most {fewest}: {few} with a score"] = None
             chosen = ks or [
                 k for k in range(2, fewest + 1) if k <= EVERY_K or k.bit_count() == 1 or k == fewest
             ]

@@ -83,8 +83,8 @@ def compare(
         "test": test,
         "correction": correction,
         "resamples": resamples,
+        "seed": seed,
     }
-    testing["seed"] = seed
     scorer = benchmark(evaluations[0].benchmark)
     if not scorer.name:
         comparison = _compare_logs(names, evaluations, scores, **testing)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,30 +20,9 @@ from qabench.data.rows import Json, without_none
 VERSION = 2
 OLDEST = (0, 3, 285)  # version of Inspect that wrote the log
 LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
-Types = Mapping[str, type | tuple[type, ...]]
 Keys = Sequence[tuple[str, int]]
 """The id and the epoch of each sample."""
 FINISHED = ("success", "error", "cancelled")
-STOPS = ("stop", "max_tokens", "model_length", "tool_calls", "content_filter", "unknown")
-_OPTIONAL_TEXT = (str, type(None))
-_OPTIONAL_OBJECT = (dict, type(None))
-_NUMBER = (float, int, type(None))
-_SPEC_TYPES: Types = {
-    **dict.fromkeys(("task", "task_id", "model", "created"), str),
-    **dict.fromkeys(("task_args", "task_args_passed", "model_args", "packages"), dict),
-    **dict.fromkeys(("dataset", "config", "model_generate_config"), dict),
-    **dict.fromkeys(("model_base_url", "solver"), _OPTIONAL_TEXT),
-    "metadata": _OPTIONAL_OBJECT,
-}
-_SAMPLE_TYPES: Types = {
-    "id": (str, int),
-    "epoch": int,
-    **dict.fromkeys(("input", "target"), (str, list)),
-    "messages": list,
-    **dict.fromkeys(("output", "metadata", "model_usage"), dict),
-    **dict.fromkeys(("scores", "error", "limit"), _OPTIONAL_OBJECT),
-    "working_time": _NUMBER,
-}
 
 
 class Unfamiliar(Exception):
@@ -56,17 +35,10 @@ class Fields:
     Absent ones are None.
     """
 
-    def __init__(
-        self,
-        values: Any,
-        types: Types,
-    ) -> None:
-        """Raise Unfamiliar if a value has another type."""
+    def __init__(self, values: Any) -> None:
+        """Raise Unfamiliar if the value is not an object."""
         if not isinstance(values, dict):
             raise Unfamiliar(f"{values!r:.80} is not an object")
-        for name, allowed in types.items():
-            if not isinstance(values.get(name), allowed):
-                raise Unfamiliar(name)
         self.values = values
 
     def __getattr__(self, name: str) -> Any:
@@ -112,34 +84,24 @@ def read_plain_header(path: str | Path) -> Fields:
     """Return a finished log without its samples. Raises any exception if Inspect has to read it."""
     with open_archive(path) as archive:
         values = _member(archive, "header.json")
-    header = Fields(
-        values,
-        {
-            "version": int,
-            "status": str,
-            "eval": dict,
-            "plan": dict,
-        },
-    )
+    header = Fields(values)
     if header.version != VERSION or header.status not in FINISHED or header.log_updates is not None:
         raise Unfamiliar("the version, the status or changed metadata")
-    spec = Fields(header.eval, _SPEC_TYPES)
+    spec = Fields(header.eval)
+    for name in ("task_args", "model_args", "metadata"):
+        Fields(spec.values.get(name) or {})
     written_by = tuple(map(int, spec.packages["inspect_ai"].split(".")[:3]))
     if written_by < OLDEST or not spec.created.endswith("+00:00"):
         raise Unfamiliar("the version of Inspect or the time zone")
-    spec.config = Fields(spec.config, {"epochs": (int, type(None))})
-    spec.dataset = Fields(spec.dataset, {"sample_ids": (list, type(None))})
-    spec.model_generate_config = Fields(spec.model_generate_config, {})
-    plan = Fields(header.plan, {"steps": list, "config": dict})
-    plan.config = Fields(plan.config, {})
-    plan.steps = list(map(_step, plan.steps))
-    plan.finish = plan.finish and _step(plan.finish)
+    spec.config = Fields(spec.config)
+    spec.dataset = Fields(spec.dataset)
+    spec.model_generate_config = Fields(spec.model_generate_config)
+    plan = Fields(header.plan)
+    plan.config = Fields(plan.config)
+    plan.steps = list(map(Fields, plan.steps))
+    plan.finish = plan.finish and Fields(plan.finish)
     header.metadata, header.eval, header.plan = spec.metadata, spec, plan
     return header
-
-
-def _step(values: Any) -> Fields:
-    return Fields(values, {"solver": str, "params": dict})
 
 
 def read_plain_samples(path: str | Path, keys: Keys) -> Iterator[Fields]:
@@ -159,55 +121,37 @@ def read_plain_samples(path: str | Path, keys: Keys) -> Iterator[Fields]:
 
 
 def _sample(values: Any) -> Fields:
-    sample = Fields(values, _SAMPLE_TYPES)
-    score_types: Types = {"answer": _OPTIONAL_TEXT, "metadata": _OPTIONAL_OBJECT}
+    sample = Fields(values)
     scores = (sample.scores or {}).items()
-    sample.scores = {name: Fields(score, score_types) for name, score in scores}
+    sample.scores = {name: Fields(score) for name, score in scores}
     usages = sample.model_usage.items()
-    sample.model_usage = {name: Fields(usage, {}) for name, usage in usages}
+    sample.model_usage = {name: Fields(usage) for name, usage in usages}
     if isinstance(sample.input, list):
         sample.input = list(map(_message, sample.input))
     sample.messages = list(map(_message, sample.messages))
     sample.output = _output(sample.output)
-    sample.error = sample.error and Fields(sample.error, {"message": str, "traceback": str})
-    sample.limit = sample.limit and Fields(sample.limit, {"type": str, "limit": (int, float)})
+    sample.error = sample.error and Fields(sample.error)
+    sample.limit = sample.limit and Fields(sample.limit)
     return sample
 
 
 def _output(values: Any) -> Fields:
-    optional = {"usage": _OPTIONAL_OBJECT, "error": _OPTIONAL_TEXT}
-    output = Fields(
-        values,
-        {
-            "choices": list,
-            "completion": str,
-            **optional,
-        },
-    )
-    output.choices = [Fields(choice, {"stop_reason": str}) for choice in output.choices]
+    output = Fields(values)
+    output.choices = list(map(Fields, output.choices))
     if output.choices:
         first = output.choices[0]
         output.stop_reason = first.stop_reason
-        if output.stop_reason not in STOPS:
-            raise Unfamiliar(output.stop_reason)
         output.completion = output.completion or _message(first.message).text
     return output
 
 
 def _message(values: Any) -> Fields:
-    message = Fields(
-        values,
-        {
-            "role": str,
-            "content": (str, list),
-            "tool_calls": (list, type(None)),
-        },
-    )
+    message = Fields(values)
     texts = [message.content]
     if isinstance(message.content, list):
-        parts = [Fields(part, {"type": str}) for part in message.content]
+        parts = list(map(Fields, message.content))
         texts = [part.text for part in parts if part.type == "text"]
-    calls = [Fields(call, {}) for call in message.tool_calls or ()]
+    calls = list(map(Fields, message.tool_calls or ()))
     message.text, message.tool_calls = "\n".join(texts), calls
     for text in (*texts, *(str(call.arguments) for call in calls)):
         # Inspect's classes replace these.
