@@ -320,7 +320,7 @@ def main() -> None:
         sys.stderr,
     ):  # a file opened next would get the descriptor, and the text
         message = "qabench: standard output or error is closed; redirect it, such as to /dev/null"
-        print(message, file=sys.stderr or sys.stdout)
+        write_line(message, sys.stderr or sys.stdout)
         sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
