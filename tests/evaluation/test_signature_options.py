@@ -31,6 +31,7 @@ REASONS = {
     "context_length": "part of the model that is evaluated",
     "tokenizer": "the field tokenizer names it; tested with the settings that fill the window",
     "find": "needs an index; the field find",
+    "retriever_model": "needs PyTorch; the field retriever_model",
     "official_quirks": "the fields shown and suffix, where it has an effect",
     "reply_format": "read by the scorer: the field replies",
     "prompt": "without the authors' files, the only prompt is qabench's",

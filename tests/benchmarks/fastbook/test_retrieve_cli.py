@@ -49,9 +49,10 @@ def test_runs_are_scored_with_the_chunks_of_the_dataset(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "x"], "unknown method 'x'"),
+        (["--config", "sample", "--method", "x"], "unknown method 'x'"),
         (["--config", "qrels"], "no questions in 'qrels'; allowed: questions, sample"),
         (["--config", "sample", "--query", "x"], "unknown query 'x'; allowed: question, keywords"),
+        (["--config", "sample", "--model", "x"], "the method bm25 has no model; allowed for dense and colbert"),
         (["--config", "sample", "--k", "0"], "k is 0; allowed: an integer of at least 1"),
     ],
 )

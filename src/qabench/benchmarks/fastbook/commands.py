@@ -23,6 +23,10 @@ def retrieve(
         str | None,
         Option(help="question or keywords. Default: keywords for fts, else question."),
     ] = None,
+    model: Annotated[
+        str | None,
+        Option(help="The encoder of dense or colbert: NAME, NAME@REVISION or a folder."),
+    ] = None,
     k: Annotated[int, Option(help="The cutoff: the number of chunks to retrieve.")] = 10,
     run: Annotated[Path | None, Option(help="Write the rankings as a TREC run.")] = None,
     format: Format = "table",
@@ -35,7 +39,7 @@ def retrieve(
     from qabench.retrieval.documents import run_lines
 
     questions = BENCHMARK.load(config)
-    retrieved = retrieval.retrieve(questions.rows, config, method, query, k)
+    retrieved = retrieval.retrieve(questions.rows, config, method, query, k, model)
     predicted = retrieved.predicted
     if run:
         lines: list[str] = []

@@ -17,13 +17,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from qabench.benchmarks.fastbook.answer_components import check_cutoffs
 from qabench.data.rows import Json, Row
-from qabench.errors import MissingExtra, QabenchError, unknown_name
+from qabench.errors import InputError, MissingExtra, QabenchError, unknown_name
 from qabench.evaluation.scoring import Question
 from qabench.evaluation.signature import digest
 from qabench.loading_scripts import dataset_table, file_digest, open_path
@@ -67,14 +68,20 @@ class Retrieval:
 
 
 def retrieve(
-    questions: Sequence[Question], config: str, method: str, query: str | None, k: int
+    questions: Sequence[Question],
+    config: str,
+    method: str,
+    query: str | None,
+    k: int,
+    model: str | None = None,
 ) -> Retrieval:
     """Retrieve k chunks for each question of a config from its own chapter.
 
     By default, the queries of fts are the keywords, as in the source, and else the questions.
+    ``model`` is an encoder for dense or colbert: NAME, NAME@REVISION or a folder.
 
     Raises:
-        InputError: an unknown method or kind of query, or k below 1.
+        InputError: an unknown method or kind of query, k below 1, or a model for another method.
         MissingExtra: a package of the method is not installed.
     """
     check_cutoffs(k)
@@ -83,7 +90,9 @@ def retrieve(
     query = query or ("keywords" if method == "fts" else "question")
     if query not in KINDS:
         raise unknown_name("unknown query", query, KINDS)
-    model = METHODS[method]
+    if model and METHODS[method] is None:
+        raise InputError(f"the method {method} has no model; allowed for dense and colbert")
+    model = model or METHODS[method]
     rows = [question.row for question in questions]
     notebooks, keyword_files = map(_files, CONFIGS[config])
     chunks = chapter_chunks(config)
@@ -95,7 +104,7 @@ def retrieve(
         "overlap": OVERLAP,
         "method": method,
         "query": query,
-        "retriever_model": model,
+        "retriever_model": Path(model).name if model and Path(model).is_dir() else model,
     }
     predicted = {}
     for row, hits in zip(rows, ranked, strict=True):

@@ -41,6 +41,7 @@ def fastbook_rag(
     method: Literal["bm25", "fts", "dense", "colbert"] = "bm25",
     query: Literal["question", "keywords"] | None = None,
     k: int = 10,
+    retriever_model: str | None = None,
     chapters: Names = None,
     ids: Names = None,
 ) -> Task:
@@ -57,6 +58,7 @@ def fastbook_rag(
         query: "question" or "keywords". By default keywords for fts and the question for the other
             methods.
         k: the number of passages in the prompt.
+        retriever_model: the encoder of "dense" or "colbert": NAME, NAME@REVISION or a folder.
         chapters: only the questions of these chapters.
         ids: only these questions.
 
@@ -67,7 +69,7 @@ def fastbook_rag(
     """
     questions = FASTBOOK.load(config)
     selected = select(questions, ids, chapters)
-    retrieval = retrieve(selected, config, method, query, k)
+    retrieval = retrieve(selected, config, method, query, k, retriever_model)
     return benchmark_task(
         FASTBOOK,
         questions,
