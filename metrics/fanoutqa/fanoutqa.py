@@ -26,6 +26,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             question.
         references: the dataset's `answer` column (JSON text), or the answers as Python objects.
         questions: the text of each question, for the judge. Without them there is no judge score.
+        ids: the questions' ids, for `raw`. By default positions.
         lemmatizer: the lemmatizer of the accuracy, "auto", "spacy" or "simplemma". See the metric
             fanout_acc.
         bleurt: a function (references, candidates) -> scores, two lists of strings to one float for
@@ -41,7 +42,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
             fanout_judge.
         absent: {"bleurt" or "gpt": the reason}. Empty if no score is absent.
         judge: the judge's counts, verdicts, unreadable replies, `gpt_readable` and usage.
-        raw: with per_question=True, a list of {"acc", "rouge", "bleurt", "gpt"},
+        raw: with per_question=True, a list of {"question_id", "acc", "rouge", "bleurt", "gpt"},
             or None for absent scores.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a reference that is
@@ -67,6 +68,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         predictions: list[Any],
         references: list[Any],
         questions: list[str] | None = None,
+        ids: list[str] | None = None,
         lemmatizer: Any = "auto",
         bleurt: Any = None,
         judge: Any = None,
@@ -77,10 +79,11 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         scorer = FanOutQAScorer(normalizer, True, bleurt, judging)
         check_pairs(references, predictions)
         asked = [""] * len(references) if judging is None else list(questions or ())
-        if len(asked) != len(references):
-            raise InputError(
-                f"{len(asked)} questions for {len(references)} references; expected one for each"
-            )
+        for name, column in (("questions", asked), ("ids", ids)):
+            if column is not None and len(column) != len(references):
+                raise InputError(
+                    f"{len(column)} {name} for {len(references)} references; expected one for each"
+                )
         items = [
             Item(
                 {"answer": dumps(reference), "question": question},
@@ -102,11 +105,14 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         else:
             result["absent"]["gpt"] = "left out: judge=False, or no questions=[...]"
         if per_question:
-            result["raw"] = [
-                official_shape([row])
-                | {"acc": row["acc.loose"], "bleurt": row.get("bleurt"), "gpt": row.get("gpt")}
-                for row in rows
-            ]
+            result["raw"] = []
+            for id, row in zip(ids or range(len(rows)), rows, strict=True):
+                scores = {
+                    "acc": row["acc.loose"],
+                    "bleurt": row.get("bleurt"),
+                    "gpt": row.get("gpt"),
+                }
+                result["raw"].append({"question_id": id} | official_shape([row]) | scores)
         fields: dict[str, object] = {} if judging is None else {"questions": digest(asked)}
         for own in scorer.fields.values():
             fields |= own

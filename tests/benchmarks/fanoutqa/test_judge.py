@@ -175,6 +175,7 @@ def test_all_scores_in_the_official_shape(server: OpenAIServer) -> None:
     assert (result["gpt"], result["judge"]["gpt_readable"], result["absent"]) == (1 / 3, 1 / 2, {})
     assert [row["gpt"] for row in result["raw"]] == [1, 0, 0]
     assert [row["acc"] for row in result["raw"]] == [1, 0, 0]
+    assert [row["question_id"] for row in result["raw"]] == [0, 1, 2]
     assert result["raw"][0]["rouge"]["rouge1"] == {"precision": 1, "recall": 1, "fscore": 1}
     assert "bleurt:function:length_ratio" in result["signature"] and "judge_prompt:qabench-" in result["signature"]
 
