@@ -77,7 +77,7 @@ def test_the_benchmark_may_come_first(tmp_path: Path) -> None:
     ("arguments", "message"),
     [(["fanoutqa", ANSWERS[0], "--config", "sample"], "give at least two systems"),
      (["fanoutqa", ANSWERS[0], ANSWERS[0], "--config", "sample"], "the file was given twice"),
-     (["fanoutqa", *ANSWERS, "--scores", "f1"], "has no score 'f1'; allowed: acc.loose"),
+     (["fanoutqa", *ANSWERS, "--scores", "f1"], "has no score 'f1'; allowed: scores acc.loose"),
      (["none.eval", "other.eval"], "none.eval does not exist")],
 )  # fmt: skip
 def test_errors_name_the_problem(arguments: list[str], message: str) -> None:

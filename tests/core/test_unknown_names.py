@@ -18,7 +18,7 @@ MISTYPED: list[tuple[Callable[[], Any], str]] = [
     (lambda: qabench.evaluate_predictions("felms", None, []), "'felms' (did you mean 'felm'?)"),
     (lambda: benchmark("fanoutqa").setting("closedbook"), "'closedbook' (did you mean 'closed-book'?); allowed: "),
     (lambda: benchmark("fanoutqa").score_spec("acc.lose"), "'acc.lose' (did you mean 'acc.loose'?); allowed: "),
-    (lambda: benchmark("fanoutqa").selected_groups("rogue"), "'rogue' (did you mean 'rouge'?); allowed: acc"),
+    (lambda: benchmark("fanoutqa").selected_groups("rogue"), "'rogue' (did you mean 'rouge'?); allowed: scores acc"),
     (lambda: benchmark("felm").checked_options({"reply_formatt": 1}), "(did you mean 'reply_format'?); allowed: "),
 ]
 

@@ -207,7 +207,7 @@ def test_a_log_has_setting_date_and_model(tmp_path: Path) -> None:
     ("arguments", "said"),
     [((), "does not have the setting of the run: add --setting, such as closed-book, open-book"),
      (("--setting=nosuch",), "FanOutQA has no setting 'nosuch'; allowed: closed-book, open-book, evidence-provided"),
-     (("--setting=open-book", "--scores=f1"), "has no score 'f1'; allowed: acc.loose, acc.strict, "),
+     (("--setting=open-book", "--scores=f1"), "has no score 'f1'; allowed: scores acc.loose, acc.strict, "),
      (("--setting=open-book", "--dataset=a"), "the dataset is 'a'"),
      (("--setting=open-book", "--dataset=a/.."), "the dataset is 'a/..'"),
      (("--setting=open-book", "--push=a b"), "the model is 'a b', which is not a name")],

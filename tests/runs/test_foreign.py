@@ -126,7 +126,7 @@ def test_logs_of_any_inspect_task_are_compared_by_every_score(logs: list[Path]) 
     assert [system["mean"] for system in by_score["parts.partly"]["systems"]] == [0.5, 0.5]
     text = run("compare", *logs, "--scores", "match")
     assert "match" in text and "parts.half" not in text and "official" not in text
-    with pytest.raises(InputError, match=r"no score 'f1'; allowed: match, parts.half, parts.partly$"):
+    with pytest.raises(InputError, match=r"no score 'f1'; allowed: scores match, parts.half, parts.partly$"):
         run("compare", *logs, "--scores", "f1")
 
 

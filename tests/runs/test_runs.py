@@ -166,7 +166,7 @@ def test_the_same_call_is_paid_once(server: OpenAIServer, tmp_path: Path, monkey
     assert first.scores() == second.scores() == third.scores()
     assert [(row.model, row.replies) for row in stored_replies()] == [("openai-api/qabench/m", 3)]
     assert not (tmp_path / "inspect").exists() and (tmp_path / "cache/run-replies").stat().st_mode & 0o077 == 0
-    assert CliRunner().invoke(app, ["cache", "clear"]).stdout == "deleted 3 replies\n"
+    assert CliRunner().invoke(app, ["cache", "clear"]).stdout == "deleted replies: 3\n"
     assert stored_replies() == []
 
 

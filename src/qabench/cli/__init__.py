@@ -319,8 +319,10 @@ def main() -> None:
         sys.stdout,
         sys.stderr,
     ):  # a file opened next would get the descriptor, and the text
-        message = "qabench: standard output or error is closed; redirect it, such as to /dev/null"
-        write_line(message, sys.stderr or sys.stdout)
+        write_line(
+            "qabench: standard output or error is closed; redirect it, such as to /dev/null",
+            sys.stderr or sys.stdout,
+        )
         sys.exit(1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -90,7 +90,7 @@ def _summary_of_metric(name: str) -> str:
     """Return the first sentence of the docstring of a metric's module, without importing it."""
     text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
     return (
-        (text or "")
+        str(text)
         .partition("\n")[0]
         .replace("``", "")
         .removesuffix(" as an evaluate metric.")

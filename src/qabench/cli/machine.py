@@ -50,10 +50,9 @@ def list_caches(format: Format = "table") -> None:
     }
     cells: list[list[Any]] = [[row.model, row.replies, _size_text(row.bytes)] for row in replies]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
-    notes = ["kept until `qabench cache clear`"]
     paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
     tables = [
-        Table(title, ["model", "replies", "size"], cells, notes),
+        Table(title, ["model", "replies", "size"], cells),
         Table("Caches", ["path", "size"], paths),
     ]
     print_tables(tables, format, document)
@@ -66,11 +65,11 @@ def clear_caches(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"deleted": count})
     else:
-        say(f"deleted {count} {'reply' if count == 1 else 'replies'}")
+        say(f"deleted replies: {count}")
 
 
 def _size_text(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.1f} KB"
+    return f"{size / 1e6:,.3f} MB"
 
 
 def env(as_json: AsJson = False) -> None:

@@ -210,8 +210,10 @@ def select_scores(
     if names is None:
         return list(specs)
     scores = [spec.name for spec in specs]
-    groups = list(dict.fromkeys(spec.group for spec in specs))
-    listed = f"scores {', '.join(scores) or 'none'}; groups {', '.join(groups) or 'none'}"
+    groups = [group for group in dict.fromkeys(spec.group for spec in specs) if group not in scores]
+    listed = f"scores {', '.join(scores) or 'none'}"
+    if groups:
+        listed += f"; groups {', '.join(groups)}"
     chosen = split_names(names, scores)
     if not chosen:
         raise InputError(f"no scores are selected; allowed: {listed}")

@@ -20,8 +20,6 @@ from qabench.data.rows import Json, without_none
 VERSION = 2
 OLDEST = (0, 3, 285)  # version of Inspect that wrote the log
 LARGEST = 64 << 20  # bytes of a sample. Inspect can read a part of a larger one
-Keys = Sequence[tuple[str, int]]
-"""The id and the epoch of each sample."""
 FINISHED = ("success", "error", "cancelled")
 
 
@@ -104,7 +102,7 @@ def read_plain_header(path: str | Path) -> Fields:
     return header
 
 
-def read_plain_samples(path: str | Path, keys: Keys) -> Iterator[Fields]:
+def read_plain_samples(path: str | Path, keys: Sequence[tuple[str, int]]) -> Iterator[Fields]:
     """Yield the samples with these ids and epochs that a log has.
 
     Raises any exception if Inspect has to read it.
