@@ -14,6 +14,7 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -219,6 +220,18 @@ def file_digest(name: str, path: str) -> str:
     source = _source(name, path)
     pinned = source.sha256 or source.git_blob_sha1
     return pinned[:12] if pinned else custom_digest(open_path(name, path))
+
+
+def pinned_digests(name: str, *configs: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a digest is of an upstream file of the configs, or of all configs."""
+
+    def is_pinned(digest: str) -> bool:
+        """Tell whether a digest is of a file of the dataset."""
+        table = dataset_table(name)
+        files = {file for config in configs or table.configs for file in table.config(config).files}
+        return digest in {file_digest(name, file) for file in files}
+
+    return is_pinned
 
 
 def custom_digest(path: Path) -> str:

@@ -69,7 +69,8 @@ def test_answers_are_two_clicks_away(question: str) -> None:
 
 def test_the_faq_quotes_messages_of_the_code() -> None:
     """Between the dots of a quoted heading are words of one message; that of datasets is its own."""
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")).replace('"\n', "")
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("official.json")]
+    code = "".join(path.read_text(encoding="utf-8") for path in files).replace('"\n', "")
     code = re.sub(r'\s*f?"', "", code)
     headings = re.findall(r'^## "(.+?)"', (DOCS / "faq.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(headings) >= 4

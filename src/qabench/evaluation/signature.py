@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,18 +151,36 @@ Declaration = Mapping[str, Field]
 """Name of a field -> its official values, without the values of ``VERSION`` and ``ASKED``."""
 
 
-def read_declarations(path: Path) -> dict[str, dict[str, Field]]:
-    """Return the declarations of a JSON file by score: for each field the arguments of ``Field``, or null.
+def read_declarations(
+    path: Path,
+    elsewhere: Mapping[str, tuple[str, ...] | Callable[[str], bool]],
+) -> dict[str, dict[str, Field]]:
+    """Return the declarations of a JSON file, by section (such as a score).
 
-    null means that the field is irrelevant.
+    Each field has the arguments of ``Field`` and perhaps a note, ``why``. ``official`` can be a
+    regular expression for the beginning of values. Null or a reason instead of all this says that
+    the field is irrelevant.
+
+    Args:
+        path: the file.
+        elsewhere: the official values that the file does not have, by field.
     """
     declarations: dict[str, dict[str, Field]] = {}
-    for score, fields in json.loads(path.read_text(encoding="utf-8")).items():
-        declarations[score] = dict.fromkeys(fields, IRRELEVANT)
+    for section, fields in json.loads(path.read_text(encoding="utf-8")).items():
+        declarations[section] = dict.fromkeys(fields, IRRELEVANT)
         for name, field in fields.items():
-            if field:
-                declarations[score][name] = Field(**field | {"official": tuple(field["official"])})
+            if isinstance(field, dict):
+                field.pop("why", None)
+                listed = "official" in field
+                official = _official(field["official"]) if listed else elsewhere[name]
+                declarations[section][name] = Field(**field | {"official": official})
     return declarations
+
+
+def _official(values: list[str] | str) -> tuple[str, ...] | Callable[[str], bool]:
+    if isinstance(values, list):
+        return tuple(values)
+    return lambda value: re.match(values, value) is not None
 
 
 def signature_name(line: str) -> str:

@@ -24,7 +24,7 @@ from scripted_wiki import isolate
 from qabench.answers import loads, text_of
 from qabench.benchmarks.fanoutqa import evidence, open_book, prompts
 from qabench.benchmarks.fanoutqa.judge import judge_for
-from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, JUDGE_PROMPT, PROMPTS
+from qabench.benchmarks.fanoutqa.official import AS_KANI, DECLARATIONS, PROMPTS
 from qabench.benchmarks.fanoutqa.tasks import fanoutqa_closed_book, fanoutqa_open_book
 from qabench.benchmarks.fanoutqa.window import TokenCounter, token_counter
 from qabench.errors import DigestMismatch, QabenchError
@@ -239,7 +239,7 @@ def test_prompts_are_the_declared_ones(mirror: Path) -> None:
         "evidence-provided": prompts.evidence_provided("official")[0],
     }
     assert {name: prompt.label for name, prompt in found.items()} == PROMPTS
-    assert prompts.judge_prompt("official").label == JUDGE_PROMPT
+    assert (prompts.judge_prompt("official").label,) == DECLARATIONS["fanout_judge"]["judge_prompt"].official
 
 
 @pytest.mark.parametrize(("config", "count"), [("dev", 310), ("test", 724)])

@@ -54,14 +54,12 @@ def _misread_sentence(value: str) -> str:
 # The official prompts (see FelmPrompts.label) are of raw, cot and cot-cons, link, and content, of link
 # and content with references shown, and all but the last two for Vicuna. Then the same by claims.
 # Fields of the generation may be absent, because it is unknown for replies and verdicts from a file.
-_FIELDS = read_declarations(Path(__file__).with_name("official.json"))[SCORE]
+# The authors do not say how many samples they took.
+_FIELDS = read_declarations(
+    Path(__file__).with_name("official.json"), {"samples": lambda value: value != "1"}
+)[SCORE]
 DECLARATIONS: Mapping[str, Declaration] = {
-    SCORE: {
-        **_FIELDS,
-        "system": replace(_FIELDS["system"], says=_misread_sentence),
-        # The authors do not say how many samples they took.
-        "samples": replace(_FIELDS["samples"], official=lambda value: value != "1"),
-    }
+    SCORE: {**_FIELDS, "system": replace(_FIELDS["system"], says=_misread_sentence)}
 }
 
 
