@@ -49,6 +49,8 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
     )
 
 
+# Labels and fact scores are parts of predictions, which only state where they come from: they are
+# never official.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {"data": pinned_digests("expertqa"), "config": ANNOTATED_CONFIGS},

@@ -66,6 +66,8 @@ def _is_lemmatizer(value: str) -> bool:
     return match[4] is not None and max(map(_numbers, RELEASES)) < _numbers(match[1]) < (4,)
 
 
+# Of the irrelevant fields without a reason, top_p, top_k and seed have no effect at temperature 0,
+# and the others are parts of what is evaluated.
 _DECLARED = read_declarations(
     Path(__file__).with_name("official.json"),
     {
