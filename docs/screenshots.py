@@ -1,6 +1,6 @@
 """Takes the pictures of the site from a scripted run on the sample: ``python docs/screenshots.py [FOLDER]``.
 
-Needs the extra ``report``, playwright and Chromium. The report is that of the quickstart's three synthetic systems,
+Needs the extra ``report``, playwright and Chromium. The report has the quickstart's three synthetic systems,
 shown as a reader sees it. FOLDER is docs/images by default.
 """
 

@@ -32,7 +32,7 @@ def built(script: Path) -> nbformat.NotebookNode:
     for name in (
         "QABENCH_MIRROR",
         "QABENCH_SPACY_MODEL",
-    ):  # outputs are those of a plain installation
+    ):  # a plain installation has these outputs
         environment.pop(name, None)
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}

@@ -46,7 +46,7 @@ threading.Thread(target=server.serve_forever, daemon=True).start()
 url = f"http://127.0.0.1:{server.server_port}/v1"
 
 # %% [markdown]
-# The commands are those of a real run; only the URL and the model's name change.
+# The commands are the same as in a real run. Only the URL and the model's name change.
 
 # %%
 command = [

@@ -3,10 +3,10 @@
     python performance/bm25.py [--sizes 100 1000 10000 100000 1000000] [--rounds 30]
 
 Passages are ExpertQA's sentences in seeded random order (``QABENCH_MIRROR``) or, without it, seeded words of a Zipf
-distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like those of passages. Times
+distribution: about 60 MB for 100,000. Queries are ExpertQA's questions, or words drawn like the passages' words. Times
 are CPU time on one core: of a query (top 10), the best of all rounds. Engines take turns in each round, so that other
 work on the machine slows all of them, up to 100,000 passages. Each engine is in a process of its own. The times of
-qabench include the tokenization of queries; the others get tokens. All engines tokenize as part of indexing; tantivy
+qabench include the tokenization of queries, the others get tokens. All engines tokenize as part of indexing. tantivy
 has its own tokenizer. Engines with the same formula must find the same k scores (to 1e-6) and the same documents above
 the last tie.
 
@@ -15,7 +15,7 @@ postings (pairs of a term and a document that contains it). qabench computes the
 asked for: 8 bytes per posting more if all terms are, and up to 256 MiB.
 
 "Batch, all cores" is the only time that a clock on the wall would show. "Adding 1 %" is the time to add the last
-hundredth of the passages to an index of the others, with a search right after. The hits are those of this index.
+hundredth of the passages to an index of the others, with a search right after. The hits are the hits of this index.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def check(hits: Mapping[str, Any]) -> None:
     for ours, others in SAME.items():
         for name in others:
             if name in hits and not equal(hits[ours], hits[name]):
-                raise SystemExit(f"the output of {name} differs from that of {ours}")
+                raise SystemExit(f"the output of {name} differs from the output of {ours}")
 
 
 def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
@@ -251,7 +251,7 @@ def serve(name: str, texts: list[str], queries: list[str], pipe: Any) -> None:
 def first_index(engine: Any, texts: list[str]) -> dict[str, float]:
     """Index the passages, and return the CPU time, and how many bytes the process grows by.
 
-    Pages that it shares with its parent, such as those of the passages, do not count.
+    Pages that it shares with its parent, such as the pages of the passages, do not count.
     """
     engine.index(texts[:100])  # imports what it needs
     before = resident("VmRSS")

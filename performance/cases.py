@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "support")]
 
 @dataclass(frozen=True)
 class Measured:
-    """The result of work that measures its own time, such as that of another process.
+    """The result of work that measures its own time, such as another process.
 
     Attributes:
         seconds: the time.

@@ -1,8 +1,8 @@
 """Whole commands, in CPU seconds of new processes: from 310 to 100,000 answers, a log, a report and 60 systems.
 
 Python's bytecode is cached, as after an installation by pip, also where PYTHONDONTWRITEBYTECODE is set. "First time"
-is without cached normal forms. The 100,000 answers are those of FanOutQA's sample, repeated with other ids and a number
-after each answer; they are scored and reported once. Needs the data (``QABENCH_MIRROR``), a spaCy model, and the extras
+is without cached normal forms. The 100,000 answers repeat FanOutQA's sample, with other ids and a number
+after each answer. They are scored and reported once. Needs the data (``QABENCH_MIRROR``), a spaCy model, and the extras
 ``parity``, ``fast``, ``run`` and ``report``.
 """
 

@@ -1,6 +1,6 @@
 """FanOutQA accuracy and ROUGE of three real runs of 310 questions: the official package and qabench.
 
-The answers are those of real models on the leaderboard, and the references are those of dev. They belong to different
+The answers come from real models on the leaderboard, and the references from dev. They belong to different
 questions, which affects the scores but not the work. Needs ``QABENCH_MIRROR``, a spaCy model (``en_core_web_sm`` or
 ``QABENCH_SPACY_MODEL``) and the extras ``parity`` and ``fast``. Imports and loading the spaCy model are not timed.
 """

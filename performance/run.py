@@ -152,7 +152,7 @@ def document(results: dict[str, Any]) -> str:
     parts = [
         "# Results\n\nWritten by `python performance/run.py`; [README.md](README.md) describes the scripts. Times are "
         "medians with quartiles over rounds in which all ways take turns. A ratio is the median over rounds of the "
-        "alternative's time divided by that of qabench.\n"
+        "alternative's time divided by qabench's.\n"
     ]
     for name, result in sorted(results.items()):
         parts.append(f"## {name}\n\n{result['machine']}\n")

@@ -1,9 +1,9 @@
 """A run's overhead: FanOutQA closed-book against a fast server on loopback, next to a minimal Inspect task.
 
 The minimal task has the same prompts, one call per sample, and Inspect's own scorer ``includes``. For the CPU time per
-sample, both are run for a quarter of the samples and for all of them, each in a process of its own: it is that of the
-additional samples, so that imports and the reading of data do not count. Samples beyond the 310 questions of dev are
-epochs. Needs the extra ``run`` and FanOutQA's data.
+sample, both are run for a quarter of the samples and for all of them, each in a process of its own: it is the time of
+the additional samples, so that imports and the reading of data do not count. Samples beyond the 310 questions of dev
+are epochs. Needs the extra ``run`` and FanOutQA's data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cases import Case, Measured
 from openai_server import OpenAIServer
 
 QUESTIONS = 250  # of dev; more samples are epochs of these
-# Executed in a separate process, whose CPU time and peak memory are those of the run.
+# Executed in a separate process, whose CPU time and peak memory are measured.
 RUN = """
 import json, os, resource, sys, time
 kind, url, folder, limit, epochs, connections, cache = sys.argv[1:]

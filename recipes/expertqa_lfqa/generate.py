@@ -1,6 +1,6 @@
 """Answers ExpertQA's long-form questions: ``python generate.py --model OUTPUT_DIR --output predictions.jsonl``.
 
-The file is what ``qabench score expertqa --config lfqa_random`` reads. Prompt and decoding are those of the training
+The file is what ``qabench score expertqa --config lfqa_random`` reads. Prompt and decoding are as in the training
 run's record. A model that was not trained here, for a baseline, needs ``--kind``. A killed run continues when the same
 command is given again, and ends with the same answers.
 """
@@ -82,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> Path:
     """Write one line per question, print the scores, and write them into the card of a model trained here.
 
     Raises:
-        InputError: a setting is not allowed, or the output file is that of another command.
+        InputError: a setting is not allowed, or the output file belongs to another command.
         SourceError: the data or the official prompt is not available.
     """
     (options,) = HfArgumentParser(Generation).parse_args_into_dataclasses(

@@ -1,7 +1,7 @@
 """How a question becomes the tokens that a model reads, in training and in generation alike.
 
-The tokens of the prompt and those of the answer are computed apart and joined, so that a model is trained on exactly
-the prompt tokens from which it later generates.
+The tokens of the prompt and the tokens of the answer are computed apart and joined, so that a model is trained on
+exactly the prompt tokens from which it later generates.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Prompting:
         return self._plain_ids(self._texts(question, answer)[1])
 
     def stop_ids(self) -> list[int]:
-        """Return the tokens that end an answer: the tokenizer's end token, and that of the chat template."""
+        """Return the tokens that end an answer: the tokenizer's end token, and the chat template's."""
         ends = [self.tokenizer.eos_token_id]
         if self.with_template:
             after = self._plain_ids(self._texts("?", "!")[1].rpartition("!")[2].strip())

@@ -58,7 +58,7 @@ DECODING = ("temperature", "top_p", "max_new_tokens")
 
 @dataclass
 class Recipe:
-    """The settings of the recipe itself; those of the trainer, the model and LoRA are TRL's and transformers'."""
+    """The settings of the recipe itself. The trainer, the model and LoRA have the settings of TRL and transformers."""
 
     kind: str = field(
         default=CHAT,

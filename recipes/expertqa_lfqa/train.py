@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None, callbacks: Sequence[TrainerCallback]
         The output folder.
 
     Raises:
-        InputError: a setting is not allowed, or differs from those of the run to be continued.
+        InputError: a setting is not allowed, or differs from the run to be continued.
         MissingExtra: 4-bit or 8-bit weights are asked for without bitsandbytes.
         SourceError: the data or the official prompt is not available.
     """

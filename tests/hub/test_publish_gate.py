@@ -122,7 +122,7 @@ def edit(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [("license: apache-2.0", "license: [apache-2.0", "load_dataset cannot read it"),
-     ("list: bool", "list: string", "sample, test: the features are not those of the benchmark")],
+     ("list: bool", "list: string", "sample, test: the features differ from the benchmark's")],
 )  # fmt: skip
 def test_invalid_repositories(old: str, new: str, problem: str, felm: Path) -> None:
     edit(felm / "README.md", old, new)

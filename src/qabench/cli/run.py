@@ -108,7 +108,7 @@ def run(
             help="official, qabench, or auto: official if the authors' file is available.",
         ),
     ] = None,
-    temperature: Annotated[float | None, Option(help="Default: that of the protocol.")] = None,
+    temperature: Annotated[float | None, Option(help="Default: the protocol's.")] = None,
     max_new_tokens: Annotated[
         int | None,
         Option(min=1, help="The maximum length of a reply, in tokens. Default: the protocol's."),

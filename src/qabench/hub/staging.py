@@ -221,9 +221,7 @@ def _check_rows(name: str, folder: Path, config: str) -> None:
             # build.
             source = load_dataset(name, config, split=split, streaming=True)
             if rows.features != source.features:
-                raise QabenchError(
-                    f"{config}, {split}: the features are not those of the benchmark"
-                )
+                raise QabenchError(f"{config}, {split}: the features differ from the benchmark's")
             if difference := _first_difference(source, rows):
                 raise QabenchError(f"{config}, {split}: {difference}")
 

@@ -455,7 +455,7 @@ def rescored(
     problems = [*run.problems, *absent_scores(scorer, run.signatures, returned, today.notes)]
     if differing:
         problems.append(
-            f"scores in the log that differ from those of its answers: {len(differing)} ({some(differing)}); "
+            f"scores in the log that differ from the scores of its answers: {len(differing)} ({some(differing)}); "
             "the answers were scored again"
         )
     lines = {

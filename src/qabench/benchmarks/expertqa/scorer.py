@@ -251,8 +251,8 @@ def _fits(claims: Sequence[Row], row: Row) -> bool:
 def _answers(items: Sequence[ReadItem], name: str) -> list[tuple[ReadItem, Answer]]:
     """Return the answers whose claims have a field of the predictions' claims as verdicts.
 
-    If predictions have the annotated claims, the answers are those of all annotated questions, also
-    without a prediction.
+    If predictions have the annotated claims, all annotated questions have an answer, also without
+    a prediction.
     """
     annotated = any(item.annotated for item in items)
     answers = []
