@@ -14,7 +14,7 @@ import hashlib
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
@@ -24,7 +24,7 @@ from typing import Any
 from qabench.data.pinned import HubDataset, SourceFile, load_table
 from qabench.data.rows import read_json
 from qabench.data.sources import local_path
-from qabench.errors import InputError, unknown_name, unreadable
+from qabench.errors import InputError, check_name, unknown_name, unreadable
 
 FOLDER = Path(__file__).parent
 TABLE = "configs.json"
@@ -43,13 +43,13 @@ class Config:
 
     name: str
     description: str
-    splits: dict[str, tuple[str, ...]]
+    splits: Mapping[str, Sequence[str]]
 
     @property
     def files(self) -> list[str]:
         """Return the upstream files of all splits, in order, without duplicates, or none if they ship with qabench."""
-        paths = dict.fromkeys(path for files in self.splits.values() for path in files)
-        return [path for path in paths if not path.startswith(SHIPPED)]
+        paths = (path for files in self.splits.values() for path in files)
+        return list(dict.fromkeys(path for path in paths if not path.startswith(SHIPPED)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,9 @@ class DatasetTable:
 
         Raises InputError that lists the allowed names.
         """
-        try:
-            return self.configs[name or self.default]
-        except KeyError:
-            raise unknown_name(f"{self.name} has no config", name, self.configs) from None
+        name = name or self.default
+        check_name(f"{self.name} has no config", name, self.configs)
+        return self.configs[name]
 
 
 def custom_folders() -> dict[str, Path]:
@@ -134,18 +133,16 @@ def custom_benchmark(name: str, folder: Path) -> Any:
 
     Raises InputError if there is no such instance of this name.
     """
-    module = f"qabench.benchmarks.{name}"
-    spec = spec_from_file_location(module, folder / "__init__.py")
-    if spec is None or spec.loader is None:
-        raise InputError(f"the benchmark {name} has no {folder / '__init__.py'}")
-    sys.modules[module] = module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[module])
-    instance: Any = getattr(sys.modules[module], "BENCHMARK", None)
+    module, file = f"qabench.benchmarks.{name}", folder / "__init__.py"
+    spec = spec_from_file_location(module, file)
+    assert spec is not None and spec.loader is not None
+    sys.modules[module] = package = module_from_spec(spec)
+    spec.loader.exec_module(package)
+    instance: Any = getattr(package, "BENCHMARK", None)
     if getattr(instance, "name", None) != name:
-        raise InputError(f"{folder / '__init__.py'} has no BENCHMARK with the name {name!r}")
+        raise InputError(f"{file} has no BENCHMARK with the name {name!r}")
     for group in [*(spec.group for spec in instance.scores), *instance.default_groups]:
-        if group not in instance.groups:
-            raise unknown_name(f"{folder / '__init__.py'}: unknown group", group, instance.groups)
+        check_name(f"{file}: unknown group", group, instance.groups)
     return instance
 
 
@@ -164,15 +161,10 @@ def _dataset_table(name: str, folder: Path) -> DatasetTable:
         return DatasetTable(name, title, HUB_CONFIG, {HUB_CONFIG: config})
     table = read_json(folder / TABLE)
     configs = {
-        config: Config(
-            config,
-            row["description"],
-            {split: tuple(files) for split, files in row["splits"].items()},
-        )
+        config: Config(config, row["description"], row["splits"])
         for config, row in table["configs"].items()
     }
-    if table["default"] not in configs:
-        raise unknown_name(f"{folder / TABLE}: the default config is", table["default"], configs)
+    check_name(f"{folder / TABLE}: the default config is", table["default"], configs)
     return DatasetTable(name, table["title"], table["default"], configs, table.get("restriction"))
 
 
@@ -215,10 +207,8 @@ def open_path(name: str, path: str) -> Path:
 
 def file_digest(name: str, path: str) -> str:
     """Return twelve hex digits of the digest of a file's pinned content, for signatures and cache keys."""
-    if path.startswith(SHIPPED):
-        return custom_digest(folder_of(name) / path)
-    source = _source(name, path)
-    pinned = source.sha256 or source.git_blob_sha1
+    source = None if path.startswith(SHIPPED) else _source(name, path)
+    pinned = source and (source.sha256 or source.git_blob_sha1)
     return pinned[:12] if pinned else custom_digest(open_path(name, path))
 
 

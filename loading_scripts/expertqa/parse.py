@@ -150,7 +150,7 @@ def parse_field(row: SourceRow, key: str) -> Any:
     if key in LABELS:
         return None if row.get(key, str, None) is None else row.one_of(key, LABELS[key])
     if key in TEXTS:
-        return row.get(key, list, None) and row.texts(key)
+        return row.get(key, list, None) and row.list_of(key)
     if key in LARGEST:
         return _number(row, key, LARGEST[key])
     return row.get(key, str, *(() if key in ("answer_string", "claim_string") else (None,)))

@@ -57,7 +57,7 @@ def _common(row: SourceRow) -> Json:
     return {
         "id": row.get("id", str),
         "question": row.get("question", str),
-        "categories": row.texts("categories"),
+        "categories": row.list_of("categories"),
     }
 
 
@@ -87,7 +87,7 @@ def _evidence(row: SourceRow) -> Iterator[Json]:
     for node in row.rows("decomposition"):
         node.get("id", str)
         node.get("question", str)
-        node.texts("depends_on")
+        node.list_of("depends_on")
         _check_answer(node, "answer")
         if node.get("evidence", dict, None) is not None:
             yield _page(SourceRow(node.fields["evidence"], f"{node.where}, field 'evidence'"))

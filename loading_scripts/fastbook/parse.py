@@ -98,7 +98,7 @@ def _with_id(values: Json) -> Json:
 
 def _texts(row: SourceRow, key: str) -> list[str]:
     text = row.get(key, str, list)
-    return [text] if isinstance(text, str) else row.texts(key)
+    return [text] if isinstance(text, str) else row.list_of(key)
 
 
 def _flag(row: SourceRow, key: str) -> bool:

@@ -77,11 +77,11 @@ def _types(row: SourceRow, key: str) -> list[str | None]:
 
 
 def _references(row: SourceRow, key: str) -> list[str]:
-    return _no_list(row, key) if row.fields["domain"] == TEXT_FOR_LIST else row.texts(key)
+    return _no_list(row, key) if row.fields["domain"] == TEXT_FOR_LIST else row.list_of(key)
 
 
 def _contents(row: SourceRow, key: str) -> list[str]:
-    return row.texts(key) if row.fields["ref"] else _no_list(row, key)
+    return row.list_of(key) if row.fields["ref"] else _no_list(row, key)
 
 
 def _no_list(row: SourceRow, key: str) -> list[Any]:

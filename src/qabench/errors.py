@@ -6,7 +6,7 @@ Each message says what is wrong and where, what is allowed, and how to fix it.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class QabenchError(Exception):
@@ -32,12 +32,18 @@ def unknown_name(
     )
 
 
-def unreadable(what: object, error: OSError) -> InputError:
+def check_name(what: str, name: object, allowed: Collection[object]) -> None:
+    """Raise the error of ``unknown_name`` unless the name is allowed."""
+    if name not in allowed:
+        raise unknown_name(what, name, map(str, allowed))
+
+
+def unreadable(what: object, error: Exception) -> InputError:
     """Return the error for a file that cannot be read.
 
     ``what`` is its path, or such as "the suite FILE".
     """
-    return InputError(f"cannot read {what}: {error.strerror or error}")
+    return InputError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}")
 
 
 class DataError(InputError):

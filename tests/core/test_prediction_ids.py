@@ -95,4 +95,4 @@ def test_excerpts_of_bad_lines_are_short(tmp_path: Path) -> None:
         join(["1"], predictions)
     assert len(str(caught.value)) < 500
     file.write_text(file.read_text() + '\n{"id": "1", "answer": "a"}')
-    assert len("".join(join(["1"], read_predictions(file, ["answer"])).problems())) < 1000
+    assert len("".join(join(["1"], read_predictions(file, ["answer"])).problems)) < 1000

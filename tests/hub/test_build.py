@@ -206,8 +206,10 @@ def test_missing_configs_are_left_out_and_listed(tmp_path: Path) -> None:
         assert list(built["rows"]) == shipped(name) and built["redistributable"]
         assert list(built["missing"]) == [c for c in dataset_table(name).configs if c not in shipped(name)]
         assert all("qabench fetch" in reason for reason in built["missing"].values())
-    done = command("build", tmp_path / "out", "felm", "--skip-missing", **nothing)
-    assert "felm: no data for all, wk, science" in done.stderr and "or use --skip-missing" in done.stderr
+    for options, code, advice in (([], 1, True), (["--skip-missing"], 0, False)):
+        done = command("build", tmp_path / "out", "felm", *options, code=code, **nothing)
+        assert "felm: no data for all, wk, science" in done.stderr
+        assert ("or use --skip-missing" in done.stderr) is advice
 
 
 def test_wrong_usage(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from qabench.benchmarks import benchmark
 from qabench.data.pinned import HubDataset
-from qabench.data.sources import local_path, write_mirror
+from qabench.data.sources import fetch, local_path
 from qabench.errors import DataError, DigestMismatch, InputError, SourceUnavailable
 from qabench.evaluation.signature import deviations
 from qabench.loading_scripts.builder import rows_builder
@@ -65,7 +65,7 @@ def test_pinned_rows_come_from_the_cache_or_a_mirror(monkeypatch: pytest.MonkeyP
         pinned = replace(ASKED, revision="c" * 40, sha256=hashlib.sha256(rows).hexdigest())
         with pytest.raises(DigestMismatch, match=f"expected {'0' * 64}"):
             local_path(replace(pinned, sha256="0" * 64).file("b"))
-        assert [result.ok for result in write_mirror([pinned.file("b")], tmp_path / "mirror")] == [True]
+        assert [result.ok for result in fetch([pinned.file("b")], mirror=tmp_path / "mirror")] == [True]
     monkeypatch.setenv("QABENCH_CACHE", str(tmp_path / "empty"))
     with pytest.raises(SourceUnavailable, match=r"(?s)datasets cannot load it.*org/name/tree/c{40}.*qabench fetch b"):
         local_path(pinned.file("b"))

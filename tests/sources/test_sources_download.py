@@ -339,5 +339,5 @@ def test_the_remains_of_a_killed_mirror_are_deleted(server: FaultServer, tmp_pat
         path.write_bytes(b"x")
     for path in (old, foreign):
         os.utime(path, (0, 0))
-    assert [result.state for result in sources.write_mirror([SOURCE], tmp_path)] == ["ok"]
+    assert [result.state for result in sources.fetch([SOURCE], mirror=tmp_path)] == ["ok"]
     assert not old.exists() and new.exists() and foreign.exists()

@@ -11,8 +11,10 @@ from qabench.data.predictions import NO_PREDICTION, Prediction, Predictions, som
 from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
+from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import present
 from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
+from qabench.evaluation.signature import asked_field, with_fields
 
 
 def evaluate(
@@ -39,7 +41,7 @@ def evaluate(
     loading = {
         option.name: options.pop(option.name, None)
         for option in benchmark.options
-        if option.for_loading
+        if option.method == "load"
     }
     loaded = benchmark.load(config, questions, **loading)
     computed = groups or benchmark.groups_of(loaded, predictions)
@@ -59,21 +61,29 @@ def evaluate(
     explanations = [outcome.explanation for outcome in outcomes if outcome.explanation]
     lacking = scorer.needs.keys() - signatures.keys()
     columns = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
-    return benchmark.evaluation(
-        predictions,
-        loaded.config,
-        [_record(*parts) for parts in scored],
-        signatures,
+    asked = asked_field(joined.ids)
+    return Evaluation(
+        path=predictions.path,
+        task=PREDICTIONS,
+        config=loaded.config,
+        setting=PREDICTIONS,
+        model=predictions.system,
+        created=predictions.created,
+        status="success",
+        records=[_record(*parts) for parts in scored],
+        signatures={group: with_fields(line, asked=asked) for group, line in signatures.items()},
+        expected=len(scored),
         available=len(loaded.rows),
         unscored=None if columns else next(iter(explanations), None),
         arguments=_arguments(benchmark, options) | split,
         problems=[
-            *joined.problems(),
+            *joined.problems,
             *_unusable(scored),
             *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
         ],
         notes=scorer.notes,
+        **benchmark.scoring(),
     )
 
 
@@ -122,9 +132,7 @@ def absent_scores(
 
 def _arguments(benchmark: Benchmark, options: Mapping[str, Any]) -> dict[str, Any]:
     recorded = [
-        option
-        for option in benchmark.options
-        if not option.for_reading and not option.for_loading and not option.secret
+        option for option in benchmark.options if option.method == "scorer" and not option.secret
     ]
     return without_none({each.name: options.get(each.name, each.default) for each in recorded})
 

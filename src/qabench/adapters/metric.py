@@ -145,7 +145,7 @@ class MetricModule:
         ]
         if self.GROUP:
             options = benchmark(self.BENCHMARK).options
-            names += [each.name for each in options if not (each.for_reading or each.for_loading)]
+            names += [each.name for each in options if each.method == "scorer"]
         columns = ("predictions", "references")
         return [*(name for name in names if name not in columns), "references_format"]
 

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from qabench.data.pinned import HubDataset
 from qabench.data.predictions import join, read_predictions
 from qabench.data.rows import Json, Row, Splits, read_json_lines, without_none
 from qabench.data.sources import available
-from qabench.errors import DataError, InputError, MissingExtra, unknown_name
-from qabench.evaluation import Evaluation
-from qabench.evaluation.records import PREDICTIONS, column_names
+from qabench.errors import DataError, InputError, MissingExtra, check_name
+from qabench.evaluation.records import column_names
 from qabench.evaluation.score_spec import (
     CUTOFF,
     Names,
@@ -28,7 +27,7 @@ from qabench.evaluation.score_spec import (
     stems,
 )
 from qabench.evaluation.scoring import Asking, Question, Questions, Scorer
-from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, with_fields
+from qabench.evaluation.signature import IRRELEVANT, Field
 from qabench.io.tables import Displayed, Table
 from qabench.loading_scripts import (
     LEADERBOARD,
@@ -87,10 +86,7 @@ class Option:
         type: str, int, float, bool or pathlib.Path.
         default: the value if it is not passed.
         choices: the allowed values, or () if any value is allowed.
-        for_reading: whether it is an argument of ``Benchmark.read`` instead of
-            ``Benchmark.scorer``.
-        for_loading: whether it is an argument of ``Benchmark.load`` instead of
-            ``Benchmark.scorer``.
+        method: the method of ``Benchmark`` that has it as an argument.
         secret: whether the value can contain a key, so that evaluations do not record it.
         metavar: what the help calls its value, such as "URL". "" means by its type.
     """
@@ -100,8 +96,7 @@ class Option:
     type: type = str
     default: Any = None
     choices: tuple[str, ...] = ()
-    for_reading: bool = False
-    for_loading: bool = False
+    method: Literal["scorer", "read", "load"] = "scorer"
     secret: bool = False
     metavar: str = ""
 
@@ -127,9 +122,12 @@ class Need:
 
     def missing(self, benchmark: str) -> list[str]:
         """Return the packages, files and variables that are missing on this machine."""
-        packages = [name for name in self.packages if find_spec(name) is None]
-        files = [path for path in self.files if not available(source_table(benchmark)[path])]
-        return packages + files + [name for name in self.variables if not os.environ.get(name)]
+        sources = source_table(benchmark)
+        return [
+            *(name for name in self.packages if find_spec(name) is None),
+            *(path for path in self.files if not available(sources[path])),
+            *(name for name in self.variables if not os.environ.get(name)),
+        ]
 
 
 class Benchmark(Displayed, ABC):
@@ -201,13 +199,15 @@ class Benchmark(Displayed, ABC):
         """
         loaded = self.load(None)
         common = dict.fromkeys(("benchmark", "references", "model", "prompt"), IRRELEVANT)
-        common["config"] = Field((loaded.config,), absent=True)
-        common["data"] = Field((loaded.data,), absent=True)
+        common |= {
+            "config": Field((loaded.config,), absent=True),
+            "data": Field((loaded.data,), absent=True),
+            "temperature": Field(("0", "0.0"), absent=True),
+        }
         if self.data and not self.data.sha256:
             common["data"] = Field((), "data: {value} is not pinned; HubDataset has no sha256")
-        common["temperature"] = Field(("0", "0.0"), absent=True)
         return {
-            f"{self.name}_{group}": common | dict(self.official.get(group, {}))
+            f"{self.name}_{group}": {**common, **self.official.get(group, {})}
             for group in self.groups
         }
 
@@ -250,8 +250,7 @@ class Benchmark(Displayed, ABC):
         digest = custom_digest(file) if file else file_digest(self.name, path)
         rows = list(self.read_rows(file or open_path(self.name, path), selected.name))
         if rows and all("answer" in row and row["answer"] is None for row in rows):
-            what = file or f"the config {selected.name} of {self.title}"
-            raise InputError(f"{what} has no answers, so nothing can be scored")
+            raise InputError(f"{file or path} has no answers, so nothing can be scored")
         try:
             questions = [self.question(row) for row in rows]
         except KeyError as error:
@@ -305,7 +304,7 @@ class Benchmark(Displayed, ABC):
 
         Args:
             source: see ``qabench.data.predictions.read_predictions``.
-            **options: the benchmark's options that are ``for_reading``.
+            **options: the benchmark's options of this method.
 
         Raises:
             InputError: the file cannot be read, or has no predictions.
@@ -339,14 +338,9 @@ class Benchmark(Displayed, ABC):
         Raises:
             MissingExtra: inspect_ai is not installed (extra ``run``).
         """
-        try:
-            return self.tasks()[setting.task]
-        except ImportError as error:
-            if (error.name or "").partition(".")[0] != "inspect_ai":
-                raise
-            raise MissingExtra(
-                'running models needs inspect_ai: pip install "qabench[run]"'
-            ) from None
+        if find_spec("inspect_ai") is None:
+            raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"')
+        return self.tasks()[setting.task]
 
     def official_shape(self, evaluation: Evaluation) -> Json | None:
         """Return the scores in the format of the authors' scorer, or None if they have no such format."""
@@ -380,7 +374,7 @@ class Benchmark(Displayed, ABC):
                     score for score in self.published() if self.score_spec(score.metric).main
                 )
             ]
-        return [count_table(self, config, splits)]
+        return [count_table(self.name, config, splits, self.counts, self.counted_by)]
 
     def counts(self, row: Row) -> Mapping[str, int]:
         """Return what a row adds to the numbers of ``qabench stats``, by default one row."""
@@ -396,39 +390,7 @@ class Benchmark(Displayed, ABC):
         """Recompute published numbers: by default the statistics of the data."""
         from qabench.benchmarks.reproduction import data_checks
 
-        return data_checks(self)
-
-    def evaluation(
-        self,
-        predictions: Predictions,
-        config: str,
-        records: Sequence[Record],
-        signatures: Mapping[str, str],
-        **fields: Any,
-    ) -> Evaluation:
-        """Return the evaluation of a file of predictions.
-
-        The file's name stands for the model.
-
-        By default, ``records`` has all questions of the config.
-        """
-        questions = asked_field(record.id for record in records)
-        signatures = {
-            group: with_fields(line, asked=questions) for group, line in signatures.items()
-        }
-        fields = {"expected": len(records), "available": len(records)} | self.scoring() | fields
-        return Evaluation(
-            path=predictions.path,
-            task=PREDICTIONS,
-            config=config,
-            setting=PREDICTIONS,
-            model=predictions.system,
-            created=predictions.created,
-            status="success",
-            records=records,
-            signatures=signatures,
-            **fields,
-        )
+        return data_checks(self.name, self.counts, self.counted_by)
 
     def scoring(self) -> dict[str, Any]:
         """Return the fields of an ``Evaluation`` by which its scores and deviations are computed."""
@@ -446,11 +408,10 @@ class Benchmark(Displayed, ABC):
 
         Raises InputError that lists the allowed names.
         """
-        by_name = {setting.name: setting for setting in self.settings}
         if name is None:
             return self.settings[0]
-        if name not in by_name:
-            raise unknown_name(f"{self.title} has no setting", name, by_name)
+        by_name = {setting.name: setting for setting in self.settings}
+        check_name(f"{self.title} has no setting", name, by_name)
         return by_name[name]
 
     def score_spec(self, name: str) -> ScoreSpec:
@@ -462,11 +423,10 @@ class Benchmark(Displayed, ABC):
         if of_samples:
             return of_samples.of(self.score_spec(scored))
         by_name = {spec.name: spec for spec in self.scores}
-        stem, at, cutoff = name.partition("@")
-        if at and cutoff.isdigit() and stem + CUTOFF in by_name:
+        stem, _, cutoff = name.partition("@")
+        if cutoff.isdigit() and stem + CUTOFF in by_name:
             return by_name[stem + CUTOFF].at(cutoff)
-        if name not in by_name:
-            raise unknown_name(f"{self.title} has no score", name, by_name)
+        check_name(f"{self.title} has no score", name, by_name)
         return by_name[name]
 
     def headline_score(self, evaluations: Sequence[Evaluation]) -> ScoreSpec | None:
@@ -488,8 +448,7 @@ class Benchmark(Displayed, ABC):
         Raises InputError.
         """
         declarations = self.declarations()
-        if score not in declarations:
-            raise unknown_name(f"{self.title} has no official values for", score, declarations)
+        check_name(f"{self.title} has no official values for", score, declarations)
         return declarations[score]
 
     def selected_groups(self, names: Names) -> list[str] | None:
@@ -497,10 +456,11 @@ class Benchmark(Displayed, ABC):
 
         Raises InputError that lists the scores and groups.
         """
-        if names is None:
+        chosen = stems(names)
+        if chosen is None:
             return None
-        selected = select_scores(self.scores, stems(names), self.title)
-        named = set(split_names(stems(names) or ()))
+        selected = select_scores(self.scores, chosen, self.title)
+        named = set(split_names(chosen))
         # A name of both a group and a score of another group selects the group.
         groups = named | {spec.group for spec in selected if spec.name in named - {*self.groups}}
         return [name for name in self.groups if name in groups] or None
@@ -510,32 +470,20 @@ class Benchmark(Displayed, ABC):
         declared = {option.name: option for option in self.options}
         values = without_none(options)
         for name, value in values.items():
-            if name not in declared:
-                raise unknown_name(f"{self.title} has no option", name, declared)
-            if (choices := declared[name].choices) and str(value) not in choices:
-                raise InputError(
-                    f"{self.title}: {name} is {value!r}; allowed: {', '.join(map(str, choices))}"
-                )
+            check_name(f"{self.title} has no option", name, declared)
+            if choices := declared[name].choices:
+                check_name(f"{self.title}: the option {name} is", str(value), choices)
         return values
 
     def tables(self) -> list[Table]:
         """Return scores and settings, as ``print`` and notebooks show them."""
-        scores: list[list[Any]] = [
-            [
-                spec.name,
-                spec.group,
-                spec.about,
-                spec.unit,
-                "yes" if spec.official else "no",
-            ]
-            for spec in self.scores
+        scores = [
+            [each.name, each.group, each.about, each.unit, "yes" if each.official else "no"]
+            for each in self.scores
         ]
-        settings: list[list[Any]] = [[setting.name, setting.about] for setting in self.settings]
+        columns = ["score", "group", "what it measures", "n counts", "official"]
+        settings = [[setting.name, setting.about] for setting in self.settings]
         return [
-            Table(
-                f"{self.title} ({self.name})",
-                ["score", "group", "what it measures", "n counts", "official"],
-                scores,
-            ),
+            Table(f"{self.title} ({self.name})", columns, scores),
             Table("Settings of a run", ["setting", "what the model is given"], settings),
         ]

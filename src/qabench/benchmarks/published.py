@@ -5,11 +5,10 @@ Only comparable scores are ranked among each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.rows import grouped
@@ -20,16 +19,10 @@ from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.signature import parse
 from qabench.loading_scripts import LEADERBOARD, dataset_table, source_table
 
-if TYPE_CHECKING:
-    from qabench.loading_scripts.published import PublishedScore
-
 
 @dataclass(frozen=True, slots=True)
 class RankedSystem:
-    """One score of one system.
-
-    Entries with the same ``group`` are ranked among each other.
-    """
+    """One score of one system."""
 
     system: str
     score: float
@@ -41,24 +34,8 @@ class RankedSystem:
     low: float | None = None
     high: float | None = None
     n: int | None = None
-    deviations: tuple[str, ...] = ()
+    deviations: Sequence[str] = ()
     rank: int | None = None
-
-    @property
-    def group(self) -> tuple[str, str, str, str]:
-        """Return what scores must have in common to be comparable."""
-        return self.metric, self.setting, self.config, self.judge
-
-
-@cache
-def published(name: str) -> list[PublishedScore]:
-    """Return the published scores of a benchmark, in the order of the source.
-
-    Raises:
-        InputError: the benchmark does not exist.
-        SourceError: the files with the scores are not available.
-    """
-    return benchmark(name).published()
 
 
 def local_entries(name: str) -> list[RankedSystem]:
@@ -67,12 +44,10 @@ def local_entries(name: str) -> list[RankedSystem]:
     Otherwise, and if a file is damaged, [].
     """
     config = dataset_table(name).configs.get(LEADERBOARD) if name else None
-    if config is None or not all(available(source_table(name)[file]) for file in config.files):
-        return []
-    try:
-        return published_entries(name)
-    except SourceError:
-        return []
+    with suppress(SourceError):
+        if config and all(available(source_table(name)[file]) for file in config.files):
+            return published_entries(name)
+    return []
 
 
 def published_entries(name: str) -> list[RankedSystem]:
@@ -87,7 +62,7 @@ def published_entries(name: str) -> list[RankedSystem]:
             "published",
             row.judge or "",
         )
-        for row in published(name)
+        for row in benchmark(name).published()
     ]
 
 
@@ -110,29 +85,29 @@ def own_entries(
                 evaluation.config,
                 setting,
                 str(evaluation.path),
-                (parse(line)[1].get("judge") or "") if line else "",
+                parse(line)[1].get("judge", "") if line else "",
                 score.interval.low,
                 score.interval.high,
                 score.n,
-                tuple(evaluation.deviations(score)),
+                evaluation.deviations(score),
             )
 
 
-def ranked(entries: Iterable[RankedSystem], scorer: Benchmark) -> list[RankedSystem]:
-    """Return the entries by group, the best first.
+def ranked(entries: Sequence[RankedSystem], scorer: Benchmark) -> list[RankedSystem]:
+    """Return the entries by metric, setting, config and judge, the best first.
 
     Equal scores have the same rank, deviating scores have none.
 
     Published scores without a setting, such as fastbook's, are comparable to scores of every
     setting.
     """
-    all_entries = list(entries)
-    any_setting = {(entry.metric, entry.config) for entry in all_entries if not entry.setting}
+    any_setting = {(entry.metric, entry.config) for entry in entries if not entry.setting}
     compared = [
         replace(each, setting="") if (each.metric, each.config) in any_setting else each
-        for each in all_entries
+        for each in entries
     ]
-    groups = grouped((entry.group, entry) for entry in compared)
+    comparable = attrgetter("metric", "setting", "config", "judge")
+    groups = grouped((comparable(entry), entry) for entry in compared)
     lower = {spec.name for spec in scorer.scores if not spec.higher_is_better}
     rows = []
     for group, members in sorted(groups.items()):

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from qabench.data.rows import Json, Splits, read_json
+from qabench.data.rows import Json, Row, Splits, read_json
 from qabench.errors import SourceError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
 from qabench.loading_scripts import dataset_table, folder_of, open_path
-
-if TYPE_CHECKING:
-    from qabench.benchmarks.base import Benchmark
-
-Kind = Literal["score", "statistic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +32,7 @@ class Check:
     published: float | None
     computed: float | None
     explanation: str = ""
-    kind: Kind = "statistic"
+    kind: Literal["score", "statistic"] = "statistic"
 
     @property
     def agrees(self) -> bool:
@@ -46,15 +42,8 @@ class Check:
         """
         if self.published is None:
             return True
-        digits = (
-            len(str(self.published).partition(".")[2]) if isinstance(self.published, float) else 0
-        )
+        digits = len(str(self.published).partition(".")[2])
         return self.computed is not None and round(self.computed, digits) == self.published
-
-    @property
-    def unexplained(self) -> bool:
-        """Whether there is a difference without an explanation."""
-        return not self.agrees and not self.explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +73,24 @@ def published_numbers(name: str) -> Json:
     return content
 
 
-def count_table(benchmark: Benchmark, config: str, splits: Splits) -> Table:
+def count_table(
+    name: str,
+    config: str,
+    splits: Splits,
+    counts_of: Callable[[Row], Mapping[str, int]],
+    counted_by: str,
+) -> Table:
     """Return the sums of ``Benchmark.counts`` by group, next to the published numbers."""
-    counts: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for split, rows in splits.items():
         for row in rows:
-            group = str(row.get(benchmark.counted_by, split))
-            for figure, number in benchmark.counts(row).items():
-                counts.setdefault(figure, Counter())[group] += number
-    if len({group for by_group in counts.values() for group in by_group}) > 1:
+            group = str(row.get(counted_by, split))
+            for figure, number in counts_of(row).items():
+                counts[figure][group] += number
+    if len(set().union(*counts.values())) > 1:
         for by_group in counts.values():
             by_group["all"] = by_group.total()
-    content = published_numbers(benchmark.name)
+    content = published_numbers(name)
     figures: dict[str, Mapping[str, float]] = dict(counts)
     for figure, (total, number) in content.get("means", {}).items():
         if total in counts:
@@ -108,25 +103,30 @@ def count_table(benchmark: Benchmark, config: str, splits: Splits) -> Table:
         for figure, by_group in figures.items()
         for group, number in by_group.items()
     ]
-    columns = ["count", benchmark.counted_by or "split", "published", "here"]
-    return Table(f"{benchmark.title}: {config}", columns, lines)
+    columns = ["count", counted_by or "split", "published", "here"]
+    return Table(f"{dataset_table(name).title}: {config}", columns, lines)
 
 
-def data_checks(benchmark: Benchmark) -> Reproduction:
+def data_checks(
+    name: str, counts_of: Callable[[Row], Mapping[str, int]], counted_by: str
+) -> Reproduction:
     """Compare the published numbers of a benchmark's data with the output of ``qabench stats``."""
     reproduction = Reproduction()
-    name, missing = benchmark.name, []
+    missing = []
     content = published_numbers(name)
     for config in content.get("published", {}):
-        splits, unavailable = available_splits(name, config)
-        missing += unavailable
+        splits = available_splits(name, config)
+        all_splits = dataset_table(name).config(config).splits
+        missing += [f"{config} {split}" for split in all_splits if split not in splits]
         differences = content.get("differences", {}).get(config, {})
-        for figure, group, published, here in count_table(benchmark, config, splits).rows:
+        table = count_table(name, config, splits, counts_of, counted_by)
+        for figure, group, published, here in table.rows:
             if published is not None:
                 is_known = differences.get(figure, {}).get(group) == here
                 reason = content["reason"] if is_known else ""
-                check = Check(f"{config}: {figure}: {group}", published, here, reason)
-                reproduction.checks.append(check)
+                reproduction.checks.append(
+                    Check(f"{config}: {figure}: {group}", published, here, reason)
+                )
     if missing:
         reproduction.notes.append(
             f"Not computed, because the files are not available (see `qabench fetch {name}`): {', '.join(missing)}."
@@ -134,16 +134,12 @@ def data_checks(benchmark: Benchmark) -> Reproduction:
     return reproduction
 
 
-def available_splits(name: str, config: str) -> tuple[Json, list[str]]:
-    """Return the rows of a config by split if the files are available, and the names of the other splits."""
+def available_splits(name: str, config: str) -> Json:
+    """Return the rows of a config by split, of the splits whose files are available."""
     splits: Json = {}
-    missing = []
     for split, files in dataset_table(name).config(config).splits.items():
-        try:
+        with suppress(SourceError):
             for file in files:
                 open_path(name, file)
-        except SourceError:
-            missing.append(f"{config} {split}")
-        else:
             splits[split] = load_dataset(name, config, split=split, streaming=True)
-    return splits, missing
+    return splits

@@ -56,7 +56,7 @@ def build(
     if as_json:
         print_json({"repositories": [repository.as_dict() for repository in repositories]})
     else:
-        _print_built(repositories)
+        _print_built(repositories, skip_missing)
     for repository in repositories:
         if repository.restriction:
             warn(f"do not upload {repository.path}: {repository.restriction}")
@@ -64,7 +64,7 @@ def build(
         raise Exit(1)
 
 
-def _print_built(repositories: list[Built]) -> None:
+def _print_built(repositories: list[Built], skip_missing: bool) -> None:
     columns = ["repository", "configs", "rows", "bytes"]
     cells = [
         [
@@ -83,8 +83,9 @@ def _print_built(repositories: list[Built]) -> None:
     for built in repositories:
         if built.missing:
             missing = ", ".join(built.missing)
-            fix = "run `qabench fetch` with network access, or set QABENCH_MIRROR; or use --skip-missing"
-            say_on_stderr(f"{built.benchmark}: no data for {missing}: {fix}", "red")
+            fix = "run `qabench fetch` with network access, or set QABENCH_MIRROR"
+            other = "" if skip_missing else "; or use --skip-missing"
+            say_on_stderr(f"{built.benchmark}: no data for {missing}: {fix}{other}", "red")
 
 
 def publish(

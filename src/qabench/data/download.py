@@ -42,12 +42,11 @@ def download(source: SourceFile, destination: Path, *, progress: Progress | None
     part = destination.with_name(destination.name + ".incomplete")
     try:
         resumed = _transfer(source, part, progress)
-        wrong = find_mismatch(part, source)
-        if wrong and resumed:  # the older part may be wrong: try once more from the start
+        # If the older part is wrong, try once more from the start.
+        if find_mismatch(part, source) and resumed:
             part.unlink()
             _transfer(source, part, progress)
-            wrong = find_mismatch(part, source)
-        if wrong:
+        if wrong := find_mismatch(part, source):
             part.unlink()
             raise DigestMismatch(
                 f"{source}: {request_url(source)} is not the pinned content: {wrong}. It is published at {source.url}."
@@ -65,7 +64,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
 
     Transient failures are retried. Progress resets the count of failures.
     """
-    if source.size is not None and _size(part) > source.size:
+    if source.size and _size(part) > source.size:
         part.unlink()
     largest = _size(part)
     if largest and largest == source.size:  # complete, but not yet verified
@@ -82,7 +81,8 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
                 return
             check_status(response)
             at = size if response.status_code == 206 else 0
-            if not response.headers.get("Content-Range", f"bytes {at}-").startswith(f"bytes {at}-"):
+            start = f"bytes {at}-"
+            if not response.headers.get("Content-Range", start).startswith(start):
                 part.unlink(missing_ok=True)
                 raise HttpError("invalid response", "another range than requested", transient=True)
             resumed = resumed or at > 0
@@ -95,7 +95,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
                         progress(source, at, source.size)
                 file.flush()
                 os.fsync(file.fileno())
-        if source.size is not None and at < source.size:
+        if source.size and at < source.size:
             raise HttpError("incomplete response", f"{at} of {source.size} bytes", transient=True)
 
     def has_grown() -> bool:
@@ -103,8 +103,7 @@ def _transfer(source: SourceFile, part: Path, progress: Progress | None) -> bool
         before, largest = largest, max(largest, _size(part))
         return largest > before
 
-    most = _LARGEST_PLAIN_FILE if source.size is None else source.size
-    limits = Limits(most, SECONDS, redirects="any")
+    limits = Limits(source.size or _LARGEST_PLAIN_FILE, SECONDS, redirects="any")
     headers = {"Accept-Encoding": "identity"}
     with closing(HttpClient(limits, retry=RETRY, headers=headers)) as client:
         client.retrying(attempt, has_grown)

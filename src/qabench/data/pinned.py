@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from qabench.data.rows import Json
-from qabench.errors import DataError, InputError, SourceError, unknown_name
+from qabench.errors import DataError, InputError, SourceError, check_name
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,7 @@ def load_table(path: Path, benchmark: str) -> dict[str, SourceFile]:
     file can have its own "commit", which replaces the table's.
     """
     table = json.loads(path.read_text(encoding="utf-8"))
-    entries = table.pop("files")
-    files = [SourceFile(benchmark, **(table | entry)) for entry in entries]
+    files = [SourceFile(benchmark, **(table | entry)) for entry in table.pop("files")]
     for file in files:
         if not file.git_blob_sha1 and not file.sha256:
             raise InputError(f"{path}: {file.path} has no digest; give git_blob_sha1 or sha256")
@@ -78,7 +77,7 @@ def find_mismatch(path: Path, source: SourceFile) -> str | None:
     """
     try:
         stat = path.stat()
-        if source.size is not None and stat.st_size != source.size:
+        if source.size not in (None, stat.st_size):
             return f"size expected {source.size}, got {stat.st_size} bytes"
         stamps = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
         for pinned, algorithm in ((source.sha256, "sha256"), (source.git_blob_sha1, "git")):
@@ -97,9 +96,6 @@ def _digest(path: Path, algorithm: str, stamps: tuple[int, ...]) -> str:
         digest.update(b"blob %d\0" % stamps[0])
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: digest).hexdigest()
-
-
-COLUMNS = ("id", "question", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +130,14 @@ class HubDataset:
         """Return the file of JSON Lines. Its name depends on everything that selects the rows."""
         selected = json.dumps(astuple(self)[:-2]).encode()
         name = f"{self.split}-{hashlib.sha256(selected).hexdigest()[:8]}.jsonl"
-        commit = self.revision or "main"
         return HubFile(
-            benchmark, self.path, commit, name, "see its card", sha256=self.sha256, dataset=self
+            benchmark,
+            self.path,
+            self.revision or "main",
+            name,
+            "see its card",
+            sha256=self.sha256,
+            dataset=self,
         )
 
     def rows(self) -> Iterator[Json]:
@@ -155,13 +156,12 @@ class HubDataset:
             )
         except ValueError as error:
             raise InputError(f"{self.path}: {error}") from None
-        id = self.id or ("id" if "id" in loaded.column_names else "")
-        others = loaded.column_names if self.columns is None else self.columns
-        for name in filter(None, [self.question, self.answer, id, *others]):
-            if name not in loaded.column_names:
-                raise unknown_name(f"{self.path} has no column", name, loaded.column_names)
-        used = (*COLUMNS, id, self.question, self.answer)
-        others = [name for name in others if name not in used]
+        present = loaded.column_names
+        id = self.id or ("id" if "id" in present else "")
+        columns = present if self.columns is None else self.columns
+        used = ("id", "question", "answer", id, self.question, self.answer)
+        for name in filter(None, [self.question, self.answer, id, *columns]):
+            check_name(f"{self.path} has no column", name, present)
         ids: Counter[str] = Counter()
         for number, values in enumerate(loaded):
             where = f"{self.path}, row {number}"
@@ -171,19 +171,19 @@ class HubDataset:
                     f"{where}: the column {self.question!r} is not text, or {self.answer!r} is null"
                 )
             row = {"id": values[id] if id else None, "question": question, "answer": answer}
-            row |= {name: values[name] for name in others}
+            row |= {name: values[name] for name in columns if name not in used}
             try:
                 content = json.dumps(row, sort_keys=True).encode()
             except TypeError as error:
-                advice = "name the columns to keep with columns=[...]"
-                raise DataError(f"{where}: {error}; {advice}") from None
-            row["id"] = str(row["id"]) if id else hashlib.sha256(content).hexdigest()[:12]
-            ids[row["id"]] += 1
-            if ids[row["id"]] > 1:
-                if id:
-                    raise DataError(f"{where}: the id {row['id']!r} is not new")
-                row["id"] += f"-{ids[row['id']]}"
-            yield row
+                raise DataError(
+                    f"{where}: {error}; name the columns to keep with columns=[...]"
+                ) from None
+            identity = str(row["id"]) if id else hashlib.sha256(content).hexdigest()[:12]
+            ids[identity] += 1
+            if id and ids[identity] > 1:
+                raise DataError(f"{where}: the id {identity!r} is not new")
+            copy = f"-{ids[identity]}" if ids[identity] > 1 else ""
+            yield row | {"id": identity + copy}
 
 
 @dataclass(frozen=True)

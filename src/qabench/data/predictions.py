@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.data.rows import Row
-from qabench.errors import InputError
+from qabench.errors import InputError, unreadable
 from qabench.io.limits import MAX_REPLY_CHARACTERS, json_of, numbered_lines
 
 MOST_BYTES = 1 << 28  # of a file, decompressed
@@ -52,6 +52,9 @@ class Prediction:
     id: str
     fields: Mapping[str, Any]
 
+    def __str__(self) -> str:
+        return f"{self.id:.80} (line {self.line})"
+
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
@@ -60,14 +63,17 @@ class BadLine:
     line: int
     reason: str
 
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """The content of a file of predictions, in the file's order."""
 
     path: str
-    rows: tuple[Prediction, ...]
-    bad_lines: tuple[BadLine, ...] = ()
+    rows: Sequence[Prediction]
+    bad_lines: Sequence[BadLine] = ()
 
     @property
     def system(self) -> str:
@@ -96,33 +102,14 @@ class Joined:
         rows: the prediction for each of them, or None.
         missing: ids of questions without a prediction.
         unknown: predictions whose id belongs to no question.
-        repeated: predictions that a later line with the same id replaced (the last one counts).
-        bad_lines: lines without a prediction.
+        problems: one sentence for each kind of problem.
     """
 
-    ids: tuple[str, ...]
-    rows: tuple[Prediction | None, ...]
-    missing: tuple[str, ...] = ()
-    unknown: tuple[Prediction, ...] = ()
-    repeated: tuple[Prediction, ...] = ()
-    bad_lines: tuple[BadLine, ...] = ()
-
-    def problems(self) -> list[str]:
-        """Return one sentence for each kind of problem.
-
-        Empty if there are none.
-        """
-        named = {
-            WITHOUT_PREDICTION: self.missing,
-            "predictions for unknown questions": _places(self.unknown),
-            "predictions replaced by a later line": _places(self.repeated),
-            "unreadable lines": [f"line {bad.line}: {bad.reason}" for bad in self.bad_lines],
-        }
-        return [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
-
-
-def _places(rows: Iterable[Prediction]) -> list[str]:
-    return [f"{row.id:.80} (line {row.line})" for row in rows]
+    ids: Sequence[str]
+    rows: Sequence[Prediction | None]
+    missing: Sequence[str]
+    unknown: Sequence[Prediction]
+    problems: Sequence[str]
 
 
 def read_predictions(
@@ -142,12 +129,7 @@ def read_predictions(
     """
     if not isinstance(source, str | Path):
         return _collected("the predictions given", enumerate(source, 1), needs, ids)
-    return parse_predictions(read_bytes(source), source_name(source), needs, ids)
-
-
-def source_name(source: str | Path) -> str:
-    """Return the name of a file in messages."""
-    return "standard input" if str(source) == STDIN else str(source)
+    return parse_predictions(*read_bytes(source), needs, ids)
 
 
 def parse_predictions(
@@ -224,14 +206,12 @@ def parse_run(data: bytes, name: str, field: str) -> Predictions:
             raise InputError(
                 f"{name}, line {number}: the document {docno} is repeated for the query {query}"
             )
-    if not rankings:
-        raise InputError(f"{name} is empty; a TREC run has one line per query and document")
     rows = []
     for query, documents in rankings.items():
         first_line = next(iter(documents.values()))[2]
-        ranked = sorted(documents, key=documents.__getitem__)
-        rows.append(Prediction(first_line, query, {"id": query, field: ranked}))
-    return Predictions(name, tuple(rows))
+        fields = {"id": query, field: sorted(documents, key=documents.__getitem__)}
+        rows.append(Prediction(first_line, query, fields))
+    return Predictions(name, rows)
 
 
 def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
@@ -241,54 +221,70 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     """
     expected_ids = set(question_ids)
     last = {row.id: row for row in predictions.rows}
-    unknown = tuple(row for row in predictions.rows if row.id not in expected_ids)
+    unknown = [row for row in predictions.rows if row.id not in expected_ids]
     if len(unknown) == len(predictions.rows):
         raise InputError(
             f"none of the {len(unknown)} predictions of {predictions.path} belongs to a question of this config "
-            f"(the first has id {unknown[0].id!r:.80}, line {unknown[0].line}); is it for another config or benchmark?"
+            f"(the first is {unknown[0]}); is it for another config or benchmark?"
         )
-    return Joined(
-        ids=tuple(question_ids),
-        rows=tuple(last.get(id) for id in question_ids),
-        missing=tuple(id for id in question_ids if id not in last),
-        unknown=unknown,
-        repeated=tuple(
-            row for row in predictions.rows if last[row.id] is not row and row.id in expected_ids
-        ),
-        bad_lines=predictions.bad_lines,
-    )
+    missing = [id for id in question_ids if id not in last]
+    expected = (row for row in predictions.rows if row.id in expected_ids)
+    named: dict[str, Sequence[object]] = {
+        WITHOUT_PREDICTION: missing,
+        "predictions for unknown questions": unknown,
+        "predictions replaced by a later line": [
+            row for row in expected if last[row.id] is not row
+        ],
+        "unreadable lines": predictions.bad_lines,
+    }
+    problems = [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
+    return Joined(question_ids, list(map(last.get, question_ids)), missing, unknown, problems)
 
 
-def some(items: Iterable[str]) -> str:
+def some(items: Iterable[object]) -> str:
     """Return the first items, and the number of the others."""
-    items = list(items)
-    more = f" and {len(items) - NAMED} more" if len(items) > NAMED else ""
-    return ", ".join(items[:NAMED]) + more
+    texts = list(map(str, items))
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return ", ".join(texts[:NAMED]) + more
 
 
-def read_bytes(source: str | Path) -> bytes:
-    """Return the content of a file or of standard input, decompressed, without a byte order mark.
+def read_bytes(source: str | Path) -> tuple[bytes, str]:
+    """Return the content of a file or of standard input, and its name in messages.
 
-    Raises InputError if it cannot be read.
+    The content is decompressed, and has no byte order mark. Raises InputError if it cannot be read.
     """
+    is_stdin = str(source) == STDIN
+    name = "standard input" if is_stdin else str(source)
     try:
-        with (
-            nullcontext(sys.stdin.buffer)
-            if str(source) == STDIN
-            else Path(source).open("rb") as file
-        ):
+        with nullcontext(sys.stdin.buffer) if is_stdin else Path(source).open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if data[:2] == b"\x1f\x8b":
             data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"cannot read {source}: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        raise unreadable(name, error) from None
     if len(data) > MOST_BYTES:
         raise InputError(
-            f"{source_name(source)} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file"
+            f"{name} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file"
         )
-    return data.removeprefix(b"\xef\xbb\xbf")
+    return data.removeprefix(b"\xef\xbb\xbf"), name
+
+
+def _prediction(number: int, item: Any, needs: Sequence[str], ids: Sequence[str]) -> Prediction:
+    """Return the prediction of a line. Raises ValueError, with the reason, if there is none."""
+    try:
+        row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
+    except ValueError as error:
+        raise ValueError(f"not JSON ({error})") from None
+    if not isinstance(row, Mapping):
+        raise ValueError(f"a JSON {type(row).__name__}, not an object")
+    for names in filter(None, (ids, needs)):
+        if row.keys().isdisjoint(names):
+            keys = ", ".join(map(repr, row)) or "none"
+            raise ValueError(f"without {' or '.join(map(repr, names))} (keys: {keys:.200})")
+    identity = next(row[name] for name in ids if name in row)
+    if isinstance(identity, bool) or not isinstance(identity, str | int):
+        raise ValueError(f"the id is neither a string nor an integer: {identity!r:.60}")
+    return Prediction(number, str(identity), row)  # some datasets number their questions
 
 
 def _collected(
@@ -298,28 +294,14 @@ def _collected(
     bad: list[BadLine] = []
     for number, item in items:
         try:
-            row = json_of(item, MAX_REPLY_CHARACTERS) if isinstance(item, bytes) else item
+            rows.append(_prediction(number, item, needs, ids))
         except ValueError as error:
-            bad.append(BadLine(number, f"not JSON ({error})"))
-            continue
-        id_field = next((name for name in ids if isinstance(row, Mapping) and name in row), None)
-        identity = row[id_field] if id_field else None
-        if not isinstance(row, Mapping):
-            bad.append(BadLine(number, f"a JSON {type(row).__name__}, not an object"))
-        elif id_field is None or (needs and not any(name in row for name in needs)):
-            lacking = " or ".join(map(repr, needs if id_field else ids))
-            keys = f"{', '.join(map(repr, row)) or 'none':.200}"
-            bad.append(BadLine(number, f"without {lacking} (keys: {keys})"))
-        elif isinstance(identity, bool) or not isinstance(identity, str | int):
-            reason = f"the id is neither a string nor an integer: {identity!r:.60}"
-            bad.append(BadLine(number, reason))
-        else:  # some datasets number their questions
-            rows.append(Prediction(number, str(identity), row))
+            bad.append(BadLine(number, str(error)))
     if not rows:
-        first = f"; line {bad[0].line}: {bad[0].reason}" if bad else " (it is empty)"
+        first = f"; {bad[0]}" if bad else " (it is empty)"
         example = {"id": "7d...", needs[0] if needs else "answer": "..."}
         raise InputError(
             f"{name} has no predictions{first}. A line must be a JSON object: {json.dumps(example)}. "
             f"In a CSV file, the header must have {' and '.join(example)}"
         )
-    return Predictions(name, tuple(rows), tuple(bad))
+    return Predictions(name, rows, bad)

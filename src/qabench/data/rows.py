@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from qabench.errors import DataError
-from qabench.io.limits import json_of
+from qabench.io.limits import json_of, numbered_lines
 
 Row = Mapping[str, Any]
 """A row of a dataset: its values by column."""
@@ -16,7 +16,8 @@ Splits = Mapping[str, Iterable[Row]]
 """The rows of each split, by the split's name."""
 Json = dict[str, Any]
 """A JSON object, such as a line of a file or the result of a metric."""
-JSON_NAMES = {
+JSON_NAMES: dict[type | None, str] = {
+    None: "null",
     dict: "object",
     list: "list",
     str: "string",
@@ -86,7 +87,7 @@ class SourceRow:
             elif not isinstance(kind, list):
                 values[key] = kind(self, key)
             elif isinstance(kind[0], type):
-                values[key] = self.items(key, kind[0])
+                values[key] = self.list_of(key, kind[0])
             else:
                 values[key] = [row.read(kind[0]) for row in self.rows(key)]
         return values
@@ -100,11 +101,9 @@ class SourceRow:
             raise DataError(f"{self.where}: the field {key!r} is missing")
         value = self.fields[key]
         # bool is a subclass of int in Python, but true is not a number in a data file.
-        if type(value) in types or (value is None and None in types):
-            return self.storable(key, value) if type(value) is str else value
-        expected = " or ".join(
-            "null" if t is None else JSON_NAMES.get(t, t.__name__) for t in types
-        )
+        if (None if value is None else type(value)) in types:
+            return self.storable(key, value)
+        expected = " or ".join(JSON_NAMES[each] for each in types)
         raise DataError(f"{self.where}, field {key!r}: expected {expected}, got {_shown(value)}")
 
     def number(self, key: str, *null: None) -> Any:
@@ -118,20 +117,16 @@ class SourceRow:
         except OverflowError:
             raise DataError(f"{self.where}, field {key!r}: {_shown(value)} is too large") from None
 
-    def items(self, key: str, kind: type) -> list[Any]:
+    def list_of(self, key: str, kind: type = str) -> list[Any]:
         """Return the field ``key``, a list whose items have a type."""
-        items = self.get(key, list)
+        items: list[Any] = self.get(key, list)
         for i, item in enumerate(items):
             if type(item) is not kind:
                 raise DataError(
                     f"{self.where}, field {key!r}[{i}]: expected {JSON_NAMES[kind]}, got {_shown(item)}"
                 )
             self.storable(key, item)
-        return list(items)
-
-    def texts(self, key: str) -> list[str]:
-        """Return the field ``key``, a list of strings."""
-        return self.items(key, str)
+        return items
 
     def one_of(self, key: str, allowed: Iterable[str]) -> str:
         """Return the field ``key``, a string. Raises DataError unless it is one of ``allowed``."""
@@ -185,7 +180,7 @@ def read_json(path: Path) -> Any:
 
     Raises DataError: it is not UTF-8, or not JSON (with line and column).
     """
-    return _parse(path.read_bytes(), "utf-8-sig", str(path))
+    return _parse(path.read_bytes(), str(path))
 
 
 def read_json_lines(path: Path) -> Iterator[SourceRow]:
@@ -194,7 +189,7 @@ def read_json_lines(path: Path) -> Iterator[SourceRow]:
         yield from json_rows(file, str(path))
 
 
-def json_rows(lines: Iterable[bytes], name: str) -> Iterator[SourceRow]:
+def json_rows(lines: bytes | IO[bytes], name: str) -> Iterator[SourceRow]:
     """Yield the rows of JSONL.
 
     ``where`` counts lines from 1. DataError for a line that is not a JSON object.
@@ -202,13 +197,12 @@ def json_rows(lines: Iterable[bytes], name: str) -> Iterator[SourceRow]:
     NaN is read as ``float("nan")``: some sources contain it, and their parsers decide where it is
     allowed.
     """
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            where = f"{name}, line {number}"
-            yield SourceRow.of(_parse(line, "utf-8-sig" if number == 1 else "utf-8", where), where)
+    for number, line in numbered_lines(lines):
+        where = f"{name}, line {number}"
+        yield SourceRow.of(_parse(line, where, "utf-8-sig" if number == 1 else "utf-8"), where)
 
 
-def _parse(data: bytes, encoding: str, where: str) -> Any:
+def _parse(data: bytes, where: str, encoding: str = "utf-8-sig") -> Any:
     try:
         return json_of(data.decode(encoding))
     except ValueError as error:
@@ -216,6 +210,5 @@ def _parse(data: bytes, encoding: str, where: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    name = "null" if value is None else JSON_NAMES.get(type(value), type(value).__name__)
-    return name if value is None else f"{name} {text[:60]}{'...' if len(text) > 60 else ''}"
+    kind = JSON_NAMES.get(type(value), type(value).__name__)
+    return "null" if value is None else f"{kind} {value!r:.60}"

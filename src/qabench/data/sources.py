@@ -30,26 +30,15 @@ def cache_path(source: SourceFile) -> Path:
     return cache_dir() / "sources" / source.repo / source.commit / source.path
 
 
-def mirror_dirs() -> list[Path]:
-    """Return the folders in QABENCH_MIRROR (joined with os.pathsep), as absolute paths, whether they exist or not."""
-    named = os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)
-    return [Path(folder).expanduser().absolute() for folder in named if folder]
+def find_local(source: SourceFile, *, ignore_mirror: Path | None = None) -> Path | None:
+    """Return the local file that ``local_path`` would use, or None.
 
-
-def find_local(
-    source: SourceFile, *, ignore_mirror: Path | None = None
-) -> tuple[Where, Path] | None:
-    """Return the local file that ``local_path`` would use, as (where, path), or None.
-
-    It is not verified.
+    It is not verified. QABENCH_MIRROR has folders, joined with os.pathsep.
     """
-    ignored = ignore_mirror.resolve() if ignore_mirror else None
-    for folder in mirror_dirs():
-        path = folder / source.mirror_path
-        if folder.resolve() != ignored and path.is_file():
-            return "mirror", path
-    cached = cache_path(source)
-    return ("cache", cached) if cached.is_file() else None
+    ignored = ignore_mirror and ignore_mirror.expanduser().resolve()
+    folders = map(Path, filter(None, os.environ.get("QABENCH_MIRROR", "").split(os.pathsep)))
+    paths = [_in_folder(source, each) for each in folders if each.expanduser().resolve() != ignored]
+    return next(filter(Path.is_file, [*paths, cache_path(source)]), None)
 
 
 def available(source: SourceFile) -> Where | None:
@@ -57,7 +46,13 @@ def available(source: SourceFile) -> Where | None:
 
     Its content is not verified.
     """
-    return (find_local(source) or (None,))[0]
+    return _place(source, find_local(source))
+
+
+def _place(source: SourceFile, path: Path | None) -> Where | None:
+    if path is None:
+        return None
+    return "cache" if path == cache_path(source) else "mirror"
 
 
 def local_path(
@@ -76,8 +71,8 @@ def local_path(
     local = find_local(source, ignore_mirror=ignore_mirror)
     forbidden = offline_variable()
     # A damaged mirror is never skipped silently. Without network, neither is a damaged cache.
-    if local and (local[0] == "mirror" or forbidden or not find_mismatch(local[1], source)):
-        return _verified(source, local[1])
+    if local and (local != cache_path(source) or forbidden or not find_mismatch(local, source)):
+        return _verified(source, local)
     # the cache of datasets may have rows of the Hub
     if forbidden and not (isinstance(source, HubFile) and forbidden == "HF_HUB_OFFLINE"):
         raise _unavailable(source, f"the network is not used, because {forbidden} is set")
@@ -119,8 +114,9 @@ def _download_to_cache(source: SourceFile, progress: Progress | None) -> Path:
             ) from error
         raise _unavailable(source, f"the download failed: {error}") from error
     except OSError as error:
-        text = f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."
-        raise SourceError(text) from error
+        raise SourceError(
+            f"{source}: the cache file {path} cannot be written: {error}. Set QABENCH_CACHE to another folder."
+        ) from error
     return path
 
 
@@ -138,12 +134,9 @@ def _write_hub_rows(source: HubFile, path: Path) -> None:
 def _unavailable(source: SourceFile, reason: str) -> SourceUnavailable:
     from qabench.data.download import request_url
 
-    absent = [str(folder) for folder in mirror_dirs() if not folder.is_dir()]
-    note = (
-        f" (QABENCH_MIRROR has a folder that does not exist: {', '.join(absent)})" if absent else ""
-    )
     return SourceUnavailable(
-        f"{source} is in no mirror{note} and not in the cache {cache_dir()}, and {reason}.\n"
+        f"{source} is neither in a mirror (QABENCH_MIRROR={os.environ.get('QABENCH_MIRROR', '')}) nor in the cache "
+        f"{cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
         f"Run `qabench fetch {source.benchmark}` with network access, or set QABENCH_MIRROR=DIR to a folder "
         f"that has it at {source.mirror_path}, such as one written by "
@@ -164,9 +157,13 @@ class FileResult:
 
     source: SourceFile
     state: State
-    where: Where | None = None
-    path: Path | None = None
-    detail: str = ""
+    path: Path | None
+    detail: str
+
+    @property
+    def where(self) -> Where | None:
+        """Return the place of the local file."""
+        return _place(self.source, self.path)
 
     @property
     def ok(self) -> bool:
@@ -180,74 +177,67 @@ def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> li
     Works offline.
     """
 
+    def find(source: SourceFile) -> Path | None:
+        if not directory:
+            return find_local(source)
+        path = _in_folder(source, directory)
+        return path if path.is_file() else None
+
     def verify(source: SourceFile) -> tuple[Path, str]:
-        path = (find_local(source) or ("cache", cache_path(source)))[1]
-        if directory:
-            path = directory.expanduser().absolute() / source.mirror_path
-        if not path.is_file():
-            raise SourceUnavailable(f"{path} does not exist")
-        return _verified(source, path), ""
+        if path := find(source):
+            return _verified(source, path), ""
+        raise SourceUnavailable(f"{source} is not in {directory or 'a mirror or the cache'}")
 
-    return [_result(source, verify, directory) for source in sources]
+    return [_result(source, verify, find) for source in sources]
 
 
-def fetch(sources: Iterable[SourceFile], *, progress: Progress | None = None) -> list[FileResult]:
+def fetch(
+    sources: Iterable[SourceFile],
+    *,
+    mirror: Path | None = None,
+    progress: Progress | None = None,
+) -> list[FileResult]:
     """Make each file available locally (see ``local_path``) and continue after failures.
 
-    One result per file.
+    With ``mirror``, the verified files are copied to that folder, as OWNER/REPO/PATH. One result
+    per file.
     """
 
-    def make_available(source: SourceFile) -> tuple[Path, str]:
-        note = "" if available(source) else "downloaded"
-        return local_path(source, progress=progress), note
-
-    return [_result(source, make_available) for source in sources]
-
-
-def write_mirror(
-    sources: Iterable[SourceFile], directory: Path, *, progress: Progress | None = None
-) -> list[FileResult]:
-    """Copy each file, verified, to ``directory``/OWNER/REPO/PATH, and continue after failures.
-
-    One result per file.
-    """
-    directory = directory.expanduser().absolute()
-
-    def copy(source: SourceFile) -> tuple[Path, str]:
-        target = directory / source.mirror_path
+    def provide(source: SourceFile) -> tuple[Path, str]:
+        if mirror is None:
+            note = "" if available(source) else "downloaded"
+            return local_path(source, progress=progress), note
+        target = _in_folder(source, mirror)
         sweep(target.parent, glob.escape(target.name))
         exists = target.is_file()
         if exists and not find_mismatch(target, source):
             return target, "was there"
         # This folder may be in QABENCH_MIRROR, where its wrong file would be found first, so the
         # folder is ignored.
-        path = local_path(source, progress=progress, ignore_mirror=directory)
+        path = local_path(source, progress=progress, ignore_mirror=mirror)
         with replacing(target) as file, path.open("rb") as original:
             shutil.copyfileobj(original, file, 1 << 20)
         return target, "replaced" if exists else "written"
 
-    return [_result(source, copy) for source in sources]
+    return [_result(source, provide) for source in sources]
+
+
+def _in_folder(source: SourceFile, folder: Path) -> Path:
+    return folder.expanduser().absolute() / source.mirror_path
 
 
 def _result(
     source: SourceFile,
     action: Callable[[SourceFile], tuple[Path, str]],
-    directory: Path | None = None,
+    find: Callable[[SourceFile], Path | None] = find_local,
 ) -> FileResult:
     state: State = "failed"
     try:
-        path, note = action(source)
+        return FileResult(source, "ok", *action(source))
     except DigestMismatch as error:
         state, note = "damaged", str(error)
     except SourceUnavailable as error:
         state, note = "missing", str(error).partition("\n")[0]
     except (OSError, QabenchError) as error:
         note = str(error)
-    else:
-        where: Where = "cache" if path == cache_path(source) else "mirror"
-        return FileResult(source, "ok", where, path, note)
-    local = find_local(source)
-    if directory:
-        path = directory.expanduser().absolute() / source.mirror_path
-        local = ("mirror", path) if path.is_file() else None
-    return FileResult(source, state, local and local[0], local and local[1], note)
+    return FileResult(source, state, find(source), note)

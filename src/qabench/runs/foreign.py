@@ -270,7 +270,7 @@ def generations(path: Path) -> str:
 def _answer(row: SourceRow) -> dict[str, str]:
     try:
         question = SourceRow.of(row.get("doc", dict), f"{row.where}, field 'doc'")
-        (answer,) = row.texts("filtered_resps")
+        (answer,) = row.list_of("filtered_resps")
         # Some datasets name the id "index".
         name = "index" if "id" not in question.fields and "index" in question.fields else "id"
         return {"id": question.get(name, str), "answer": answer}

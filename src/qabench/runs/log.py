@@ -473,7 +473,7 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
         (old.epoch, Prediction(number, old.id, {"id": old.id} | scorer.rescored_prediction(old)))
         for number, old in enumerate(run.records, start=1)
     )
-    return {epoch: Predictions(run.path, tuple(of_epoch)) for epoch, of_epoch in rows.items()}
+    return {epoch: Predictions(run.path, of_epoch) for epoch, of_epoch in rows.items()}
 
 
 def _is_by_same_model(

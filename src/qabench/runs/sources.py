@@ -78,7 +78,7 @@ def evaluate_predictions(
         evaluation = _read_run(predictions, questions, scores, **values)
         _check(evaluation, scorer.name, config)
         return evaluation
-    reading = {option.name for option in scorer.options if option.for_reading} & values.keys()
+    reading = {option.name for option in scorer.options if option.method == "read"} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
     facts: dict[str, str] = {}
     if isinstance(predictions, str | Path) and (samples := _of_harness(Path(predictions))):

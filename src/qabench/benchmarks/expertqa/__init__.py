@@ -272,7 +272,7 @@ class ExpertQABenchmark(Benchmark):
             "split",
             "A split of the config. Default: test, if it has one.",
             choices=("train", "validation", "test"),
-            for_loading=True,
+            method="load",
         ),
         Option(
             "unlabeled",
@@ -367,7 +367,7 @@ class ExpertQABenchmark(Benchmark):
         """Recompute the published numbers."""
         from qabench.benchmarks.expertqa.reproduce import reproduce
 
-        return reproduce()
+        return reproduce(super().reproduce())
 
 
 BENCHMARK = ExpertQABenchmark()

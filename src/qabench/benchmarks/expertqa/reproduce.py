@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa.agreement import autoais
-from qabench.benchmarks.reproduction import Reproduction, available_splits, data_checks
+from qabench.benchmarks.reproduction import Reproduction, available_splits
 from qabench.data.rows import Row
 from qabench.io.tables import Table
 
@@ -20,11 +19,10 @@ COLUMNS = (
 )
 
 
-def reproduce() -> Reproduction:
-    """Compare rows by split, and make tables of AutoAIS of the annotated files that are available."""
-    reproduction = data_checks(benchmark("expertqa"))
+def reproduce(reproduction: Reproduction) -> Reproduction:
+    """Add tables of AutoAIS of the annotated files that are available to the statistics of the data."""
     for config in ("autoais", "all_evidences"):  # the configs whose claims have AutoAIS labels
-        for split, rows in available_splits("expertqa", config)[0].items():
+        for split, rows in available_splits("expertqa", config).items():
             reproduction.tables.append(autoais_table(f"{config} {split}", rows))
     reproduction.notes.append(
         "AutoAIS is computed from the files with its labels that are available. There are no published values for it."

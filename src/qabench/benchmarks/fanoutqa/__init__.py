@@ -18,7 +18,6 @@ from qabench.data.predictions import (
     read_bytes,
     read_predictions,
     some,
-    source_name,
 )
 from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
@@ -268,14 +267,14 @@ class FanOutQABenchmark(Benchmark):
         if not options.get("only_score_answered"):
             return joined
         if joined.unknown:
-            examples = some([f"{row.id} (line {row.line})" for row in joined.unknown])
             raise InputError(
-                f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: {examples}. With "
+                f"{len(joined.unknown)} predictions of {predictions.path} are for unknown questions: "
+                f"{some(joined.unknown)}. With "
                 "only_score_answered the official scorer fails on them: remove the lines"
             )
         # The official order is the order of the answers. The last digit of a mean depends on it.
         last = {row.id: row for row in predictions.rows if row.id in joined.ids}
-        return replace(joined, ids=tuple(last), rows=tuple(last.values()))
+        return replace(joined, ids=list(last), rows=list(last.values()))
 
     def scorer(self, groups: Sequence[str], **options: Any) -> FanOutQAScorer:
         """Return the scorer of these groups."""
@@ -319,7 +318,7 @@ class FanOutQABenchmark(Benchmark):
         """Read predictions, also TREC runs, whose document ids are page ids, URLs, or titles with underscores."""
         if not isinstance(source, str | Path):
             return read_predictions(source, self.prediction_fields)
-        data, name = read_bytes(source), source_name(source)
+        data, name = read_bytes(source)
         columns = data.lstrip().partition(b"\n")[0].split()
         if len(columns) == 6 and columns[1] == b"Q0":
             return parse_run(data, name, "pages")
@@ -387,16 +386,13 @@ class FanOutQABenchmark(Benchmark):
 
     def reproduce(self) -> Reproduction:
         """Compare the statistics of the data, and check that leaderboard scores are means over all test questions."""
-        from qabench.benchmarks.published import published
-        from qabench.benchmarks.reproduction import Check, data_checks
+        from qabench.benchmarks.reproduction import Check
 
-        reproduction = data_checks(self)
+        reproduction = super().reproduce()
         try:
             # A question scores 0 or 1, so the mean times the number of test questions is an
             # integer.
-            scores = [
-                score for score in published("fanoutqa") if score.metric in ("acc.strict", "gpt")
-            ]
+            scores = [score for score in self.published() if score.metric in ("acc.strict", "gpt")]
         except SourceError as error:
             reproduction.notes.append(f"leaderboard: not computed. {error}")
         else:

@@ -18,7 +18,7 @@ from typer import Option
 from qabench.answers import dumps
 from qabench.benchmarks import benchmark
 from qabench.cli.output import say, say_on_stderr
-from qabench.data.predictions import Predictions, join, read_predictions, some
+from qabench.data.predictions import WITHOUT_PREDICTION, Predictions, join, read_predictions, some
 from qabench.data.rows import SourceRow, read_json
 from qabench.errors import InputError
 from qabench.io.files import write_text
@@ -90,10 +90,10 @@ def _answers(path: Path, setting: str) -> Predictions:
 def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
     """Raise InputError for answers that the leaderboard rejects or whose score is undefined; warn of missing ones."""
     joined = join([*question_ids, DROPPED], predictions)
-    problems = replace(joined, missing=()).problems()
+    problems = [text for text in joined.problems if not text.startswith(WITHOUT_PREDICTION)]
     not_text = [row for row in predictions.rows if not isinstance(row.fields["answer"], str)]
     if not_text:
-        places = some(f"{row.id:.60} (line {row.line})" for row in not_text)
+        places = some(not_text)
         problems.append(f"answers that are not strings: {len(not_text)} ({places})")
     if problems:
         raise InputError(f"{predictions.path}: {'; '.join(problems)}. Fix or remove these lines")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes, source_name
+from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import ScoreSpec
@@ -81,7 +81,7 @@ class FastbookBenchmark(Benchmark):
             "corpus",
             'The texts of the documents of a TREC run: JSONL, one {"docno", "text"} per line.',
             Path,
-            for_reading=True,
+            method="read",
         ),
     )
     prediction_fields = ("passages", "answer")
@@ -145,7 +145,7 @@ class FastbookBenchmark(Benchmark):
         """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
         if not isinstance(source, str | Path):
             return super().read(source)
-        data, name = read_bytes(source), source_name(source)
+        data, name = read_bytes(source)
         is_table = corpus is None and Path(name).suffix.lower() in DELIMITERS
         if is_table or data.lstrip()[:1] in (b"[", b"{", b""):
             return parse_predictions(data, name, self.prediction_fields)
@@ -156,7 +156,7 @@ class FastbookBenchmark(Benchmark):
             )
         from qabench.benchmarks.fastbook.runs import parse_corpus, parse_run_with_texts
 
-        return parse_run_with_texts(data, name, parse_corpus(read_bytes(corpus), str(corpus)))
+        return parse_run_with_texts(data, name, parse_corpus(*read_bytes(corpus)))
 
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the run's groups of scores and its cutoff."""
@@ -171,7 +171,7 @@ class FastbookBenchmark(Benchmark):
         """Recompute the published numbers."""
         from qabench.benchmarks.fastbook.reproduce import reproduce
 
-        return reproduce()
+        return reproduce(super().reproduce())
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the scores at each cutoff, for labels and evaluations on one config."""

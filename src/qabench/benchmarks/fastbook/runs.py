@@ -17,7 +17,7 @@ def parse_corpus(data: bytes, name: str) -> dict[str, str]:
         InputError: a line is not such an object, or an id is repeated. The message names the line.
     """
     texts: dict[str, str] = {}
-    for row in json_rows(data.split(b"\n"), name):
+    for row in json_rows(data, name):
         name_of_id = next((key for key in ("docno", "doc_id") if key in row.fields), "id")
         docno = row.get(name_of_id, str)
         if docno in texts:
@@ -42,4 +42,4 @@ def parse_run_with_texts(data: bytes, name: str, texts: Mapping[str, str]) -> Pr
             )
         passages = [texts[docno] for docno in documents]
         rows.append(replace(row, fields={**row.fields, "passages": passages}))
-    return replace(run, rows=tuple(rows))
+    return replace(run, rows=rows)

@@ -202,7 +202,7 @@ class Felm(Benchmark):
         """Recompute the published numbers."""
         from qabench.benchmarks.felm.official import reproduce
 
-        return reproduce()
+        return reproduce(super().reproduce())
 
     def report_sections(self, evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         """Return the recall of errors by type of error, for labels and evaluations on one config."""

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from qabench.benchmarks import benchmark
 from qabench.benchmarks.felm.scores import REPLY_FORMATS
-from qabench.benchmarks.published import published
-from qabench.benchmarks.reproduction import Reproduction, data_checks
+from qabench.benchmarks.reproduction import Reproduction
 from qabench.evaluation.signature import Declaration, read_declarations, signature
+from qabench.loading_scripts.published import shipped_scores
 
 SCORE = "felm_factuality"
 NOT_NAMED = "not named"
@@ -63,13 +62,9 @@ DECLARATIONS: Mapping[str, Declaration] = {
 }
 
 
-def reproduce() -> Reproduction:
-    """Compare the statistics of the data.
-
-    The scores of evaluators need their replies, which are not public.
-    """
-    reproduction = data_checks(benchmark("felm"))
-    systems = ", ".join(dict.fromkeys(score.system for score in published("felm")))
+def reproduce(reproduction: Reproduction) -> Reproduction:
+    """Add to the statistics of the data that the scores of evaluators need their replies, which are not public."""
+    systems = ", ".join(dict.fromkeys(score.system for score in shipped_scores("felm")))
     reproduction.notes.append(
         f"The scores of {systems} are not computed: the authors did not publish the replies. `qabench run felm` runs a "
         "model with the authors' prompts."
