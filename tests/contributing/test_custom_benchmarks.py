@@ -41,7 +41,7 @@ def test_held_out_questions_are_loaded_and_not_scored(folder: Path) -> None:
     hold_out(folder)
     rows = qabench.load_dataset("rivers", "held_out", split="test")
     assert rows.features == qabench.load_dataset("rivers", split="test").features and rows[0]["answer"] is None
-    with pytest.raises(InputError, match=r"the config held_out of Rivers has no answers"):
+    with pytest.raises(InputError, match=r"held_out.jsonl has no answers"):
         qabench.evaluate_predictions("rivers", "held_out", [{"id": "h1", "answer": "the Tiber"}])
 
 
