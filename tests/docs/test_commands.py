@@ -21,13 +21,13 @@ TEXTS = [*sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("*.md"), *ROOT.glob(
 BLOCK = re.compile(r"^```(text|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UsageError = typer.BadParameter.__mro__[1]  # of click, or of Typer's own copy
 EXTERNAL = {  # parts of commands that need what no test machine has, or that another test runs
-    "models": ("attribute", "bleurt", "labels.jsonl", "vicuna"),
+    "models": ("attribute", "bleurt", "labels.jsonl", "vicuna", "--method dense"),
     "search services": ("search=", "--search google", "report logs", "lucene:", "opensearch:"),
     "the Hub": ("publish", "--push", "-base-url huggingface", "hf-inference-providers"),
     "Wikipedia": (".zim", "wiki "),
     "the network": ("fetch",),
     "a cluster": ("--ray",),
-    "a log": ("RUN.eval", "logs/*.eval", "first.eval", "samples_", "details_"),
+    "a log": ("RUN.eval", "logs/*.eval", "first.eval", "samples_", "details_", "compare fanoutqa logs"),
     "QABENCH_PATH": ("strategyqa",),
     "all data of ExpertQA": ("claims ", "facts "),
     "minutes": ("env", "reproduce", "lfqa"),

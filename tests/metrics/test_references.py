@@ -22,7 +22,7 @@ def about_references(name: str, references: list[Any], **options: Any) -> list[s
 def test_the_sample_of_expertqa_is_a_deviation(name: str) -> None:
     rows = list(qabench.load_dataset("expertqa", "sample", split="train"))
     deviations = qabench.load_metric(name).compute(predictions=rows, references=rows)["deviations"]
-    assert deviations[0].startswith("references: not those of all questions of main or all_evidences")
+    assert deviations[0].startswith("references: not the references of all questions of main or all_evidences")
     assert "given, which is not verified" in deviations[1] and len(deviations) == 2
 
 
@@ -35,7 +35,7 @@ def test_whole_configs_are_known(mirror: Path) -> None:
     assert about_references("expertqa_lfqa", list(splits["test"]["answer"])) == []
     for references in (splits["test"]["answer"][:3], splits["validation"]["answer"]):
         (deviation,) = about_references("expertqa_lfqa", list(references))
-        assert deviation.startswith("references: not those of all questions of lfqa_random or lfqa_domain")
+        assert deviation.startswith("references: not the references of all questions of lfqa_random or lfqa_domain")
 
 
 def test_annotated_files_are_digested(mirror: Path) -> None:
@@ -54,4 +54,4 @@ def test_the_questions_of_the_judge_are_compared(mirror: Path) -> None:
     assert not [sentence for sentence in whole["deviations"] if sentence.startswith(("references", "questions"))]
     options["questions"][0] = "What?"
     changed = judge.compute(predictions=[None] * len(rows), references=list(rows["answer"]), **options)
-    assert "questions: not those of dev or dev_nov23" in changed["deviations"]
+    assert "questions: not the questions of dev or dev_nov23" in changed["deviations"]

@@ -1,6 +1,6 @@
 """ExpertQA's scores: all rules by hand, and real rows against scikit-learn and a second implementation.
 
-The available rows have the experts' labels but not those of a model, which are generated from a seed.
+The available rows have the experts' labels but no labels of a model, which are generated from a seed.
 """
 
 import json

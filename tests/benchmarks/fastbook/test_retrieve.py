@@ -225,5 +225,5 @@ def test_custom_questions(tmp_path: Path) -> None:
     score = scored.scores()["mrr@10"]
     assert scored.deviations(score) == [
         "config: custom, not the benchmark's questions",
-        "data: the questions are not those of the benchmark's repository",
+        "data: not the questions of the benchmark's repository",
     ]

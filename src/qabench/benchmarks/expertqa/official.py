@@ -44,7 +44,7 @@ def _references(configs: tuple[str, ...], fields: tuple[str, ...] = ()) -> Field
     digest_of = cache(_digest)
     return Field(
         lambda value: any(value == digest_of(config, fields) for config in configs),
-        f"references: not those of all questions of {' or '.join(configs)} (of the files on this machine)",
+        f"references: not the references of all questions of {' or '.join(configs)} (of the files on this machine)",
         absent=True,
     )
 
