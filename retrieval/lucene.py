@@ -232,7 +232,7 @@ def in_java(call: Callable[..., T], *args: Any) -> T:
     """
     if _process() != os.getpid():
         raise QabenchError(
-            "Java does not work in a fork of a process that has used it; open Lucene indexes only in the forked "
+            "Java does not work in a fork of a process that has used it. Open Lucene indexes only in the forked "
             "processes, or start these with multiprocessing's method 'spawn'"
         )
     return _threads().submit(call, *args).result()

@@ -133,7 +133,7 @@ class OpenSearchIndex:
             missing = self.text_field if has_id else self.id_field
             raise InputError(
                 f"the document {quoted(hit[ID], MOST_SHOWN)} of the index {self.index!r} has no {missing!r} in "
-                "_source; the index must store _source, and the field must not be inside of an object"
+                "_source. The index must store _source, and the field must not be inside of an object"
             )
         return document
 

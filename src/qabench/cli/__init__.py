@@ -63,7 +63,7 @@ COMMANDS = {
         "run": ("qabench.cli.run", "run", "Run a model over a benchmark and score its answers."),
         "export": (REPORTS, "export", "Write a run's answers as predictions or records."),
         "path": (MACHINE, "path", "Print the path of a folder for another program."),
-        "cache": (MACHINE, "cache_app", "Show the size of the caches; clear model replies."),
+        "cache": (MACHINE, "cache_app", "Show the size of the caches, clear model replies."),
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {

@@ -96,12 +96,14 @@ def publish(
     ],
     benchmark: Annotated[
         list[str] | None,
-        Option(help="Only this benchmark and its metrics; can be repeated."),
+        Option(help="Only this benchmark and its metrics. May be repeated."),
     ] = None,
     private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
         bool,
-        Option("--dry-run", help="Build, check and compare; send nothing. --json lists the files."),
+        Option(
+            "--dry-run", help="Build, check and compare, but send nothing. --json lists the files."
+        ),
     ] = False,
     accept_licenses: Annotated[
         bool,
@@ -206,7 +208,7 @@ def results(
     allow_unofficial: Annotated[
         bool,
         Option(
-            "--allow-unofficial", help="Accept unofficial scores; the notes state the deviations."
+            "--allow-unofficial", help="Accept unofficial scores. The notes state the deviations."
         ),
     ] = False,
     output: Annotated[

@@ -19,7 +19,7 @@ from qabench.io.tables import Table, write_line
 from qabench.llm.cache import clear, replies_path, stored_replies
 
 cache_app = typer.Typer(
-    help="Show the size of the caches; clear model replies. Replies are kept until then."
+    help="Show the size of the caches, clear model replies. Replies are kept until then."
 )
 
 

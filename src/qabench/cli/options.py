@@ -72,7 +72,7 @@ TaskArguments = Annotated[
     Option(
         "-T",
         metavar="NAME=VALUE",
-        help="An option of the setting; see --list-options. May be repeated.",
+        help="An option of the setting, see --list-options. May be repeated.",
     ),
 ]
 Questions = Annotated[
@@ -125,12 +125,12 @@ BenchmarkNames = Annotated[
     list[str] | None,
     Argument(
         metavar="BENCHMARK...",
-        help="Which benchmarks; all of them by default.",
+        help="Which benchmarks. Default: all of them.",
     ),
 ]
 ConfigNames = Annotated[
     list[str] | None,
-    Option("--config", help="Only this config of a single benchmark; may be repeated."),
+    Option("--config", help="Only this config of a single benchmark. May be repeated."),
 ]
 SkipMissing = Annotated[
     bool,

@@ -53,7 +53,7 @@ def leaderboard(
     scores: Scores = None,
     setting: Annotated[
         str | None,
-        Option(help="Only this setting; files of predictions were made in it."),
+        Option(help="Only this setting. Files of predictions were made in it."),
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -172,13 +172,13 @@ def export(
             "--output",
             "-o",
             metavar="PATH",
-            help="A file; for several runs, a folder with one file per run. Default: standard output.",
+            help="A file, or for several runs a folder with one file per run. Default: standard output.",
         ),
     ] = None,
     format: Annotated[
         str,
         Option(
-            help='predictions: the input of `qabench score`, such as {"id", "answer"}; records: everything, for '
+            help='predictions: the input of `qabench score`, such as {"id", "answer"}. records: everything, for '
             "load_dataset('json').",
         ),
     ] = "predictions",

@@ -44,7 +44,7 @@ def retrieve(
         str,
         Option(
             metavar="FILE|TEXT",
-            help="One query; or a .txt file with one per line; or a file like SOURCE with the queries in a column "
+            help="One query, a .txt file with one per line, or a file like SOURCE with the queries in a column "
             f"{', '.join(QUERIES)}, and their ids in a column {', '.join(QUERY_IDS)}, if any.",
         ),
     ],
@@ -85,7 +85,7 @@ def retrieve(
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
     split: Annotated[
         str | None,
-        Option(help="The split of a dataset; needed if it has several."),
+        Option(help="The split of a dataset, needed if it has several."),
     ] = None,
     output: Annotated[
         Path | None,

@@ -80,7 +80,7 @@ def run(
         str | None,
         Option(
             metavar="URL",
-            help="An OpenAI-compatible server; its key, if any, is read from QABENCH_API_KEY.",
+            help="An OpenAI-compatible server. Its key, if any, is read from QABENCH_API_KEY.",
         ),
     ] = None,
     model_args: Annotated[
@@ -89,7 +89,7 @@ def run(
             "-M",
             "--model-args",
             metavar="NAME=VALUE",
-            help="An argument of the model's provider; may be repeated.",
+            help="An argument of the model's provider. May be repeated.",
         ),
     ] = None,
     scores: Scores = None,
@@ -135,14 +135,14 @@ def run(
     ] = None,
     max_calls: Annotated[
         int | None,
-        Option(min=1, help="Stop after this many replies; calls in flight may be billed."),
+        Option(min=1, help="Stop after this many replies. Calls in flight may be billed."),
     ] = None,
     token_budget: Annotated[
         int | None, Option(min=1, help="Stop after this many tokens of prompts and replies.")
     ] = None,
     cache: Annotated[
         bool,
-        Option("--cache/--no-cache", help="Reuse replies; `qabench cache` lists and clears them."),
+        Option("--cache/--no-cache", help="Reuse replies. `qabench cache` lists and clears them."),
     ] = True,
     dry_run: DryRun = False,
     price_in: PriceIn = None,

@@ -91,7 +91,7 @@ def _score(
         Argument(
             metavar="FILE...",
             help='Predictions as JSONL or a JSON list, also .gz, or as CSV: {"id", "answer"}, or the benchmark\'s own '
-            "fields; - for standard input; logs of `qabench run`, or folders of logs. "
+            "fields. Or - for standard input, logs of `qabench run`, or folders of logs. "
             "Logs of any task, as for `qabench compare`, need no benchmark.",
         ),
     ] = None,
@@ -175,8 +175,8 @@ def _compare(
         list[str] | None,
         Argument(
             metavar="FILE...",
-            help="Predictions, logs of runs, or folders of logs; at least two systems. Logs of any task of Inspect AI, "
-            "lm-evaluation-harness (samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever need no "
+            help="Predictions, logs of runs, or folders of logs of at least two systems. Logs of any task of Inspect "
+            "AI, lm-evaluation-harness (samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever need no "
             "benchmark.",
         ),
     ] = None,

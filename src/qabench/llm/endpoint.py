@@ -117,7 +117,7 @@ def resolve_endpoint(base_url: str | None = None, api_key: str | None = None) ->
         withheld = f"{JUDGE_KEY} was not sent, because {JUDGE_BASE_URL} does not name this server; set it to {url}"
     if not key.isascii() or not key.isprintable():
         raise InputError(
-            "the API key contains characters that are not allowed in keys; was something else pasted?"
+            "the API key contains characters that are not allowed in keys. Was something else pasted?"
         )
     return Endpoint(url, key or NO_KEY, None if key else needs, withheld)
 
@@ -154,7 +154,7 @@ def clean_url(base_url: str) -> str:
         )
     if parts.username or parts.password:
         raise InputError(
-            "the base URL contains a user name or password; pass the secret as the API key instead"
+            "the base URL contains a user name or password. Pass the secret as the API key instead"
         )
     if secret := next((name for name, _ in parse_qsl(parts.query) if _SECRET.search(name)), None):
         raise InputError(

@@ -96,7 +96,7 @@ def run(
     if answer is None:
         if output is not None:
             raise InputError(
-                "output is for the answers of a function; a model's are in its log: give log_dir"
+                "output is for the answers of a function. A model's are in its log: give log_dir"
             )
         from qabench.runs.running import Watch, start
 

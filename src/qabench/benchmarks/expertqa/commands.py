@@ -122,7 +122,7 @@ def facts(
     ] = None,
     atomic_model: Annotated[
         str | None,
-        Option(help="The model that breaks claims down; default: --model."),
+        Option(help="The model that breaks claims down. Default: --model."),
     ] = None,
     corpus: Annotated[
         Path | None,

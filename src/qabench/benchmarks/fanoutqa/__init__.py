@@ -146,7 +146,7 @@ class FanOutQABenchmark(Benchmark):
     options = (
         Option(
             "lemmatizer",
-            "The lemmatizer of the accuracy; only spacy is official.",
+            "The lemmatizer of the accuracy. Only spacy is official.",
             str,
             "auto",
             ("auto", "spacy", "simplemma"),

@@ -205,7 +205,7 @@ def _task(
     if not public:
         created.scorer = None
         metadata["unscored"] = (
-            "the answers to test questions are not public; submit the model's answers: `qabench fanoutqa submit`"
+            "the answers to test questions are not public. Submit the model's answers: `qabench fanoutqa submit`"
         )
     return created
 
