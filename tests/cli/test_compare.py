@@ -133,6 +133,6 @@ def test_options_take_scores_and_groups(command: str, tmp_path: Path) -> None:
         assert ("acc.loose" in shown, "acc.strict" in shown) == (loose, strict), (names, shown)
         for path in [path for path in tmp_path.rglob("*.json") if path.name != "scores.json"]:
             path.unlink()
-    message = r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: acc"
+    message = r"has no score 'acc.lose' \(did you mean 'acc.loose'\?\); allowed: scores acc.loose, "
     with pytest.raises(InputError, match=message):
         run(command, *words, "--scores", "acc.lose")

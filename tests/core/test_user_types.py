@@ -16,11 +16,10 @@ from datasets import Dataset, DatasetDict, IterableDataset, IterableDatasetDict,
 from evaluate import EvaluationModule
 from qabench import load_dataset, load_metric
 
-def check(split: str | None, streaming: bool, parts: list[str], read: ReadInstruction) -> None:
+def check(split: str | None, streaming: bool, read: ReadInstruction) -> None:
     assert_type(load_dataset("felm"), DatasetDict)
     assert_type(load_dataset("felm", "sample", split="test", num_proc=2), Dataset)
     assert_type(load_dataset("felm", split=NamedSplit("test")), Dataset)
-    assert_type(load_dataset("felm", split=parts), list[Dataset])
     assert_type(load_dataset("felm", split=split), Dataset | DatasetDict)
     load_dataset("felm", split=split, streaming=streaming)
     assert_type(load_metric("fanout_acc"), EvaluationModule)

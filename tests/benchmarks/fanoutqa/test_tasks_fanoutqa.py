@@ -85,7 +85,7 @@ def test_closed_book_asks_only_the_question(tmp_path: Path) -> None:
     [
         ({"config": "nope"}, "no config 'nope'; allowed: dev"),
         ({"scores": "acc,bleu"}, "no score 'bleu' .*; allowed: scores acc.loose"),
-        ({"scores": ""}, "no scores are selected; allowed: acc.loose"),
+        ({"scores": ""}, "no scores are selected; allowed: scores acc.loose"),
         ({"search": "smoke"}, "search is 'smoke'"),
         ({"protocol": "x"}, "protocol is 'x'"),
     ],

@@ -221,8 +221,10 @@ def entities_of(text: str, spans: Spans) -> list[str]:
     """Return parts of named entities that are numbers or months, and numbers that are in none of these.
 
     The authors' script keeps them in sets, so that its result can depend on Python's hash seed, if
-    one number is part of another. Here, they have the order of the text.
+    one number is part of another. Here, they have the order of the text. Raises InputError for a
+    text longer than ``LONGEST``.
     """
+    _check_length(len(text))
     entities: list[str] = []
     for entity, label in spans(text):
         if label in ENTITY_TYPES:
