@@ -29,10 +29,7 @@ def built(script: Path) -> nbformat.NotebookNode:
         "PYTHONWARNINGS": "ignore",
         "QABENCH_CHECKOUT": str(FOLDER.parent.resolve()),  # for the example of a recipe
     }
-    for name in (
-        "QABENCH_MIRROR",
-        "QABENCH_SPACY_MODEL",
-    ):  # a plain installation has these outputs
+    for name in ("QABENCH_MIRROR", "QABENCH_SPACY_MODEL"):  # a plain installation has these outputs
         environment.pop(name, None)
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
