@@ -54,10 +54,7 @@ class Commands:
         """Return the CPU seconds of a new Python process and its processes, and what it prints."""
         before = os.times()
         done = subprocess.run(
-            [sys.executable, "-P", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
+            [sys.executable, "-P", *arguments], env=self.environment, capture_output=True, text=True
         )
         if done.returncode:
             raise SystemExit(f"{' '.join(arguments[:6])} failed:\n{done.stderr[-2000:]}")

@@ -31,10 +31,7 @@ def read_rows(path: Path) -> Iterator[SourceRow]:
 
 
 def read_documents(
-    rows: Iterable[SourceRow],
-    source: str,
-    column: str = "text",
-    id_column: str | None = None,
+    rows: Iterable[SourceRow], source: str, column: str = "text", id_column: str | None = None
 ) -> tuple[list[Document], list[str]]:
     """Return the documents in rows, and the places of rows without text, which are skipped.
 

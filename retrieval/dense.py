@@ -21,13 +21,7 @@ DECIMALS = 5
 class DenseIndex:
     """The vectors of a corpus's passages."""
 
-    def __init__(
-        self,
-        texts: Sequence[str],
-        encoder: Encoder,
-        *,
-        keep: bool = False,
-    ) -> None:
+    def __init__(self, texts: Sequence[str], encoder: Encoder, *, keep: bool = False) -> None:
         self.encoder = encoder
         self._vectors = _kept(texts, encoder) if keep else _encoded(texts, encoder)
 

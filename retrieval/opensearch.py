@@ -85,11 +85,7 @@ class OpenSearchIndex:
         return self._size
 
     def search(
-        self,
-        query: str,
-        k: int = 10,
-        *,
-        where: Mapping[str, Any] | None = None,
+        self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
     ) -> DocumentHits:
         """Return the k best documents for a query, best first, or none if no document contains a term of it.
 
@@ -150,12 +146,7 @@ class OpenSearchIndex:
             raise ValueError(f"expected a list of at most {size} hits with finite scores")
         return DocumentHits([self._document(hit) for hit in hits], scores)
 
-    def _call(
-        self,
-        call: Callable[..., Any],
-        read: Callable[[Any], Any],
-        **arguments: Any,
-    ) -> Any:
+    def _call(self, call: Callable[..., Any], read: Callable[[Any], Any], **arguments: Any) -> Any:
         """Return what ``read`` returns for the server's reply. Raises QabenchError for every failure."""
         try:
             reply = call(index=self.index, **arguments)

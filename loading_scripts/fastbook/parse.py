@@ -115,12 +115,7 @@ def _number(row: SourceRow, key: str) -> int:
     return number
 
 
-KEYWORDS = {
-    "chapter": _number,
-    "question_number": _number,
-    "question_text": str,
-    "keywords": str,
-}
+KEYWORDS = {"chapter": _number, "question_number": _number, "question_text": str, "keywords": str}
 QUESTION = {
     "chapter": _number,
     "question_number": _number,

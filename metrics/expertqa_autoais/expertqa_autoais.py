@@ -53,11 +53,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_autoais")
         >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
-        >>> answer = {
-        ...     "system": "bing_chat",
-        ...     "answer_string": "An answer [1].",
-        ...     "claims": [claim, claim],
-        ... }
+        >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
         >>> result = metric.compute(
         ...     predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2
         ... )

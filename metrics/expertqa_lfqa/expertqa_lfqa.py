@@ -56,9 +56,5 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
         if not per_question:
             del result["per_question"]
         return result | self.provenance(
-            references,
-            rouge=backend_version(),
-            stemmer="none",
-            bootstrap=1000,
-            bootstrap_seed=seed,
+            references, rouge=backend_version(), stemmer="none", bootstrap=1000, bootstrap_seed=seed
         )

@@ -54,10 +54,7 @@ class FanoutRouge(MetricModule, evaluate.Metric):
 """
 
     def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        per_question: bool = False,
+        self, predictions: list[Any], references: list[Any], per_question: bool = False
     ) -> dict[str, Any]:
         rows = rouge(references, predictions)
         means = {column: mean_in_order([row[column] for row in rows]) for column in COLUMNS}

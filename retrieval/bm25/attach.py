@@ -25,12 +25,7 @@ class AttachedIndex(BaseIndex):
     def __init__(self, index: BM25Index) -> None:
         self.index = index
 
-    def search(
-        self,
-        query: str,
-        k: int = 10,
-        **kwargs: Any,
-    ) -> SearchResults:
+    def search(self, query: str, k: int = 10, **kwargs: Any) -> SearchResults:
         """Return the scores and positions of the k best rows.
 
         ``mask`` and ``where`` as for ``BM25Index.search``.
@@ -39,10 +34,7 @@ class AttachedIndex(BaseIndex):
         return SearchResults(hits.scores, hits.positions)
 
     def search_batch(
-        self,
-        queries: Sequence[str],
-        k: int = 10,
-        **kwargs: Any,
+        self, queries: Sequence[str], k: int = 10, **kwargs: Any
     ) -> BatchedSearchResults:
         """Call ``search`` for each query."""
         batch = self.index.search_batch(queries, k, **kwargs)

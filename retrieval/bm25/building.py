@@ -204,10 +204,7 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
             f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
         )
     origin = replace(
-        origin,
-        digests=origin.digests[keep],
-        positions=positions[keep],
-        cache_key=None,
+        origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None
     )
     return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
 
@@ -318,22 +315,13 @@ class InvertedScorer:
         """Return the score of every document."""
         return self._search.scores(self._numbers(terms))
 
-    def top(
-        self,
-        terms: Sequence[str],
-        k: int,
-        mask: Mask | None,
-    ) -> Results:
+    def top(self, terms: Sequence[str], k: int, mask: Mask | None) -> Results:
         """Return the k best documents in ``mask`` (None for all documents)."""
         k = self._prepare(1, k, mask)
         return self._search.top(self._numbers(terms), k, mask) if k else ([], [])
 
     def top_all(
-        self,
-        tokenizer: Tokenizer,
-        texts: Sequence[str],
-        k: int,
-        mask: Mask | None,
+        self, tokenizer: Tokenizer, texts: Sequence[str], k: int, mask: Mask | None
     ) -> list[Results]:
         """Return the k best documents in ``mask`` for each query."""
         k = self._prepare(len(texts), k, mask)
@@ -341,12 +329,7 @@ class InvertedScorer:
             return [([], [])] * len(texts)
         return self._search.top_all(self._part(tokenizer, texts), len(texts), k, mask)
 
-    def _prepare(
-        self,
-        queries: int,
-        k: int,
-        mask: Mask | None,
-    ) -> int:
+    def _prepare(self, queries: int, k: int, mask: Mask | None) -> int:
         """Choose the search, and return how many documents are returned per query."""
         if self._queries < math.inf:
             self._choose_search(queries)

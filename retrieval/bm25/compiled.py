@@ -54,12 +54,7 @@ compiled: Callable[[Function], Function] = numba.njit(cache=True, nogil=True)
 def _pointer(context: Any, address: Any, like: Any) -> Any:
     """Convert an address to a pointer to values of the type of ``like``."""
 
-    def generate(
-        context: Any,
-        builder: Any,
-        signature: Any,
-        arguments: Any,
-    ) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(like)(address, like), generate
@@ -109,13 +104,7 @@ class Index(NamedTuple):
 
 
 @compiled
-def _sift(
-    scores: Array,
-    positions: Array,
-    size: int,
-    score: float,
-    position: int,
-) -> None:
+def _sift(scores: Array, positions: Array, size: int, score: float, position: int) -> None:
     """Replace the top of a heap: the lowest score, and of equal scores the highest position.
 
     Args:
@@ -143,11 +132,7 @@ def _sift(
 
 @compiled
 def _best(
-    totals: Floats,
-    documents: Array,
-    allowed: Mask,
-    positions: Array,
-    scores: Floats,
+    totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats
 ) -> None:
     """Find the best documents, best first. Equal scores are ordered by ascending position.
 
@@ -208,12 +193,7 @@ def _exhaustive(index: Index, terms: Array, size: int) -> Floats:
 
 @compiled
 def _pruned(
-    index: Index,
-    terms: Array,
-    allowed: Mask,
-    size: int,
-    positions: Array,
-    scores: Floats,
+    index: Index, terms: Array, allowed: Mask, size: int, positions: Array, scores: Floats
 ) -> bool:
     """Find the best documents by bounds (see the module ``search``).
 
@@ -255,14 +235,7 @@ def _pruned(
 
 
 @compiled
-def _candidates(
-    index: Index,
-    terms: Array,
-    allowed: Mask,
-    size: int,
-    k: int,
-    limit: int,
-) -> Array:
+def _candidates(index: Index, terms: Array, allowed: Mask, size: int, k: int, limit: int) -> Array:
     """Return the documents that can be among the k best, ascending, or none if they are more than ``limit``.
 
     Args:
@@ -349,12 +322,7 @@ def _highest(totals: Array) -> int:
 
 
 @compiled
-def _look_up(
-    index: Index,
-    term: int,
-    near: Array,
-    addends: Floats,
-) -> None:
+def _look_up(index: Index, term: int, near: Array, addends: Floats) -> None:
     """Compute the addends of a term to the scores of some documents: its weights, or ``base``.
 
     Args:
@@ -412,13 +380,7 @@ def _index_at(header: int) -> Index:
 
 @compiled
 def _search(
-    header: int,
-    terms: int,
-    count: int,
-    mask: int,
-    k: int,
-    positions: int,
-    scores: int,
+    header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int
 ) -> int:
     """Search for one query. All arrays are given by their addresses.
 
@@ -450,14 +412,7 @@ def _search(
 
 @compiled
 def _search_all(
-    header: int,
-    terms: int,
-    ends: int,
-    count: int,
-    mask: int,
-    k: int,
-    positions: int,
-    scores: int,
+    header: int, terms: int, ends: int, count: int, mask: int, k: int, positions: int, scores: int
 ) -> int:
     """Search for many queries (see ``_search``).
 
@@ -530,12 +485,7 @@ class CompiledSearch(Search):
         self._address = _address(self._header)
         self._best = Best()
 
-    def top(
-        self,
-        terms: Sequence[int],
-        k: int,
-        mask: Mask | None,
-    ) -> Results:
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         """Return the positions and scores of the k best documents (see ``Search.top``)."""
         numbers = array.array("q", terms)
         best = self._best
@@ -547,13 +497,7 @@ class CompiledSearch(Search):
             _search(self._address, *arguments)
         return best.positions[:k].tolist(), best.scores[:k].tolist()
 
-    def top_all(
-        self,
-        part: Part,
-        size: int,
-        k: int,
-        mask: Mask | None,
-    ) -> list[Results]:
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
         """Return the results of ``Search.top_all``.
 
         A thread per processor if there are many queries.

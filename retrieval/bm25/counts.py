@@ -109,10 +109,7 @@ class TermCounter:
     """
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        with_places: bool,
-        before: TermCounts | None = None,
+        self, tokenizer: Tokenizer, with_places: bool, before: TermCounts | None = None
     ) -> None:
         self.tokenizer = tokenizer
         self.with_places = with_places
@@ -177,14 +174,7 @@ class TermCounter:
             free[terms] += runs
         lengths = np.concatenate(self._lengths)
         documents, counts, places = arrays
-        counted = TermCounts(
-            dict(self.vocabulary),
-            starts,
-            documents,
-            counts,
-            places,
-            lengths,
-        )
+        counted = TermCounts(dict(self.vocabulary), starts, documents, counts, places, lengths)
         return self.before.plus(counted) if self.before else counted
 
 

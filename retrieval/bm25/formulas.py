@@ -60,43 +60,23 @@ def idf_bm25plus(n: int, df: int) -> float:
     return math.log((n + 1) / df)
 
 
-def weigh_atire(
-    idf: Floats,
-    tf: Ints,
-    relative: Floats,
-    p: Parameters,
-) -> Floats:
+def weigh_atire(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
     """Weigh by Okapi BM25 with the factor k1 + 1 (Trotman, Puurula and Burgess, ADCS 2014)."""
     return idf * (tf * (p.k1 + 1) / (tf + p.k1 * relative))
 
 
-def weigh_lucene(
-    idf: Floats,
-    tf: Ints,
-    relative: Floats,
-    p: Parameters,
-) -> Floats:
+def weigh_lucene(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
     """Weigh without the factor k1 + 1, which does not affect the ranking (Kamphuis et al., ECIR 2020)."""
     return idf * (tf / (p.k1 * relative + tf))
 
 
-def weigh_bm25l(
-    idf: Floats,
-    tf: Ints,
-    relative: Floats,
-    p: Parameters,
-) -> Floats:
+def weigh_bm25l(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
     """Weigh as ``rank_bm25.BM25L``: the weight of Lv and Zhai (SIGIR 2011) times tf, a factor only in rank_bm25."""
     ctd = tf / relative
     return idf * tf * (p.k1 + 1) * (ctd + p.delta) / (p.k1 + ctd + p.delta)
 
 
-def weigh_bm25plus(
-    idf: Floats,
-    tf: Ints,
-    relative: Floats,
-    p: Parameters,
-) -> Floats:
+def weigh_bm25plus(idf: Floats, tf: Ints, relative: Floats, p: Parameters) -> Floats:
     """Weigh by BM25+ (Lv and Zhai, CIKM 2011), with delta added for every document, as in ``rank_bm25.BM25Plus``."""
     return idf * (p.delta + (tf * (p.k1 + 1)) / (p.k1 * relative + tf))
 
@@ -127,12 +107,7 @@ class Parameters:
 
     @classmethod
     def of(
-        cls,
-        method: str,
-        k1: float,
-        b: float,
-        delta: float | None,
-        epsilon: float = 0.25,
+        cls, method: str, k1: float, b: float, delta: float | None, epsilon: float = 0.25
     ) -> Parameters:
         """Check and return the parameters.
 
@@ -180,12 +155,7 @@ class Parameters:
             idf[idf < 0] = self.epsilon * mean
         return idf
 
-    def weights(
-        self,
-        idf: Floats,
-        tf: Ints,
-        relative: Floats,
-    ) -> Floats:
+    def weights(self, idf: Floats, tf: Ints, relative: Floats) -> Floats:
         """Return the weights of terms in documents that contain them, elementwise.
 
         Args:

@@ -208,12 +208,7 @@ class BM25Index(Displayed):
         return every
 
     def search(
-        self,
-        query: str,
-        k: int = 10,
-        *,
-        mask: Any = None,
-        where: Mapping[str, Any] | None = None,
+        self, query: str, k: int = 10, *, mask: Any = None, where: Mapping[str, Any] | None = None
     ) -> Hits:
         """Return the ``min(k, documents)`` best documents.
 

@@ -20,11 +20,7 @@ except ImportError:
         "the backend rank_bm25 is not installed: pip install 'qabench[retrieval]'"
     ) from None
 
-CLASSES = {
-    "okapi": rank_bm25.BM25Okapi,
-    "bm25+": rank_bm25.BM25Plus,
-    "bm25l": rank_bm25.BM25L,
-}
+CLASSES = {"okapi": rank_bm25.BM25Okapi, "bm25+": rank_bm25.BM25Plus, "bm25l": rank_bm25.BM25L}
 
 
 class RankBM25Scorer(InvertedScorer):
@@ -69,10 +65,5 @@ class RankBM25Search(Search):
     def scores(self, terms: Sequence[int]) -> Floats:
         return np.asarray(self._bm25.get_scores(terms), dtype=np.float64)
 
-    def top(
-        self,
-        terms: Sequence[int],
-        k: int,
-        mask: Mask | None,
-    ) -> Results:
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         return top(self.scores(terms), k, mask)

@@ -138,12 +138,7 @@ class Search:
             sums[documents] = raised
         return sums
 
-    def top(
-        self,
-        terms: Sequence[int],
-        k: int,
-        mask: Mask | None,
-    ) -> Results:
+    def top(self, terms: Sequence[int], k: int, mask: Mask | None) -> Results:
         """Return the positions and scores of the k best documents, best first.
 
         Args:
@@ -158,13 +153,7 @@ class Search:
         best, scores = top(self._scores_of(terms, near), k)
         return near[best].tolist(), scores
 
-    def top_all(
-        self,
-        part: Part,
-        size: int,
-        k: int,
-        mask: Mask | None,
-    ) -> list[Results]:
+    def top_all(self, part: Part, size: int, k: int, mask: Mask | None) -> list[Results]:
         """Return the results of ``top`` for many queries.
 
         Args:
@@ -208,12 +197,7 @@ class Search:
             self.values[row] = 0
             self.values[row, documents] = (weights - base) / self.unit + 1
 
-    def _candidates(
-        self,
-        terms: Sequence[int],
-        k: int,
-        mask: Mask | None,
-    ) -> Array | None:
+    def _candidates(self, terms: Sequence[int], k: int, mask: Mask | None) -> Array | None:
         """Return the documents that can be among the k best, ascending, or None without useful bounds."""
         postings = self.postings
         n = len(terms)

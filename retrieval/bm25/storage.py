@@ -50,12 +50,7 @@ FILTER_TYPES = ("<i4",)
 ORIGIN = ("columns", "filters", "span", "cache_key")
 
 
-def save(
-    path: Path,
-    parameters: Parameters,
-    tokenizer: Tokenizer,
-    content: Content,
-) -> None:
+def save(path: Path, parameters: Parameters, tokenizer: Tokenizer, content: Content) -> None:
     """Write an index to a file (see ``BM25Index.save``).
 
     Temporary files of killed processes are deleted.
@@ -171,12 +166,7 @@ def _read(path: Path) -> tuple[Json, dict[str, Array]]:
     return header, arrays
 
 
-def _check(
-    counts: TermCounts,
-    parameters: Parameters,
-    filters: Filters,
-    origin: Origin,
-) -> None:
+def _check(counts: TermCounts, parameters: Parameters, filters: Filters, origin: Origin) -> None:
     """Raise ValueError if the content does not fit together: the compiled search does not check bounds."""
     starts = counts.starts
     documents = counts.documents
@@ -214,12 +204,7 @@ def _check(
             raise ValueError(f"the filter {name}")
 
 
-def _tokenizer(
-    path: Path,
-    name: str,
-    spec: Any,
-    override: Tokenizer | None,
-) -> Tokenizer:
+def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> Tokenizer:
     """Return the tokenizer of a saved index.
 
     Args:

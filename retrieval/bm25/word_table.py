@@ -19,13 +19,7 @@ LOWER = np.frombuffer(ASCII_WORDS, dtype=np.uint8)
 
 
 @compiled
-def _slot(
-    table: Array,
-    words: Array,
-    ends: Array,
-    code: int,
-    text: Array,
-) -> int:
+def _slot(table: Array, words: Array, ends: Array, code: int, text: Array) -> int:
     """Return the slot of a word in a hash table, or an empty slot if the word is not there.
 
     Args:

@@ -39,9 +39,7 @@ class Prefetched:
 
 
 def prefetch(
-    evidences: Iterable[Any],
-    wiki: MediaWiki | None = None,
-    progress: Progress | None = None,
+    evidences: Iterable[Any], wiki: MediaWiki | None = None, progress: Progress | None = None
 ) -> Prefetched:
     """Download pages into the cache, ``wiki.client.in_flight`` at once.
 

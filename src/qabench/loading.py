@@ -94,12 +94,7 @@ def builder(
             for path in own[split]
         ]
     key = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
-    return kind(
-        config_name=config_name,
-        hash=key,
-        only_splits=only_splits,
-        **kwargs,
-    )
+    return kind(config_name=config_name, hash=key, only_splits=only_splits, **kwargs)
 
 
 @overload
@@ -185,26 +180,14 @@ def load_dataset(
     from datasets.exceptions import DatasetGenerationError
 
     folder = None if cache_dir is None else str(cache_dir)
-    dataset_builder = builder(
-        name,
-        config,
-        data_files=data_files,
-        cache_dir=folder,
-    )
+    dataset_builder = builder(name, config, data_files=data_files, cache_dir=folder)
     names = _split_names(dataset_builder, split)
     if data_files is None and not streaming and names and names != dataset_builder.split_names():
-        dataset_builder = builder(
-            name,
-            config,
-            only_splits=names,
-            cache_dir=folder,
-        )
+        dataset_builder = builder(name, config, only_splits=names, cache_dir=folder)
     try:
         if not streaming:
             dataset_builder.download_and_prepare(
-                num_proc=num_proc,
-                download_mode=download_mode,
-                verification_mode=verification_mode,
+                num_proc=num_proc, download_mode=download_mode, verification_mode=verification_mode
             )
     except DatasetGenerationError as error:
         # datasets raises its own exception, with the exception for the row, or of the disk, as its

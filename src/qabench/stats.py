@@ -135,9 +135,7 @@ def bootstrap(
 
 
 def bootstrap_all(
-    samples: Sequence[tuple[Array, Function]],
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
+    samples: Sequence[tuple[Array, Function]], resamples: int = RESAMPLES, seed: int = SEED
 ) -> list[Interval]:
     """Return the intervals of several scores.
 
@@ -181,11 +179,7 @@ def bootstrap_mean(
     return bootstrap_all([(rows, mean)], resamples, seed)[0]
 
 
-def _interval(
-    observed: float,
-    bounds: Bounds,
-    values: Array,
-) -> Interval:
+def _interval(observed: float, bounds: Bounds, values: Array) -> Interval:
     """Return an interval with the standard error of the resampled scores, at least two of which must be defined."""
     finite = values[np.isfinite(values)]
     if len(finite) < 2:
@@ -194,20 +188,10 @@ def _interval(
         )
     low, high = bounds
     undefined = 1 - len(finite) / len(values)
-    return Interval(
-        observed,
-        float(finite.std(ddof=1)),
-        low,
-        high,
-        undefined=undefined,
-    )
+    return Interval(observed, float(finite.std(ddof=1)), low, high, undefined=undefined)
 
 
-def score_bounds(
-    rows: Array,
-    function: Function,
-    observed: float,
-) -> Bounds:
+def score_bounds(rows: Array, function: Function, observed: float) -> Bounds:
     """Return the bounds of a score of independent rows; (None, None) if they do not allow any.
 
     The mean of 0/1 scores has the exact interval of Clopper and Pearson. Other fractions have the
@@ -291,11 +275,7 @@ def student_quantile(freedom: float) -> float:
     return sqrt(freedom * (1 - x) / x)
 
 
-def beta_quantile(
-    probability: float,
-    a: float,
-    b: float,
-) -> float:
+def beta_quantile(probability: float, a: float, b: float) -> float:
     """Return the quantile of the beta distribution, by Newton's method inside a shrinking bracket."""
     low, high = 0.0, 1.0
     mean = a / (a + b)
@@ -317,11 +297,7 @@ def beta_quantile(
     return min(max(x, low), high)
 
 
-def beta_probability(
-    x: float,
-    a: float,
-    b: float,
-) -> float:
+def beta_probability(x: float, a: float, b: float) -> float:
     """Return the distribution function of the beta distribution at 0 < x < 1 (https://dlmf.nist.gov/8.17#v)."""
     if x > (a + 1) / (a + b + 2):  # where the continued fraction converges slowly
         return 1 - beta_probability(1 - x, b, a)
@@ -381,12 +357,7 @@ def paired_test(
         raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
     rows = [units(values if function else table(values), clusters) for values in (first, second)]
     (difference,) = paired_tests(
-        dict(enumerate(rows)),
-        [(0, 1)],
-        function or mean,
-        test,
-        resamples,
-        seed,
+        dict(enumerate(rows)), [(0, 1)], function or mean, test, resamples, seed
     )
     return difference
 
@@ -414,15 +385,7 @@ def paired_tests(
         name: scores(function, drawn_sums(rows, resamples, seed)) for name, rows in systems.items()
     }
     swapped = (
-        _swapped(
-            systems,
-            pairs,
-            function,
-            resamples,
-            seed,
-        )
-        if test == "randomization"
-        else None
+        _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
     )
     differences = []
     for first, second in pairs:
@@ -443,10 +406,7 @@ def paired_tests(
 
 
 def _difference_bounds(
-    difference: float,
-    distances: Array,
-    exact: bool,
-    tolerance: float,
+    difference: float, distances: Array, exact: bool, tolerance: float
 ) -> Bounds:
     """Return the values whose distance from a difference is not significant; (None, None) if every distance is.
 
@@ -553,11 +513,7 @@ def units(statistics: Values, clusters: Clusters) -> Array:
     return np.column_stack([np.bincount(codes, weights=column) for column in items.T])
 
 
-def drawn_sums(
-    rows: Array,
-    resamples: int,
-    seed: int,
-) -> Array:
+def drawn_sums(rows: Array, resamples: int, seed: int) -> Array:
     """Sum over as many rows as there are, drawn with replacement: an array (resamples, columns).
 
     The sums are the matrix product of the number of draws of each row and the values of the rows.
@@ -578,11 +534,7 @@ def drawn_sums(
     return sums
 
 
-def _counts(
-    size: int,
-    resamples: int,
-    seed: int,
-) -> Iterable[Array]:
+def _counts(size: int, resamples: int, seed: int) -> Iterable[Array]:
     """Return the number of draws of each of ``size`` rows, in blocks of resamples: arrays (resamples, size)."""
     key = (size, resamples, seed, CELLS_AT_ONCE)
     if 8 * size * resamples > CACHE_BYTES:
@@ -595,11 +547,7 @@ def _counts(
     return _cached[key]
 
 
-def _drawn(
-    size: int,
-    resamples: int,
-    seed: int,
-) -> Iterator[Array]:
+def _drawn(size: int, resamples: int, seed: int) -> Iterator[Array]:
     rng = np.random.default_rng(seed)
     for _, count in _blocks(resamples, size):
         drawn = rng.integers(size, size=(count, size))
@@ -624,11 +572,7 @@ def subset_sums(rows: Array) -> Array:
     return np.asarray(bits @ rows)
 
 
-def halved_sums(
-    rows: Array,
-    resamples: int,
-    seed: int,
-) -> Array:
+def halved_sums(rows: Array, resamples: int, seed: int) -> Array:
     """Sum over random subsets of the rows, each row with probability 1/2: an array (resamples, columns)."""
     size = len(rows)
     rng = np.random.default_rng(seed)

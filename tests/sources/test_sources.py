@@ -36,10 +36,7 @@ class TestTable:
         expected = SourceFile("felm", "owner/repo", COMMIT, "a/dev.json", "MIT", sha256=sha, size=3, lfs=True)
         assert table["a/dev.json"] == expected
         monkeypatch.setattr(loading_scripts, "source_table", lambda name: table)
-        with pytest.raises(
-            InputError,
-            match=r"felm has no source file 'dev\.json' \(did you mean 'a/dev\.json'\?\)",
-        ):
+        with pytest.raises(InputError, match=r"felm has no source file 'dev\.json' \(did you mean 'a/dev\.json'\?\)"):
             loading_scripts.open_path("felm", "dev.json")
         del entry["sha256"]
         path.write_text(json.dumps(document))

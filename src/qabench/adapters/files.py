@@ -88,10 +88,7 @@ def evaluate(
 
 
 def _check_computed(
-    scorer: Scorer,
-    groups: Sequence[str] | None,
-    signatures: Mapping[str, str],
-    path: str,
+    scorer: Scorer, groups: Sequence[str] | None, signatures: Mapping[str, str], path: str
 ) -> None:
     """Check that the groups that were asked for, or any by default, could be computed.
 
@@ -104,10 +101,7 @@ def _check_computed(
 
 
 def absent_scores(
-    benchmark: Benchmark,
-    groups: Iterable[str],
-    columns: Iterable[str],
-    notes: Sequence[str],
+    benchmark: Benchmark, groups: Iterable[str], columns: Iterable[str], notes: Sequence[str]
 ) -> list[str]:
     """Say which declared scores of these groups cannot be computed from the numbers that a scorer returned.
 
@@ -147,11 +141,7 @@ def _unusable(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> 
     return [f"unusable predictions: {len(named)} ({some(named)})"] if named else []
 
 
-def _record(
-    question: Question,
-    prediction: Prediction | None,
-    outcome: Outcome,
-) -> Record:
+def _record(question: Question, prediction: Prediction | None, outcome: Outcome) -> Record:
     texts: Sequence[str] = [] if outcome.answer is None else [outcome.answer]
     if outcome.texts is not None:
         texts = outcome.texts

@@ -25,14 +25,7 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
-from qabench.tasks.common import (
-    answer_of,
-    ask,
-    asked_with,
-    chat,
-    metric_values,
-    texts,
-)
+from qabench.tasks.common import answer_of, ask, asked_with, chat, metric_values, texts
 
 STORE = "qabench"
 PREDICTED = "prediction"  # in the metadata of a sample
@@ -71,11 +64,7 @@ def benchmark_task(
     samples = []
     for question in selected:
         groups = {grouping: list(names) for grouping, names in question.groups.items()}
-        shown = {
-            "question": question.text,
-            "reference": question.reference,
-            "groups": groups,
-        }
+        shown = {"question": question.text, "reference": question.reference, "groups": groups}
         fields = {PREDICTED: dict(predicted[question.id])} if predicted else {}
         samples.append(
             Sample(
@@ -91,9 +80,7 @@ def benchmark_task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
         solver=solver or ask(),
         scorer=scorer_of_task(
-            signed=signed,
-            groups=scored.selected_groups(scores or None),
-            **asking.scoring,
+            signed=signed, groups=scored.selected_groups(scores or None), **asking.scoring
         ),
         config=GenerateConfig(**asking.parameters),
         metadata={
@@ -147,11 +134,7 @@ def _simple_task(scored: Benchmark, setting: Setting) -> Callable[..., Task]:
     return registered
 
 
-def select(
-    questions: Questions,
-    ids: Names = None,
-    groups: Names = None,
-) -> list[Question]:
+def select(questions: Questions, ids: Names = None, groups: Names = None) -> list[Question]:
     """Return the questions with these ids and in these groups, such as categories.
 
     None and "" select all.
@@ -189,11 +172,7 @@ def note_prediction(
     model was given. See ``Record.detail``. With ``add_answer``, the model's answer becomes the
     field ``answer``, and the generation options of its last call are signed.
     """
-    noted = {
-        "prediction": fields,
-        "signed": signed,
-        "detail": detail or {},
-    }
+    noted = {"prediction": fields, "signed": signed, "detail": detail or {}}
     values: Json = {name: dict(value) for name, value in noted.items()}
     state.store.set(STORE, values | {"add_answer": add_answer})
 
@@ -207,9 +186,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
 
     @scorer(name=scored.name, metrics=[benchmark_scores(scored.name)])
     def score_answers(
-        signed: Mapping[str, Any] | None = None,
-        groups: Names = None,
-        **options: Any,
+        signed: Mapping[str, Any] | None = None, groups: Names = None, **options: Any
     ) -> InspectScorer:
         names = texts(groups) or scored.default_groups
         answers = scored.scorer(names, **options)

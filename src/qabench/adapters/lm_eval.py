@@ -98,12 +98,7 @@ class QabenchTask(ConfigurableTask):
             if spec.main and spec.group in groups and not spec.name.endswith(CUTOFF)
         ]
 
-    def set_config(
-        self,
-        key: str,
-        value: Any,
-        update: bool = False,
-    ) -> None:
+    def set_config(self, key: str, value: Any, update: bool = False) -> None:
         """Set an option, such as one of --gen_kwargs, which the signatures then contain."""
         super().set_config(key, value, update)
         self._sign()
@@ -119,11 +114,7 @@ class QabenchTask(ConfigurableTask):
         self._sign()
         super().build_all_requests(**options)
 
-    def download(
-        self,
-        dataset_kwargs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Load the rows from verified files.
 
         The harness would load them from the Hub.
@@ -135,29 +126,16 @@ class QabenchTask(ConfigurableTask):
                 where = f"{self.config.dataset_path} {self.config.dataset_name} has no split"
                 raise unknown_name(where, split, self.dataset)
 
-    def doc_to_text(
-        self,
-        doc: Row,
-        doc_to_text: Any = None,
-    ) -> str:
+    def doc_to_text(self, doc: Row, doc_to_text: Any = None) -> str:
         """Return the user message."""
         return dict(self.asking.messages(doc))["user"]
 
-    def doc_to_target(
-        self,
-        doc: Row,
-        doc_to_target: Any = None,
-    ) -> str:
+    def doc_to_target(self, doc: Row, doc_to_target: Any = None) -> str:
         """Return the reference, for the log."""
         reference: str = self.benchmark.question(doc).reference
         return reference
 
-    def fewshot_context(
-        self,
-        doc: Row,
-        *args: Any,
-        **options: Any,
-    ) -> Any:
+    def fewshot_context(self, doc: Row, *args: Any, **options: Any) -> Any:
         """Return the whole context with the system message: as a message in a chat, else before the prompt.
 
         The YAML file of a benchmark with a system message says ``description: system_message``.
@@ -167,11 +145,7 @@ class QabenchTask(ConfigurableTask):
         system = dict(self.asking.messages(doc)).get("system", "") + end
         return super().fewshot_context({**doc, "system_message": system}, *args, **options)
 
-    def process_results(
-        self,
-        doc: Row,
-        results: Sequence[str | None],
-    ) -> Json:
+    def process_results(self, doc: Row, results: Sequence[str | None]) -> Json:
         """Return a reply's values for each score, and whether it is unparsed or unanswered.
 
         The value of a score that is not a mean is the list of what it needs. See ``total``.

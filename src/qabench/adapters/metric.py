@@ -103,13 +103,7 @@ class MetricModule:
         super().__init_subclass__(**kwargs)
         cls.DESCRIPTION, _, inputs = cleandoc(cls.__doc__ or "").partition("Args:\n")
         args, _, returns = inputs.partition("Returns:\n")
-        returns = re.sub(
-            "^(?=Raises:|Examples:)",
-            PROVENANCE,
-            returns,
-            count=1,
-            flags=re.MULTILINE,
-        )
+        returns = re.sub("^(?=Raises:|Examples:)", PROVENANCE, returns, count=1, flags=re.MULTILINE)
         cls.INPUTS = f"Args:\n{args}{REFERENCES_FORMAT}Returns:\n{returns}"
 
     def _info(self) -> Any:
@@ -149,11 +143,7 @@ class MetricModule:
         columns = ("predictions", "references")
         return [*(name for name in names if name not in columns), "references_format"]
 
-    def provenance(
-        self,
-        references: Iterable[Any],
-        **fields: object,
-    ) -> Json:
+    def provenance(self, references: Iterable[Any], **fields: object) -> Json:
         """Return the part of a result that describes what the scores depend on.
 
         Args:
@@ -167,24 +157,13 @@ class MetricModule:
         # the module's name, also where evaluate loads a copy of it
         score = type(self).__module__.rpartition(".")[2]
         scored = list(references)
-        line = signature(
-            score,
-            references=digest(scored),
-            **fields,
-            asked=len(scored),
-        )
+        line = signature(score, references=digest(scored), **fields, asked=len(scored))
         return {
             "signature": line,
             "deviations": deviations(line, benchmark(self.BENCHMARK).declaration(score)),
         }
 
-    def add_batch(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> None:
         """Add a list of predictions and the list of their references.
 
         Raises:
@@ -203,13 +182,7 @@ class MetricModule:
             )
         super().add_batch(**encoded, **kwargs)  # type: ignore[misc]
 
-    def add(
-        self,
-        *,
-        prediction: Any = None,
-        reference: Any = None,
-        **kwargs: Any,
-    ) -> None:
+    def add(self, *, prediction: Any = None, reference: Any = None, **kwargs: Any) -> None:
         """Add one prediction (None: unanswered) and its reference."""
         encoded = {
             "prediction": _text(prediction, "prediction"),
@@ -217,13 +190,7 @@ class MetricModule:
         }
         super().add(**encoded, **kwargs)  # type: ignore[misc]
 
-    def compute(
-        self,
-        *,
-        predictions: Any = None,
-        references: Any = None,
-        **kwargs: Any,
-    ) -> Any:
+    def compute(self, *, predictions: Any = None, references: Any = None, **kwargs: Any) -> Any:
         """Compute the scores of the given lists, or of the items added before."""
         if predictions is None and references is None and len(self) == 0:  # type: ignore[arg-type]
             raise InputError(
@@ -234,9 +201,7 @@ class MetricModule:
             name = type(self).__module__.rpartition(".")[2]
             raise unknown_name(f"the metric {name} has no option", unknown[0], options)
         return super().compute(  # type: ignore[misc]
-            predictions=predictions,
-            references=references,
-            **kwargs,
+            predictions=predictions, references=references, **kwargs
         )
 
 

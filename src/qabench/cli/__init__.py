@@ -107,11 +107,7 @@ class _QuickHelp:
 class Command(_QuickHelp, TyperCommand):
     """A command whose errors list its options."""
 
-    def parse_args(
-        self,
-        ctx: Any,
-        args: list[str],
-    ) -> Any:
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the arguments. The error for an unknown option lists all options of the command."""
         try:
             return super().parse_args(ctx, args)
@@ -126,11 +122,7 @@ class Command(_QuickHelp, TyperCommand):
 class CommandGroup(_QuickHelp, TyperGroup):
     """A group of commands whose error for an unknown name lists the valid names."""
 
-    def resolve_command(
-        self,
-        ctx: Any,
-        args: list[str],
-    ) -> Any:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command to run."""
         names = self.list_commands(ctx)
         if args and not args[0].startswith("-") and args[0] not in names:
@@ -143,16 +135,9 @@ class TopLevel(CommandGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names, without importing a command."""
-        return [
-            *(name for commands in COMMANDS.values() for name in commands),
-            *_with_commands(),
-        ]
+        return [*(name for commands in COMMANDS.values() for name in commands), *_with_commands()]
 
-    def get_command(
-        self,
-        ctx: Any,
-        cmd_name: str,
-    ) -> Any:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command with this name, or None."""
         for commands in COMMANDS.values():
             if cmd_name in commands:
@@ -160,11 +145,7 @@ class TopLevel(CommandGroup):
                 return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
-    def format_commands(
-        self,
-        ctx: Any,
-        formatter: Any,
-    ) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands to the help, by section."""
         sections = {
             title: [(name, about) for name, (_, _, about) in commands.items()]
@@ -185,19 +166,13 @@ def command_of(name: str, command: Any) -> Any:
         functions = {str(info.name): info.callback for info in command.registered_commands}
         return _group(name, str(command.info.help), functions)
     wrapper = typer.Typer(
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )
     wrapper.command(name, cls=Command)(_with_common_options(command))
     return typer.main.get_command(wrapper)
 
 
-def _group(
-    name: str,
-    about: str,
-    functions: Mapping[str, Any],
-) -> CommandGroup:
+def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
     return CommandGroup(
         name=name,
         commands={name: command_of(name, function) for name, function in functions.items()},
@@ -261,23 +236,9 @@ def _with_common_options(function: Callable[..., None]) -> Callable[..., None]:
         function(**values)
 
     kind = inspect.Parameter.KEYWORD_ONLY
-    added = [
-        inspect.Parameter(
-            "quiet",
-            kind,
-            default=False,
-            annotation=Quiet,
-        )
-    ]
+    added = [inspect.Parameter("quiet", kind, default=False, annotation=Quiet)]
     if has_tables:
-        added.append(
-            inspect.Parameter(
-                "as_json",
-                kind,
-                default=False,
-                annotation=AsJson,
-            )
-        )
+        added.append(inspect.Parameter("as_json", kind, default=False, annotation=AsJson))
     return with_parameters(run, added)
 
 
@@ -300,11 +261,7 @@ def _print_version(requested: bool) -> None:
 
 
 _VERSION = Option(
-    "-V",
-    "--version",
-    help="Print the version.",
-    callback=_print_version,
-    is_eager=True,
+    "-V", "--version", help="Print the version.", callback=_print_version, is_eager=True
 )
 
 

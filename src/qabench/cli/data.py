@@ -40,11 +40,7 @@ if TYPE_CHECKING:
 
 def list_all(
     name: Annotated[
-        str | None,
-        Argument(
-            metavar="BENCHMARK",
-            help="List the scores and settings of this one.",
-        ),
+        str | None, Argument(metavar="BENCHMARK", help="List the scores and settings of this one.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -103,10 +99,7 @@ def fetch(
     config: ConfigNames = None,
     mirror: Annotated[
         Path | None,
-        Option(
-            file_okay=False,
-            help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR.",
-        ),
+        Option(file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
     ] = None,
     check: Annotated[
         bool,
@@ -125,11 +118,7 @@ def fetch(
     else:
         with progress_bar("Downloading", "bytes") as show:
 
-            def progress(
-                source: SourceFile,
-                done: int,
-                total: int | None,
-            ) -> None:
+            def progress(source: SourceFile, done: int, total: int | None) -> None:
                 if done != total:  # else each file would be a line in a pipe
                     show(done, total or 0)
 
@@ -142,13 +131,7 @@ def fetch(
             | {"license": result.source.license, "local_path": result.path and str(result.path)}
             for result in results
         ]
-        print_json(
-            {
-                "files": rows,
-                "ok": ok,
-                "failed": len(results) - ok,
-            }
-        )
+        print_json({"files": rows, "ok": ok, "failed": len(results) - ok})
     else:
         _print_files(results)
     if not all(result.ok for result in results):
@@ -194,11 +177,7 @@ def _print_files(results: list[FileResult]) -> None:
         )
 
 
-def stats(
-    benchmark: BenchmarkName,
-    config: ConfigName = None,
-    format: Format = "table",
-) -> None:
+def stats(benchmark: BenchmarkName, config: ConfigName = None, format: Format = "table") -> None:
     """Print a dataset's statistics, next to the published ones if there are any."""
     dataset = dataset_table(benchmark)
     name = dataset.config(config).name
@@ -247,11 +226,7 @@ def _check_as_dict(check: Check) -> Json:
     }
 
 
-def _check_table(
-    name: str,
-    checks: list[Json],
-    notes: list[str],
-) -> Table:
+def _check_table(name: str, checks: list[Json], notes: list[str]) -> Table:
     columns = ["kind", "number", "published", "here", "difference", "explanation"]
     rows = [[check[column] for column in columns] for check in checks]
     for row in rows:

@@ -91,12 +91,10 @@ def _print_built(repositories: list[Built], skip_missing: bool) -> None:
 def publish(
     what: Annotated[Literal["datasets", "metrics", "all"], Argument(help="What to publish.")],
     org: Annotated[
-        str,
-        Option(metavar="ORG", help="The organization or user that will own the repositories."),
+        str, Option(metavar="ORG", help="The organization or user that will own the repositories.")
     ],
     benchmark: Annotated[
-        list[str] | None,
-        Option(help="Only this benchmark and its metrics. May be repeated."),
+        list[str] | None, Option(help="Only this benchmark and its metrics. May be repeated.")
     ] = None,
     private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
@@ -199,8 +197,7 @@ def results(
         ),
     ] = None,
     dataset: Annotated[
-        str | None,
-        Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK."),
+        str | None, Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
     ] = None,
     source_url: Annotated[
         str | None, Option(metavar="URL", help="A link to the evaluation, such as its logs.")
@@ -218,8 +215,7 @@ def results(
         ),
     ] = None,
     push: Annotated[
-        str | None,
-        Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub."),
+        str | None, Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

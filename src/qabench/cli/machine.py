@@ -25,8 +25,7 @@ cache_app = typer.Typer(
 
 def path(
     name: Annotated[
-        str,
-        Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness."),
+        str, Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")
     ],
 ) -> None:
     """Print the path of files for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
@@ -43,11 +42,7 @@ def list_caches(format: Format = "table") -> None:
         str(path): folder_size(path) if path.is_dir() else path.stat().st_size
         for path in sorted(cache_dir().glob("[!.]*"))
     }
-    document = {
-        "folder": str(cache_dir()),
-        "files": sizes,
-        "replies": list(map(asdict, replies)),
-    }
+    document = {"folder": str(cache_dir()), "files": sizes, "replies": list(map(asdict, replies))}
     cells: list[list[Any]] = [[row.model, row.replies, _size_text(row.bytes)] for row in replies]
     title = f"Model replies of judges, in {replies_path()}, and of runs, in {run_replies_dir()}"
     paths: list[list[Any]] = [[path, _size_text(size)] for path, size in sizes.items()]
@@ -78,12 +73,7 @@ def env(as_json: AsJson = False) -> None:
     Keys are never shown.
     """
     official = [
-        {
-            "benchmark": name,
-            "what": need.what,
-            "missing": need.missing(name),
-            "fix": need.fix,
-        }
+        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
         for name in benchmark_names()
         for need in benchmark(name).needs
     ]

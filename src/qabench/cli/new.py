@@ -24,8 +24,7 @@ def new(
         str, Argument(metavar="NAME", help="The name of the benchmark, such as strategyqa.")
     ],
     output: Annotated[
-        Path,
-        Option(file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test."),
+        Path, Option(file_okay=False, help="Write DIR/NAME, DIR/pyproject.toml and a test.")
     ] = Path(),
 ) -> None:
     """Write a small benchmark with four questions, a score, a prompt, a card and a test.

@@ -23,11 +23,7 @@ def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
 
 
 BenchmarkName = Annotated[
-    str,
-    Argument(
-        metavar="BENCHMARK",
-        help=f"The benchmark: {', '.join(benchmark_names())}.",
-    ),
+    str, Argument(metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.")
 ]
 BenchmarkOrLog = Annotated[
     str,
@@ -50,22 +46,8 @@ _SETTINGS = "What the model is given: " + _by_benchmark(
 )
 
 ConfigName = Annotated[str | None, Option(help="The dataset's config. Default: the benchmark's.")]
-Scores = Annotated[
-    list[str] | None,
-    Option(
-        "--scores",
-        metavar="NAME,...",
-        help=_SCORES,
-    ),
-]
-Groupings = Annotated[
-    list[str] | None,
-    Option(
-        "--by",
-        metavar="GROUPING",
-        help=_GROUPINGS,
-    ),
-]
+Scores = Annotated[list[str] | None, Option("--scores", metavar="NAME,...", help=_SCORES)]
+Groupings = Annotated[list[str] | None, Option("--by", metavar="GROUPING", help=_GROUPINGS)]
 SettingName = Annotated[str | None, Option(help=f"{_SETTINGS}. Default: the first.")]
 TaskArguments = Annotated[
     list[str] | None,
@@ -77,17 +59,9 @@ TaskArguments = Annotated[
 ]
 Questions = Annotated[
     Path | None,
-    Option(
-        "--questions",
-        help="A file of questions in the benchmark's official format.",
-    ),
+    Option("--questions", help="A file of questions in the benchmark's official format."),
 ]
-Format = Annotated[
-    str,
-    Option(
-        help=f"The format of tables: {', '.join(FORMATS)}.",
-    ),
-]
+Format = Annotated[str, Option(help=f"The format of tables: {', '.join(FORMATS)}.")]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
 Samples = Annotated[
     bool,
@@ -123,18 +97,14 @@ RayAddress = Annotated[
 # Options of the commands that work on several benchmarks or configs.
 BenchmarkNames = Annotated[
     list[str] | None,
-    Argument(
-        metavar="BENCHMARK...",
-        help="Which benchmarks. Default: all of them.",
-    ),
+    Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them."),
 ]
 ConfigNames = Annotated[
     list[str] | None,
     Option("--config", help="Only this config of a single benchmark. May be repeated."),
 ]
 SkipMissing = Annotated[
-    bool,
-    Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing."),
+    bool, Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing.")
 ]
 # Added to all commands, and to those with the option ``Format``: see ``qabench.cli``.
 Quiet = Annotated[bool, Option("--quiet", help="Do not print progress and hints.")]

@@ -58,11 +58,7 @@ def print_json(document: Any) -> None:
     write_document(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
 
 
-def print_table(
-    table: Table,
-    format: str = "table",
-    document: Any = None,
-) -> None:
+def print_table(table: Table, format: str = "table", document: Any = None) -> None:
     """Print a table on standard output.
 
     See ``print_tables``.
@@ -70,11 +66,7 @@ def print_table(
     print_tables([table], format, document)
 
 
-def print_tables(
-    tables: Sequence[Table],
-    format: str = "table",
-    document: Any = None,
-) -> None:
+def print_tables(tables: Sequence[Table], format: str = "table", document: Any = None) -> None:
     """Print tables on standard output: "table" for a terminal, "csv", "markdown", "latex" (booktabs) or "json".
 
     "json" prints the document, by default the tables.

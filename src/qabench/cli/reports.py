@@ -52,8 +52,7 @@ def leaderboard(
     ] = None,
     scores: Scores = None,
     setting: Annotated[
-        str | None,
-        Option(help="Only this setting. Files of predictions were made in it."),
+        str | None, Option(help="Only this setting. Files of predictions were made in it.")
     ] = None,
     config: ConfigName = None,
     questions: Questions = None,
@@ -163,8 +162,7 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
 
 def export(
     logs: Annotated[
-        list[str],
-        Argument(metavar="LOG...", help="Logs of runs, and folders of logs."),
+        list[str], Argument(metavar="LOG...", help="Logs of runs, and folders of logs.")
     ],
     output: Annotated[
         Path | None,
@@ -179,7 +177,7 @@ def export(
         str,
         Option(
             help='predictions: the input of `qabench score`, such as {"id", "answer"}. records: everything, for '
-            "load_dataset('json').",
+            "load_dataset('json')."
         ),
     ] = "predictions",
 ) -> None:
@@ -224,8 +222,7 @@ def report(
     scores: Scores = None,
     questions: Questions = None,
     corpus: Annotated[
-        Path | None,
-        Option(help="The corpus of a TREC run, as for `qabench score`."),
+        Path | None, Option(help="The corpus of a TREC run, as for `qabench score`.")
     ] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
@@ -239,20 +236,10 @@ def report(
     check_writable(output / "index.html")
     from qabench.report import build_report
 
-    options: dict[str, Any] = {
-        "samples": samples,
-        "ks": parse_ks(pass_k),
-    }
+    options: dict[str, Any] = {"samples": samples, "ks": parse_ks(pass_k)}
     if corpus:
         options |= benchmark_of(benchmark or "").checked_options({"corpus": corpus})
-    sources = scored(
-        runs,
-        benchmark,
-        config,
-        scores=scores,
-        questions=questions,
-        **options,
-    )
+    sources = scored(runs, benchmark, config, scores=scores, questions=questions, **options)
     page = build_report(sources.evaluations, output)
     size = page.stat().st_size / 1e6
     say(f"{page} ({size:.1f} MB); its scores as JSON: {page.with_name('report.json')}")

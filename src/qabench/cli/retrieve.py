@@ -58,20 +58,13 @@ def retrieve(
     k: Annotated[
         int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")
     ] = 10,
-    method: Annotated[
-        str,
-        Option(
-            help=f"The BM25 variant: {', '.join(METHODS)}.",
-        ),
-    ] = METHODS[0],
+    method: Annotated[str, Option(help=f"The BM25 variant: {', '.join(METHODS)}.")] = METHODS[0],
     k1: Annotated[
-        float,
-        Option(metavar="X", help="The saturation of repeated terms, 0 or more."),
+        float, Option(metavar="X", help="The saturation of repeated terms, 0 or more.")
     ] = 1.5,
     b: Annotated[float, Option(metavar="X", help="The weight of document length, 0 to 1.")] = 0.75,
     delta: Annotated[
-        float | None,
-        Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5)."),
+        float | None, Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5).")
     ] = None,
     epsilon: Annotated[float, Option(metavar="X", help="For okapi.")] = 0.25,
     index_folder: Annotated[
@@ -84,12 +77,10 @@ def retrieve(
     ] = None,
     config: Annotated[str | None, Option(help="The config of a dataset.")] = None,
     split: Annotated[
-        str | None,
-        Option(help="The split of a dataset, needed if it has several."),
+        str | None, Option(help="The split of a dataset, needed if it has several.")
     ] = None,
     output: Annotated[
-        Path | None,
-        Option("--output", "-o", help="Write a TREC run instead of printing."),
+        Path | None, Option("--output", "-o", help="Write a TREC run instead of printing.")
     ] = None,
     format: Format = "table",
 ) -> None:
@@ -168,11 +159,7 @@ def _run(ranked: list[Json], method: str) -> str:
 
 
 def _rows(
-    source: str,
-    config: str | None,
-    split: str | None,
-    column: str,
-    id_column: str | None,
+    source: str, config: str | None, split: str | None, column: str, id_column: str | None
 ) -> Iterator[SourceRow]:
     """Return the rows of a file, or of a dataset's split."""
     from qabench.retrieval.corpus import READERS, read_rows
@@ -193,10 +180,7 @@ def _rows(
 
 
 def _documents(
-    rows: Iterator[SourceRow],
-    source: str,
-    column: str,
-    id_column: str | None,
+    rows: Iterator[SourceRow], source: str, column: str, id_column: str | None
 ) -> list[Document]:
     """Return the documents in rows, and print how many rows were skipped."""
     from qabench.retrieval.corpus import read_documents
@@ -310,10 +294,7 @@ def search(
 
 
 @wiki_app.command("page")
-def page(
-    title: Annotated[str, Argument(help="The page's title.")],
-    wiki: WikiPath = None,
-) -> None:
+def page(title: Annotated[str, Argument(help="The page's title.")], wiki: WikiPath = None) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
     from qabench.retrieval.wiki.client import wikipedia
 

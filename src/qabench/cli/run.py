@@ -27,13 +27,7 @@ from qabench.cli.options import (
     TaskArguments,
     prices,
 )
-from qabench.cli.output import (
-    hint,
-    plain_warnings,
-    print_table,
-    print_tables,
-    progress_bar,
-)
+from qabench.cli.output import hint, plain_warnings, print_table, print_tables, progress_bar
 from qabench.cli.score import show
 from qabench.data.rows import Json
 from qabench.errors import InputError, MissingExtra
@@ -63,17 +57,13 @@ WITH_RESUME = (
 def run(
     ctx: typer.Context,
     benchmark: Annotated[
-        str | None,
-        Argument(
-            metavar="BENCHMARK",
-            help=", ".join(benchmark_names()),
-        ),
+        str | None, Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()))
     ] = None,
     model: Annotated[
         str | None,
         Option(
             help="A model name of Inspect AI: hf-inference-providers/ORG/NAME, openai/NAME, vllm/NAME, hf/NAME, ...; "
-            "with --base-url, the model's name on the server.",
+            "with --base-url, the model's name on the server."
         ),
     ] = None,
     base_url: Annotated[
@@ -104,9 +94,7 @@ def run(
     setting: SettingName = None,
     prompt: Annotated[
         str | None,
-        Option(
-            help="official, qabench, or auto: official if the authors' file is available.",
-        ),
+        Option(help="official, qabench, or auto: official if the authors' file is available."),
     ] = None,
     temperature: Annotated[float | None, Option(help="Default: the protocol's.")] = None,
     max_new_tokens: Annotated[

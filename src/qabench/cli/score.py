@@ -99,10 +99,7 @@ def _score(
     scores: Scores = None,
     by: Groupings = None,
     questions: Questions = None,
-    per_item: Annotated[
-        Path | None,
-        Option(help="Write the scores of each item as JSONL."),
-    ] = None,
+    per_item: Annotated[Path | None, Option(help="Write the scores of each item as JSONL.")] = None,
     samples: Samples = False,
     pass_k: PassKs = None,
     strict: Annotated[
@@ -131,20 +128,11 @@ def _score(
     for path in filter(None, (output, per_item)):
         check_writable(path)
     with on_ray(ray, ray_address):
-        values |= {
-            "samples": samples,
-            "ks": parse_ks(pass_k),
-        }
+        values |= {"samples": samples, "ks": parse_ks(pass_k)}
         sources = scored(
             paths, scorer.name or None, config, scores=scores, questions=questions, **values
         )
-    reports = show(
-        sources,
-        format,
-        by or (),
-        output,
-        all_scores,
-    )
+    reports = show(sources, format, by or (), output, all_scores)
     if per_item:
         write_text(per_item, per_item_lines(sources.evaluations))
     if not any(report["scores"] for report in reports):
@@ -225,10 +213,7 @@ def _compare(
         )
     evaluations = list(comparison.evaluations.values())
     first, notes = evaluations[0], list(comparison.notes)
-    document: dict[str, Any] = {
-        "benchmark": first.benchmark,
-        "config": first.config,
-    }
+    document: dict[str, Any] = {"benchmark": first.benchmark, "config": first.config}
     if first.benchmark and not comparison.others:
         document |= comparison.as_dict()
     else:
@@ -297,10 +282,7 @@ def is_official(evaluation: Evaluation) -> bool:
 
 
 def print_evaluations(
-    evaluations: Sequence[Evaluation],
-    by: Sequence[str],
-    format: str,
-    all_scores: bool = False,
+    evaluations: Sequence[Evaluation], by: Sequence[str], format: str, all_scores: bool = False
 ) -> None:
     """Print the scores: per config one table, of one evaluation or with one row per evaluation.
 
@@ -320,11 +302,7 @@ def print_evaluations(
     print_tables(tables, format)
 
 
-def print_notes(
-    evaluations: Sequence[Evaluation],
-    notes: Sequence[str],
-    format: str,
-) -> None:
+def print_notes(evaluations: Sequence[Evaluation], notes: Sequence[str], format: str) -> None:
     """Print problems, deviations and signatures.
 
     On stderr unless the format is a table.

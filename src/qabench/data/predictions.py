@@ -113,9 +113,7 @@ class Joined:
 
 
 def read_predictions(
-    source: str | Path | Sequence[Row],
-    needs: Sequence[str] = (),
-    ids: Sequence[str] = ("id",),
+    source: str | Path | Sequence[Row], needs: Sequence[str] = (), ids: Sequence[str] = ("id",)
 ) -> Predictions:
     """Return the predictions of a file, of standard input ("-"), or of a list in memory.
 

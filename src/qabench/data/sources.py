@@ -192,10 +192,7 @@ def check(sources: Iterable[SourceFile], *, directory: Path | None = None) -> li
 
 
 def fetch(
-    sources: Iterable[SourceFile],
-    *,
-    mirror: Path | None = None,
-    progress: Progress | None = None,
+    sources: Iterable[SourceFile], *, mirror: Path | None = None, progress: Progress | None = None
 ) -> list[FileResult]:
     """Make each file available locally (see ``local_path``) and continue after failures.
 

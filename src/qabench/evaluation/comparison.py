@@ -15,12 +15,7 @@ import numpy as np
 from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.records import (
-    Score,
-    reduced,
-    rows_by_question,
-    scores_of,
-)
+from qabench.evaluation.records import Score, reduced, rows_by_question, scores_of
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
@@ -42,15 +37,7 @@ CORRECTION = "holm"
 SEED = 0
 POWER = 0.8  # of the smallest detectable difference
 COUNTS = ("wins", "ties", "losses", "n", "detectable")  # fields of a pair
-PAIR_COLUMNS = [
-    "pair",
-    "at 5%",
-    "difference",
-    "95% interval",
-    "p",
-    "corrected p",
-    "detectable",
-]
+PAIR_COLUMNS = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable"]
 PAIR_COLUMNS += COUNTS[:3]
 
 
@@ -163,15 +150,7 @@ class Comparison(Displayed):
         for label, score in self.systems.items():
             interval = score.interval
             error = f"{interval.standard_error:.4f}"
-            scores.rows.append(
-                [
-                    label,
-                    f"{score.value:.4f}",
-                    interval.bounds(),
-                    error,
-                    score.size,
-                ]
-            )
+            scores.rows.append([label, f"{score.value:.4f}", interval.bounds(), error, score.size])
         pairs = Table("Pairs", PAIR_COLUMNS, [pair.cells() for pair in self.pairs], [self.about()])
         return [scores, pairs, *(table for other in self.others for table in other.tables())]
 
@@ -187,12 +166,7 @@ class Comparison(Displayed):
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
         systems = [
-            {
-                "system": label,
-                **asdict(score.interval),
-                "n": score.n,
-                "left_out": score.left_out,
-            }
+            {"system": label, **asdict(score.interval), "n": score.n, "left_out": score.left_out}
             for label, score in self.systems.items()
         ]
         return {
@@ -253,25 +227,10 @@ def compare(
     sign = 1 if spec.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].value))
     tables = {label: _questions(evaluations[label], spec) for label in systems}
-    tested = _tested_pairs(
-        tables,
-        spec,
-        test,
-        resamples,
-        seed,
-    )
+    tested = _tested_pairs(tables, spec, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
-    return Comparison(
-        spec,
-        systems,
-        pairs,
-        test,
-        correction,
-        resamples,
-        seed,
-        dict(evaluations),
-    )
+    return Comparison(spec, systems, pairs, test, correction, resamples, seed, dict(evaluations))
 
 
 def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]]:
@@ -322,14 +281,7 @@ def _tested_pairs(
             if first in rows and second in rows
         ]
         items = {label: _items(spec, table) for label, table in rows.items()}
-        differences = paired_tests(
-            rows,
-            ordered,
-            function,
-            test,
-            resamples,
-            seed,
-        )
+        differences = paired_tests(rows, ordered, function, test, resamples, seed)
         for (first, second), difference in zip(ordered, differences, strict=True):
             # A question without a score, such as an answer without claims, is a tie.
             own_gains = np.nan_to_num(items[first] - items[second], nan=0, posinf=0, neginf=0)
@@ -363,11 +315,7 @@ def _items(spec: ScoreSpec, rows: Array) -> Array:
         return np.array([spec.item(*row) for row in rows], dtype=np.float64)
 
 
-def detectable_difference(
-    first: Array,
-    second: Array,
-    function: Function,
-) -> float | None:
+def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
     """Return the smallest difference that a two-sided test of this size would find with the power ``POWER``.
 
     It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard

@@ -41,13 +41,7 @@ if TYPE_CHECKING:
 Line = TypeVar("Line")
 MAX_LENGTH = 80  # of a label
 SERVED = "openai-api/qabench/"  # Inspect's name for a model at --base-url starts so
-NO_LABELS = {
-    "model_path",
-    "cache",
-    "max_connections",
-    "max_retries",
-    "timeout",
-}
+NO_LABELS = {"model_path", "cache", "max_connections", "max_retries", "timeout"}
 # fields of ``Evaluation.as_dict``
 IN_JSON = (
     "benchmark",
@@ -171,11 +165,7 @@ class Evaluation(Displayed):
         setting = "" if self.setting in ("", PREDICTIONS) else f" ({self.setting})"
         return f"{self.model.removeprefix(SERVED)} on {self.questions}{setting}"
 
-    def _once(
-        self,
-        key: str,
-        compute: Callable[[], Any],
-    ) -> Any:
+    def _once(self, key: str, compute: Callable[[], Any]) -> Any:
         if key not in self._computed:
             self._computed[key] = compute()
         return self._computed[key]
@@ -261,13 +251,7 @@ class Evaluation(Displayed):
     def signed(self, declared: Mapping[str, Field], **fields: object) -> Evaluation:
         """Return the evaluation with further fields in all signatures, and what is official of them."""
         lines = {group: with_fields(line, **fields) for group, line in self.signatures.items()}
-        declarations = {
-            name: {
-                **own,
-                **declared,
-            }
-            for name, own in self.declarations.items()
-        }
+        declarations = {name: {**own, **declared} for name, own in self.declarations.items()}
         return replace(self, signatures=lines, declarations=declarations)
 
     def deviation_sentences(self) -> list[str]:
@@ -351,12 +335,7 @@ class Evaluation(Displayed):
         table.notes.extend([*self.deviation_sentences(), *self.undefined_sentences()])
         return [table]
 
-    def group_table(
-        self,
-        grouping: str,
-        heading: str,
-        all_scores: bool,
-    ) -> Table:
+    def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
         """Return the scores of each group of a grouping, such as "category"."""
         groups = self.scores_by_group(grouping)
         scores = {name: score for group in groups.values() for name, score in group.items()}
@@ -415,14 +394,7 @@ class Evaluation(Displayed):
         """Return {"all": replies of models, "cached": how many of them came from the cache}, or {} if unknown."""
         replies = [record.replies for record in self.records if record.replies is not None]
         cached = sum(record.cached for record in self.records)
-        return (
-            {
-                "all": sum(replies),
-                "cached": cached,
-            }
-            if replies
-            else {}
-        )
+        return {"all": sum(replies), "cached": cached} if replies else {}
 
     def by_id(self) -> dict[str, list[Record]]:
         """Return the records by question id.
@@ -482,9 +454,7 @@ def _shown(scores: dict[str, Score], all_scores: bool) -> dict[str, Score]:
 
 
 def score_table(
-    evaluations: Sequence[Evaluation],
-    labels: Sequence[str],
-    all_scores: bool = True,
+    evaluations: Sequence[Evaluation], labels: Sequence[str], all_scores: bool = True
 ) -> Table:
     """Return one row per score and evaluation of a config, only of main scores without ``all_scores``.
 

@@ -189,11 +189,7 @@ def stems(names: Names) -> list[str] | None:
     return [",".join(pass_of(name.strip())[0] for name in text.split(",")) for text in texts]
 
 
-def select_scores(
-    specs: Sequence[ScoreSpec],
-    names: Names,
-    title: str,
-) -> list[ScoreSpec]:
+def select_scores(specs: Sequence[ScoreSpec], names: Names, title: str) -> list[ScoreSpec]:
     """Return the scores with these names, and the scores of the groups with these names.
 
     Every option and argument that selects scores uses this function. Tables show a score that is

@@ -59,11 +59,7 @@ class Questions:
     def fields(self) -> dict[str, object]:
         """Return the fields of signatures for the data."""
         split = {} if self.split is None else {"split": self.split}
-        return {
-            "config": self.config,
-            **split,
-            "data": self.data,
-        }
+        return {"config": self.config, **split, "data": self.data}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,22 +126,14 @@ class Scorer:
         """
         raise NotImplementedError
 
-    def score(
-        self,
-        items: Sequence[Item],
-        progress: Progress | None = None,
-    ) -> list[Outcome]:
+    def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return one outcome per item.
 
         See ``outcome``.
         """
         return [self.outcome(item) for item in items]
 
-    def signatures(
-        self,
-        items: Sequence[Item],
-        about: Mapping[str, object],
-    ) -> dict[str, str]:
+    def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return one signature per group of scores.
 
         Args:

@@ -132,11 +132,7 @@ class Field:
             return True
         return self.official(value) if callable(self.official) else value in self.official
 
-    def sentence(
-        self,
-        name: str,
-        value: str,
-    ) -> str:
+    def sentence(self, name: str, value: str) -> str:
         """Return the deviation as a sentence."""
         if callable(self.says):
             return self.says(value)
@@ -152,8 +148,7 @@ Declaration = Mapping[str, Field]
 
 
 def read_declarations(
-    path: Path,
-    elsewhere: Mapping[str, tuple[str, ...] | Callable[[str], bool]],
+    path: Path, elsewhere: Mapping[str, tuple[str, ...] | Callable[[str], bool]]
 ) -> dict[str, dict[str, Field]]:
     """Return the declarations of a JSON file, by section (such as a score).
 
@@ -188,11 +183,7 @@ def signature_name(line: str) -> str:
     return parse(line)[0]
 
 
-def deviations(
-    line: str,
-    declaration: Declaration,
-    cutoff: str = "",
-) -> list[str]:
+def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[str]:
     """Return what distinguishes a score from the official one, in sentences.
 
     Empty for an official score.

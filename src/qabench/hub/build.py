@@ -143,11 +143,7 @@ def build(
 
 
 def _write(
-    folder: Path,
-    table: DatasetTable,
-    splits: Json,
-    restriction: str | None,
-    namespace: str,
+    folder: Path, table: DatasetTable, splits: Json, restriction: str | None, namespace: str
 ) -> None:
     infos = {}
     for config, parts in splits.items():

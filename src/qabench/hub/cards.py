@@ -44,11 +44,7 @@ def check_accepted(names: Sequence[str], accepted: bool) -> None:
         )
 
 
-def card_text(
-    table: DatasetTable,
-    infos: Mapping[str, Any],
-    restriction: str | None,
-) -> str:
+def card_text(table: DatasetTable, infos: Mapping[str, Any], restriction: str | None) -> str:
     """Return the dataset card of a repository with some of a benchmark's configs.
 
     It is the benchmark's card with ``configs`` and ``dataset_info`` of the built configs, in the

@@ -119,10 +119,7 @@ def make_safe(response: Any, most: int) -> None:
 
 
 def _counted(
-    read: Callable[..., Iterator[bytes]],
-    left: int,
-    error: HttpError,
-    chunk_size: int | None = None,
+    read: Callable[..., Iterator[bytes]], left: int, error: HttpError, chunk_size: int | None = None
 ) -> Iterator[bytes]:
     for chunk in read(chunk_size):
         left -= len(chunk)

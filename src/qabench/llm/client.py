@@ -30,13 +30,7 @@ from qabench.io.limits import Limits
 from qabench.io.tables import quoted
 from qabench.llm.cache import ReplyCache
 from qabench.llm.endpoint import Endpoint, resolve_endpoint
-from qabench.llm.exchange import (
-    MAX_REPLY_BYTES,
-    ChatOutcome,
-    ChatRequest,
-    Reply,
-    read_reply,
-)
+from qabench.llm.exchange import MAX_REPLY_BYTES, ChatOutcome, ChatRequest, Reply, read_reply
 
 SECONDS_BETWEEN_LOOKS = 0.2
 LOOKS_BEFORE_WARNING = 6

@@ -128,13 +128,7 @@ class Section:
         """Return the numbers as rows of plain data."""
         scores = []
         for label, by_name in self.scores.items():
-            scores += [
-                {
-                    "run": label,
-                    **_score_row(score),
-                }
-                for score in by_name.values()
-            ]
+            scores += [{"run": label, **_score_row(score)} for score in by_name.values()]
         return {
             "scores": scores,
             "comparisons": [comparison.as_dict() for comparison in self.comparisons.values()],
@@ -236,19 +230,10 @@ def _breakdown(section: Section, grouping: str) -> Row | None:
     for label, run in section.runs.items():
         scores_by_group = run.scores_by_group(grouping)
         for name in largest:
-            place = {
-                "run": label,
-                "grouping": grouping,
-                "group": name,
-            }
+            place = {"run": label, "grouping": grouping, "group": name}
             scores = scores_by_group.get(name, {})
             rows += [place | _score_row(score) for score in scores.values()]
-    return {
-        "key": grouping,
-        "title": title,
-        "groups": largest,
-        "rows": rows,
-    }
+    return {"key": grouping, "title": title, "groups": largest, "rows": rows}
 
 
 def finding(comparison: Comparison) -> str:

@@ -59,15 +59,8 @@ def build_report(runs: Sequence[Evaluation], out: Path) -> Path:
     return page
 
 
-def _page(
-    title: str,
-    sections: Sequence[Section],
-    numbers: Json,
-) -> str:
-    data = {
-        "title": title,
-        "sections": list(map(view.section_data, sections)),
-    }
+def _page(title: str, sections: Sequence[Section], numbers: Json) -> str:
+    data = {"title": title, "sections": list(map(view.section_data, sections))}
     parts = "\n".join(_static(f"{name}.js") for name in SCRIPTS)
     app = f'(async () => {{\n"use strict";\n{parts}}})();'
     text: str = _template().render(

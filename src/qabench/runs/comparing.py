@@ -110,18 +110,10 @@ def compare(
     ]
     # Without a pair there is nothing to compare: one system has several samples, and pass@k.
     shown = [comparison for comparison in computed if comparison.pairs] or computed
-    return replace(
-        shown[0],
-        others=tuple(shown[1:]),
-        notes=(*read.notes, *unscored),
-    )
+    return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
 
 
-def _chosen(
-    scorer: Benchmark,
-    names: Names,
-    evaluations: Sequence[Evaluation],
-) -> list[ScoreSpec]:
+def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:
     """Return the named scores that an evaluation has the columns of.
 
     Without names, it is the main score.
@@ -135,10 +127,7 @@ def _chosen(
 
 
 def _compare_logs(
-    names: Sequence[str],
-    evaluations: Sequence[Evaluation],
-    scores: Names,
-    **testing: Any,
+    names: Sequence[str], evaluations: Sequence[Evaluation], scores: Names, **testing: Any
 ) -> Comparison:
     """Compare logs of a task of another harness by some scores, or by each score that all of them have."""
     same = matched(evaluations)
@@ -153,11 +142,7 @@ def _compare_logs(
     compared = [
         compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)
     ]
-    return replace(
-        compared[0],
-        others=tuple(compared[1:]),
-        notes=tuple(notes),
-    )
+    return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
 
 
 def _check(evaluations: Sequence[Evaluation]) -> None:

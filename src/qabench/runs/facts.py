@@ -11,14 +11,7 @@ from qabench.data.rows import Json
 from qabench.errors import InputError
 from qabench.evaluation import Evaluation
 from qabench.evaluation.records import AGENT
-from qabench.evaluation.signature import (
-    IRRELEVANT,
-    Field,
-    asked_field,
-    digest,
-    parse,
-    with_fields,
-)
+from qabench.evaluation.signature import IRRELEVANT, Field, asked_field, digest, parse, with_fields
 from qabench.io.tables import printable
 from qabench.runs.plain import values_of
 from qabench.tasks.facts import (
@@ -87,22 +80,14 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
         }
         happened = {renamed.get(name, name): value for name, value in facts.items()}
         of_model = {} if group in scorer.groups_without_model else happened
-        signatures[group] = with_fields(
-            line,
-            **of_model,
-            asked=questions,
-        )
+        signatures[group] = with_fields(line, **of_model, asked=questions)
     added = {
         name: IRRELEVANT if _is_of_system(name) else _ADDED
         for name in facts
         if name not in GENERATE_CONFIG
     }
     declarations = {name: {**added, **fields} for name, fields in evaluation.declarations.items()}
-    evaluation = replace(
-        evaluation,
-        signatures=signatures,
-        declarations=declarations,
-    )
+    evaluation = replace(evaluation, signatures=signatures, declarations=declarations)
     solver = _solver_of(log, setting)
     return with_solver(evaluation, solver) if solver else evaluation
 
@@ -111,11 +96,7 @@ def _is_of_system(name: str) -> bool:
     return MODEL_ARGS.get(name.removeprefix(MODEL_ARG), (SIGNED,))[0] == SYSTEM
 
 
-def setting_of(
-    scorer: Benchmark,
-    task: str,
-    arguments: Mapping[str, Any],
-) -> Setting | None:
+def setting_of(scorer: Benchmark, task: str, arguments: Mapping[str, Any]) -> Setting | None:
     """Return the setting of a task: of several, the one that the task's arguments make. None for another task."""
     task = task.rpartition("/")[2]
     settings = [setting for setting in scorer.settings if setting.task == task]
@@ -138,22 +119,13 @@ def _setting_of(log: Any, path: str) -> Setting:
     return setting
 
 
-def _check_metadata(
-    log: Any,
-    fields: Mapping[str, str],
-    path: str,
-) -> None:
+def _check_metadata(log: Any, fields: Mapping[str, str], path: str) -> None:
     for name in _REQUIRED:
         if name in fields and name in log.metadata and fields[name] != log.metadata[name]:
             raise _contradiction(path, name, log.metadata[name], fields[name])
 
 
-def _contradiction(
-    path: str,
-    name: str,
-    of_metadata: str,
-    of_run: str,
-) -> InputError:
+def _contradiction(path: str, name: str, of_metadata: str, of_run: str) -> InputError:
     return InputError(
         f"{path} contradicts itself: its metadata has the {name} {printable(str(of_metadata))!r}, its run "
         f"{printable(of_run)!r}; it was edited, so use the log that Inspect wrote"
@@ -180,8 +152,4 @@ def with_solver(evaluation: Evaluation, solver: str) -> Evaluation:
     """Return the evaluation of a custom solver or function: its signatures name it, and it has no official setting."""
     model = solver if evaluation.model == NO_MODEL else evaluation.model
     signed = evaluation.signed({"solver": SOLVER}, solver=solver)
-    return replace(
-        signed,
-        model=model,
-        setting=AGENT,
-    )
+    return replace(signed, model=model, setting=AGENT)

@@ -122,11 +122,7 @@ def evaluation_of(
         records=_with_groupings(records),
         problems=problems,
         score_specs=_specs(records, lower),
-        **{
-            "status": "success",
-            "expected": len(records),
-            **fields,
-        },
+        **{"status": "success", "expected": len(records), **fields},
     )
     return with_passes(evaluation)
 
@@ -137,16 +133,7 @@ def _specs(records: Sequence[Record], lower: Collection[str]) -> list[ScoreSpec]
     for name, numbers in values.items():
         graded = all(0 <= value <= 1 for value in numbers)
         about, higher = "As recorded in the log.", name not in lower
-        specs.append(
-            ScoreSpec(
-                name,
-                name,
-                about,
-                name,
-                graded=graded,
-                higher_is_better=higher,
-            )
-        )
+        specs.append(ScoreSpec(name, name, about, name, graded=graded, higher_is_better=higher))
     return specs
 
 
@@ -186,9 +173,7 @@ def read_lm_eval(path: Path) -> Evaluation:
 
 
 def _samples(
-    rows: Sequence[Row],
-    sample_of: Callable[[Row], Any],
-    part_of: Callable[[Row], Any],
+    rows: Sequence[Row], sample_of: Callable[[Row], Any], part_of: Callable[[Row], Any]
 ) -> list[list[Row]]:
     """Return the rows of each sample. A second row of the same part is of a repetition of the sample."""
     counts: Counter[Any] = Counter()
@@ -364,12 +349,7 @@ def _shared(rows: Sequence[Row]) -> Record:
 
 
 def _record(
-    *,
-    question: str,
-    answer: str | None,
-    scores: Mapping[str, float],
-    groups: Row,
-    **fields: Any,
+    *, question: str, answer: str | None, scores: Mapping[str, float], groups: Row, **fields: Any
 ) -> Record:
     status = ANSWERED if answer or scores else EMPTY  # the scores of log-likelihoods have no answer
     if fields.get("problem") and not answer:

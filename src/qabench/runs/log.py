@@ -62,11 +62,7 @@ T = TypeVar("T")
 TOLERANCE = 1e-9  # versions of libraries differ in the last digits
 
 
-def read_run(
-    path: str | Path,
-    questions: Path | None = None,
-    **options: Any,
-) -> Evaluation:
+def read_run(path: str | Path, questions: Path | None = None, **options: Any) -> Evaluation:
     """Return the run in a log, with its answers scored again.
 
     For a killed run, it has the answers that ``resume`` keeps.
@@ -268,11 +264,7 @@ def _keys(log: Any) -> list[tuple[str, int]]:
     return [(id, epoch) for id in ids for epoch in epochs]
 
 
-def _samples(
-    path: str | Path,
-    log: Any,
-    convert: Callable[[Any], T],
-) -> list[T]:
+def _samples(path: str | Path, log: Any, convert: Callable[[Any], T]) -> list[T]:
     """Return the converted samples of a log, in the order of its questions: without importing Inspect if possible."""
     if Path(path).suffix != ".json":
         check_archive(Path(path))
@@ -280,11 +272,7 @@ def _samples(
         with suppress(Exception):  # Inspect reads it, or says why it cannot
             return [convert(sample) for sample in read_plain_samples(path, _keys(log))]
     with _with_buffer(path, log.status) as file:
-        whole = _by_inspect(
-            file,
-            resolve_attachments="core",
-            exclude_fields=_LEFT_OUT,
-        )
+        whole = _by_inspect(file, resolve_attachments="core", exclude_fields=_LEFT_OUT)
     log.eval.dataset.sample_ids = whole.eval.dataset.sample_ids  # older logs do not list them
     by_key = {(str(sample.id), sample.epoch): sample for sample in whole.samples or ()}
     return [convert(by_key[key]) for key in _keys(log) if key in by_key]
@@ -384,11 +372,7 @@ def _messages(messages: Sequence[Any]) -> list[Message]:
     return shown
 
 
-def rescored(
-    run: Evaluation,
-    questions: Any = None,
-    **options: Any,
-) -> Evaluation:
+def rescored(run: Evaluation, questions: Any = None, **options: Any) -> Evaluation:
     """Return the evaluation of a log with scores of its answers by today's code.
 
     Verdicts of models are used only if they are in the reply cache. Scores that cannot be computed
@@ -410,13 +394,7 @@ def rescored(
     config = run.config if questions is None else None
     try:
         epochs = {
-            epoch: evaluate(
-                scorer,
-                config,
-                predictions,
-                questions=questions,
-                **options,
-            )
+            epoch: evaluate(scorer, config, predictions, questions=questions, **options)
             for epoch, predictions in _predictions(run, scorer).items()
         }
     except (QabenchError, ImportError) as error:
@@ -444,13 +422,7 @@ def rescored(
         if not all(isclose(old.scores[name], scores[name], abs_tol=TOLERANCE) for name in both):
             differing.append(old.id)
             detail |= {name: value for name, value in (new or old).detail.items() if value}
-        records.append(
-            replace(
-                old,
-                scores=scores,
-                detail=detail,
-            )
-        )
+        records.append(replace(old, scores=scores, detail=detail))
     returned = column_names(records)
     problems = [*run.problems, *absent_scores(scorer, run.signatures, returned, today.notes)]
     if differing:
@@ -476,12 +448,7 @@ def _predictions(run: Evaluation, scorer: Benchmark) -> dict[int, Predictions]:
     return {epoch: Predictions(run.path, of_epoch) for epoch, of_epoch in rows.items()}
 
 
-def _is_by_same_model(
-    scorer: Benchmark,
-    run: Evaluation,
-    today: Evaluation,
-    group: str,
-) -> bool:
+def _is_by_same_model(scorer: Benchmark, run: Evaluation, today: Evaluation, group: str) -> bool:
     """Return whether today's code has the group's scores, by the same model as the log."""
     if group not in today.signatures:
         return False
@@ -489,11 +456,7 @@ def _is_by_same_model(
     return all(ours.get(name) in (UNSTATED, theirs.get(name)) for name in scorer.model_fields)
 
 
-def _labeled(
-    scorer: Benchmark,
-    today: Evaluation,
-    run: Evaluation,
-) -> dict[str, str]:
+def _labeled(scorer: Benchmark, today: Evaluation, run: Evaluation) -> dict[str, str]:
     """Return the groups that are computed from labels in the log, which a model made."""
     return {
         group: f"{name} by {label}"

@@ -43,11 +43,7 @@ class Fields:
         return self.values.get(name)
 
     # tells mypy that every field can be replaced
-    def __setattr__(
-        self,
-        name: str,
-        value: Any,
-    ) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         self.__dict__[name] = value
 
 

@@ -35,11 +35,7 @@ from qabench.io.tables import printable
 from qabench.io.workers import run_sync
 from qabench.llm.client import Plan, Prices, prompt_tokens, reason_of, reply_tokens
 from qabench.llm.endpoint import ADDRESSED
-from qabench.llm.exchange import (
-    MAX_REPLY_BYTES,
-    ChatRequest,
-    limited_replies,
-)
+from qabench.llm.exchange import MAX_REPLY_BYTES, ChatRequest, limited_replies
 from qabench.tasks.common import IN_PROCESS, adapted
 
 Arguments = Mapping[str, Any] | None
@@ -262,10 +258,7 @@ async def _call_once(make: Callable[..., Any], config: Any) -> None:
 
 
 def make_model(
-    model: str,
-    base_url: str | None = None,
-    model_args: Arguments = None,
-    **options: Any,
+    model: str, base_url: str | None = None, model_args: Arguments = None, **options: Any
 ) -> Any:
     """Return Inspect's model.
 

@@ -41,12 +41,7 @@ from qabench.runs.plan import (
     probe,
 )
 from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
-from qabench.tasks.common import (
-    REJECTIONS_TO_STOP,
-    caching_replies,
-    naming_arguments,
-    rejections,
-)
+from qabench.tasks.common import REJECTIONS_TO_STOP, caching_replies, naming_arguments, rejections
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
 # they are not shown.

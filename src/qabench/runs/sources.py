@@ -88,13 +88,7 @@ def evaluate_predictions(
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
-        scorer,
-        config,
-        predictions,
-        groups=groups,
-        questions=questions,
-        progress=progress,
-        **values,
+        scorer, config, predictions, groups=groups, questions=questions, progress=progress, **values
     )
     if facts:
         changed = Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
@@ -154,14 +148,7 @@ def read_evaluations(
         read: list[Evaluation] = []
         files = _sample_files(path)
         for file in files:
-            read += _read(
-                file,
-                benchmark,
-                config,
-                notes,
-                scores=stems(scores),
-                **options,
-            )
+            read += _read(file, benchmark, config, notes, scores=stems(scores), **options)
         if len(files) > 1:
             from qabench.evaluation.matching import as_samples
 
@@ -219,13 +206,7 @@ def _read(
         return [path]
     if Path(path).is_dir():
         return _read_folder(
-            Path(path),
-            benchmark,
-            config,
-            notes,
-            scores=scores,
-            questions=questions,
-            **options,
+            Path(path), benchmark, config, notes, scores=scores, questions=questions, **options
         )
     if benchmark is None and (foreign := read_foreign(Path(path))):
         return [_with_scores(each, scores) for each in foreign]
@@ -262,10 +243,7 @@ def read_foreign(path: Path) -> list[Evaluation]:
 
 
 def _read_run(
-    path: str | Path,
-    questions: Path | None,
-    scores: Names = None,
-    **options: Any,
+    path: str | Path, questions: Path | None, scores: Names = None, **options: Any
 ) -> Evaluation:
     """Return the run in a log, with these scores only."""
     from qabench.runs.log import read_run  # imports the model client
@@ -282,11 +260,7 @@ def _with_scores(evaluation: Evaluation, names: Names) -> Evaluation:
     dropped = {spec.group for spec in evaluation.score_specs} - {each.group for each in specs}
     lines = evaluation.signatures.items()
     signatures = {group: line for group, line in lines if group not in dropped}
-    return replace(
-        evaluation,
-        score_specs=specs,
-        signatures=signatures,
-    )
+    return replace(evaluation, score_specs=specs, signatures=signatures)
 
 
 def is_log(path: str | Path) -> bool:
@@ -313,11 +287,7 @@ def incomplete(evaluation: Evaluation) -> str | None:
 
 
 def _read_folder(
-    folder: Path,
-    benchmark: str | None,
-    config: str | None,
-    notes: list[str],
-    **options: Any,
+    folder: Path, benchmark: str | None, config: str | None, notes: list[str], **options: Any
 ) -> list[Evaluation]:
     """Return the logs of a folder and its subfolders, oldest first, and add notes about the files that are left out."""
     from qabench.runs.log import header_of
@@ -357,11 +327,7 @@ def _read_folder(
     return evaluations
 
 
-def _check(
-    evaluation: Evaluation,
-    benchmark: str | None,
-    config: str | None,
-) -> None:
+def _check(evaluation: Evaluation, benchmark: str | None, config: str | None) -> None:
     if benchmark and evaluation.benchmark != benchmark:
         raise InputError(
             f"{evaluation.path} is the log of a run of {evaluation.benchmark}, not of {benchmark}"

@@ -106,10 +106,7 @@ def _writer(
 
 
 def label(
-    claims: Dataset,
-    output: str | Path,
-    model: str = entailment.MODEL,
-    **options: Any,
+    claims: Dataset, output: str | Path, model: str = entailment.MODEL, **options: Any
 ) -> list[Path]:
     """Write "Y" for each claim that its evidence entails, else "N", as the column "label" (AutoAIS).
 

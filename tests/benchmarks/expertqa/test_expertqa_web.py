@@ -258,11 +258,7 @@ def test_missing_options_name_the_fix() -> None:
         with pytest.raises(InputError, match="add -T search=searxng" if "web" in method else "add -T corpus=FILE"):
             answering(method, "qabench")
     wrongs: list[tuple[str, Options, str]] = [
-        (
-            "retrieve-read",
-            Options(corpus="x.jsonl", ranker="magic"),
-            "unknown ranker 'magic'; allowed: bm25",
-        ),
+        ("retrieve-read", Options(corpus="x.jsonl", ranker="magic"), "unknown ranker 'magic'; allowed: bm25"),
         ("retrieve-read", Options(corpus="x.jsonl", encoder="x"), "an encoder has no effect with ranker=bm25"),
     ]
     for method, options, says in wrongs:

@@ -347,11 +347,7 @@ class ExpertQABenchmark(Benchmark):
         fields: dict[str, Any] = {"answer": record.answer}
         if claims := record.detail.get("claims"):
             fields["claims"] = [
-                {
-                    "claim": claim["text"],
-                    "evidence": claim["evidence"],
-                    "label": claim["label"],
-                }
+                {"claim": claim["text"], "evidence": claim["evidence"], "label": claim["label"]}
                 for claim in claims
             ]
         if attribution := record.detail.get("attribution"):

@@ -121,12 +121,10 @@ def facts(
         str | None, Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")
     ] = None,
     atomic_model: Annotated[
-        str | None,
-        Option(help="The model that breaks claims down. Default: --model."),
+        str | None, Option(help="The model that breaks claims down. Default: --model.")
     ] = None,
     corpus: Annotated[
-        Path | None,
-        Option(help="Evidence of atomic claims: the best passages of this corpus."),
+        Path | None, Option(help="Evidence of atomic claims: the best passages of this corpus.")
     ] = None,
     search: Annotated[
         str | None,
@@ -153,12 +151,7 @@ def facts(
     printed.
     """
     from qabench.benchmarks.expertqa.claims import write_items
-    from qabench.benchmarks.expertqa.facts import (
-        FactScorer,
-        evidence_from,
-        plan_facts,
-        score_facts,
-    )
+    from qabench.benchmarks.expertqa.facts import FactScorer, evidence_from, plan_facts, score_facts
     from qabench.llm.client import caller_for
 
     items, questions = _items(file, config)

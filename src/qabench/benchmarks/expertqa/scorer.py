@@ -88,11 +88,7 @@ class ReadItem:
         elif answer is None and self.claims is not None:
             answer = self.text
         claims = [
-            {
-                "text": claim["claim"],
-                "evidence": claim["evidence"] or [],
-                "label": claim["label"],
-            }
+            {"text": claim["claim"], "evidence": claim["evidence"] or [], "label": claim["label"]}
             for claim in self.claims or ()
         ]
         nothing = "the prediction has neither an answer nor claims" if answer is None else None

@@ -165,8 +165,7 @@ def _answer_not_known(state: TaskState, question: str) -> None:
     state.metadata["unasked"] = True
     count_replies(state)
     note_problem(
-        state,
-        f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked",
+        state, f"no page could be read: the answer is {NOT_KNOWN!r}, and the model was not asked"
     )
 
 

@@ -20,15 +20,7 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Progress
 from qabench.io.limits import json_of
 from qabench.io.tables import quoted
-from qabench.llm.client import (
-    Caller,
-    Plan,
-    Prices,
-    Usage,
-    caller_for,
-    merged,
-    models_of,
-)
+from qabench.llm.client import Caller, Plan, Prices, Usage, caller_for, merged, models_of
 from qabench.llm.exchange import ChatRequest
 from qabench.tasks.prompts import AUTO, Prompt
 

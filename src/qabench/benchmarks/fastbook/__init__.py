@@ -137,10 +137,7 @@ class FastbookBenchmark(Benchmark):
         }
 
     def read(
-        self,
-        source: str | Path | Sequence[Row],
-        corpus: Path | None = None,
-        **options: Any,
+        self, source: str | Path | Sequence[Row], corpus: Path | None = None, **options: Any
     ) -> Predictions:
         """Read predictions with "passages" or "answer", or a TREC run and the corpus with its documents."""
         if not isinstance(source, str | Path):

@@ -20,12 +20,10 @@ def retrieve(
     method: Annotated[str, Option(help="bm25, fts (SQLite FTS5), dense or colbert.")] = "bm25",
     config: Annotated[str, Option(help="questions, or sample.")] = "questions",
     query: Annotated[
-        str | None,
-        Option(help="question or keywords. Default: keywords for fts, else question."),
+        str | None, Option(help="question or keywords. Default: keywords for fts, else question.")
     ] = None,
     model: Annotated[
-        str | None,
-        Option(help="The encoder of dense or colbert: NAME, NAME@REVISION or a folder."),
+        str | None, Option(help="The encoder of dense or colbert: NAME, NAME@REVISION or a folder.")
     ] = None,
     k: Annotated[int, Option(help="The cutoff: the number of chunks to retrieve.")] = 10,
     run: Annotated[Path | None, Option(help="Write the rankings as a TREC run.")] = None,

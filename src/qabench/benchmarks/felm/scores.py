@@ -208,9 +208,7 @@ def _figures(rows: Sequence[Mapping[str, int]], prefix: str) -> Json:
 
 
 def felm_scores(
-    references: Sequence[Sequence[bool]],
-    predictions: Sequence[Any],
-    reply_format: str = "answer",
+    references: Sequence[Sequence[bool]], predictions: Sequence[Any], reply_format: str = "answer"
 ) -> list[ResponseScore]:
     """Score verdicts on the segments of responses against human labels.
 
