@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from qabench.benchmarks import benchmark
-from qabench.benchmarks.published import published
 from qabench.hub.cards import NO_LICENSE, license_of
 from qabench.loading_scripts import FOLDER as DATASETS
 from qabench.loading_scripts import citation, source_table
@@ -61,7 +60,7 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
         best: the number of systems that are shown; None for all.
     """
     of = benchmark(name)
-    scores = [one for one in published(name) if not one.metric.endswith(DERIVED)]
+    scores = [one for one in of.published() if not one.metric.endswith(DERIVED)]
     shown = list(
         dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics)
     )
