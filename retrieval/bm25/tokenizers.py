@@ -158,8 +158,8 @@ def encode(
         places = np.fromiter(numbered, dtype=np.int64, count=ends[-1])
         terms = list(place_of)
     numbers = [None if term is None else number_of(term) for term in terms]
-    known = [-1 if number is None else number for number in numbers]
-    encoded = np.array(known or [-1], dtype=np.int64)[places]
+    codes = [-1 if number is None else number for number in numbers]
+    encoded = np.array(codes or [-1], dtype=np.int64)[places]
     absent = np.flatnonzero(encoded < 0)
     return np.delete(encoded, absent), ends - np.searchsorted(absent, ends)
 

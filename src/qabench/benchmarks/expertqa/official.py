@@ -1,4 +1,4 @@
-"""The official values of the fields of ExpertQA's signatures: those of ``official.json`` and computed ones.
+"""The official values of the fields of ExpertQA's signatures, from ``official.json`` and computed.
 
 ``qabench.evaluation.signature`` compares with them.
 

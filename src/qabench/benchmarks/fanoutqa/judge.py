@@ -297,8 +297,8 @@ def judge_from(options: Any, **named: Any) -> Judge:
     Raises InputError for anything else, and for a value of another type.
     """
     try:
-        given = dict(json_of(options) if isinstance(options, str) else options or {})
-        return judge_for(**{**named, **given})
+        values = dict(json_of(options) if isinstance(options, str) else options or {})
+        return judge_for(**{**named, **values})
     except InputError:
         raise
     except (TypeError, ValueError) as error:
