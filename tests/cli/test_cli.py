@@ -93,7 +93,7 @@ def test_numbers_are_not_truncated_at_80_columns(monkeypatch: pytest.MonkeyPatch
         (["score", "fanoutqa", "@", "--format", "pdf"], 2, "unknown format 'pdf'; allowed: table, csv"),
         (["score", "felm", "@", "--lemmatizer", "spacy"], 2, "FELM has no option 'lemmatizer'; allowed: reply_format"),
         (["score", "fanoutqa", "@", "--foo"], 2, "No such option: --foo (Possible options: --all-scores"),
-        (["score", "fanoutqa", "@", "--config", "dev"], 1, "is in no mirror and not in the cache"),
+        (["score", "fanoutqa", "@", "--config", "dev"], 1, "is neither in a mirror"),
         (["nope"], 2, "No such command 'nope'; allowed: list, fetch"),
         (["scor"], 2, "did you mean 'score'?"),
         (["score", "fanoutqa"], 2, "Missing argument"),

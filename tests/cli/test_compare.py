@@ -33,7 +33,7 @@ def run(*arguments: object) -> str:
 def _published(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
     scores = [PublishedScore(f"S{i}", "closed-book", "test", "acc.loose", i / 10, "a paper") for i in (3, 5, 3)]
     scores.append(PublishedScore("S", "open-book", "test", "acc.strict", 0.5, "a paper"))
-    monkeypatch.setattr("qabench.benchmarks.published.published", lambda name: scores)
+    monkeypatch.setattr("qabench.benchmarks.fanoutqa.FanOutQABenchmark.published", lambda self: scores)
     monkeypatch.setenv("COLUMNS", "250")
 
 

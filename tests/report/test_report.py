@@ -37,7 +37,7 @@ def test_scores_are_those_of_the_evaluations(three: list[Evaluation], tmp_path: 
 def test_runs_are_ranked_among_comparable_published_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     published = [("A", "all", 0.9), ("B", "sample", 0.9), ("C", "sample", 0.1)]
     scores = [PublishedScore(system, "raw", config, "f1", value, "a paper") for system, config, value in published]
-    monkeypatch.setattr("qabench.benchmarks.published.published", lambda name: scores)
+    monkeypatch.setattr("qabench.benchmarks.base.Benchmark.published", lambda self: scores)
     official, deviating = felm_run("org/official"), felm_run("org/deviating", seed=1)
     deviations = Evaluation.deviations
     monkeypatch.setattr(Evaluation, "deviations", lambda run, score: deviations(run, score) if run is deviating else [])

@@ -215,7 +215,7 @@ def test_the_metric_labels_claims_of_any_answers(labeler: type[Labeler]) -> None
     assert (result["answers"], result["answers_without_claims"], result["claims"]) == (3, 1, 7)
     assert result["macro_interval"] == [bootstrap_mean(shares).low, bootstrap_mean(shares).high]
     assert f"|labels:{labeler.name}|" in result["signature"] and "|counted:all claims|" in result["signature"]
-    for start in ("labels: ", "claims counted: all claims", "references: not those"):
+    for start in ("labels: ", "claims counted: all claims", "references: not the"):
         assert any(sentence.startswith(start) for sentence in result["deviations"])
 
 

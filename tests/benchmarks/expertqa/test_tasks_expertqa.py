@@ -145,8 +145,8 @@ def test_corpora_are_loaded(corpus: str, tmp_path: Path) -> None:
     file = tmp_path / "more.jsonl"
     for content, message in (
         (None, "cannot read .*more.jsonl: .*No such file"),
-        ('{"body": "no text"}\n', "no column 'text'; its columns are body"),
-        ('{"text": "no end', "more.jsonl: line 1 is not valid JSON"),
+        ('{"body": "no text"}\n', "no text in 'text'; its columns are body"),
+        ('{"text": "no end', "more.jsonl, line 1: not JSON"),
     ):
         if content is not None:
             file.write_text(content)
