@@ -33,7 +33,6 @@ TIMEOUT = 1.5  # seconds of a call to a hostile server
 MOST_SECONDS = 60.0  # of a case, on a machine that is busy with other work
 CHAT = json.dumps(completion("the reply")).encode()
 llm_client.FIRST_WAIT = 0.01
-llm_client.MAX_REPLY_BYTES = LIMIT
 PAGE = json.dumps({"parse": {"text": "<p>The text.</p>", "title": "T", "pageid": 1, "revid": 1001}}).encode()
 ROW = {"title": "T", "pageid": 1, "revid": 1001, "url": ""}
 QUICK = Retry(attempts=2, first_wait=0.005, longest_wait=0.5)
@@ -120,7 +119,8 @@ def hostile(chance: random.Random, good: bytes) -> Iterator[tuple[str, RawServer
     variables = {"FANOUTQA_OPENAI_API_KEY": KEY, "NO_PROXY": "127.0.0.1,127.0.0.2"}
     variables |= {"QABENCH_OFFLINE": "0", "HF_HUB_OFFLINE": "0"}
     try:
-        with mock.patch.dict(os.environ, variables):
+        limited = mock.patch.object(llm_client, "MAX_REPLY_BYTES", LIMIT)
+        with limited, mock.patch.dict(os.environ, variables):
             yield name, server
     finally:
         server.close()

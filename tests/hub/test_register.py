@@ -77,7 +77,7 @@ def test_the_stock_load_dataset_by_hub_name(hf_home: Path, tmp_path: Path) -> No
     samples = [(name, config.name) for name, table in SAMPLES for config in table.configs.values() if not config.files]
     registered = [(row["name"].split("/")[1], row["config"]) for row in rows if row["state"] == "registered"]
     assert registered[: len(samples)] == samples and {row["state"] for row in rows} == {"registered", "no data"}
-    assert all("is in no mirror" in row["detail"] for row in rows if row["state"] == "no data")
+    assert all("neither in a mirror" in row["detail"] for row in rows if row["state"] == "no data")
     assert all(python(STOCK, hf_home, json.dumps(samples)).values())
     assert python(DEFAULT, hf_home, "qabench/felm", "test") == "sample"
 

@@ -134,9 +134,9 @@ def _write_hub_rows(source: HubFile, path: Path) -> None:
 def _unavailable(source: SourceFile, reason: str) -> SourceUnavailable:
     from qabench.data.download import request_url
 
+    mirror = os.environ.get("QABENCH_MIRROR") or "not set"
     return SourceUnavailable(
-        f"{source} is neither in a mirror (QABENCH_MIRROR={os.environ.get('QABENCH_MIRROR', '')}) nor in the cache "
-        f"{cache_dir()}, and {reason}.\n"
+        f"{source} is neither in a mirror (QABENCH_MIRROR is {mirror}) nor in the cache {cache_dir()}, and {reason}.\n"
         f"It is published at {request_url(source)}\n"
         f"Run `qabench fetch {source.benchmark}` with network access, or set QABENCH_MIRROR=DIR to a folder "
         f"that has it at {source.mirror_path}, such as one written by "
