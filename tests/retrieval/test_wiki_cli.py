@@ -53,7 +53,7 @@ def test_prefetch_lists_what_is_missing(server: ScriptedWiki, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["prefetch", "felm"], "the questions of FELM have no Wikipedia pages"),
+    [(["prefetch", "felm"], "the questions of felm have no Wikipedia pages"),
      (["prefetch", "nothing"], "unknown benchmark 'nothing'"),
      (["prefetch", "fanoutqa", "--config", "train"], "fanoutqa has no config 'train'"),
      (["search", " "], "the query must not be empty")],

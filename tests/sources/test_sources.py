@@ -110,7 +110,7 @@ class TestLocalPath:
             "`qabench fetch --mirror DIR fanoutqa`",
             "QABENCH_MIRROR=DIR",
             "owner/repo/data/dev set.json",
-            f"(QABENCH_MIRROR={tmp_path / 'absent'})",
+            f"(QABENCH_MIRROR is {tmp_path / 'absent'})",
         ):
             assert part in str(caught.value)
 
