@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +50,13 @@ def with_a_long_reply_limit(content: EvalLog) -> None:
 def test_the_result_is_that_of_inspect(log: Path, tmp_path: Path, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = edited(log, tmp_path, change)
     assert isinstance(read_plain_header(path), Fields)
-    ours = asdict(read_run(path))
+    ours = read_run(path)
 
     def unfamiliar(*_: Any) -> Any:
         raise Unfamiliar
 
     monkeypatch.setattr(runs_log, "read_plain_header", unfamiliar)
-    assert asdict(read_run(path)) == ours
+    assert read_run(path) == ours
 
 
 @pytest.mark.parametrize(
