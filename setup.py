@@ -39,9 +39,9 @@ if __name__ == "__main__":
         def run(self) -> None:
             super().run()
             here = Path(__file__).parent
-            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))[
-                "project"
-            ]["version"]
+            version = tomllib.loads((here / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+                "version"
+            ]
             sys.path.insert(0, str(here / "src"))
             from qabench.io.environment import commit_of
 

@@ -21,9 +21,7 @@ def wanted() -> dict[str, str]:
         str(path): f"{package}/{path.relative_to(folder)}"
         for folder, package in FOLDERS.items()
         for path in Path(folder).rglob("*")
-        if path.is_file()
-        and "__pycache__" not in path.parts
-        and not path.parts[1].endswith(".egg-info")
+        if path.is_file() and "__pycache__" not in path.parts and not path.parts[1].endswith(".egg-info")
     }
 
 

@@ -61,9 +61,7 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
     """
     of = benchmark(name)
     scores = [one for one in of.published() if not one.metric.endswith(DERIVED)]
-    shown = list(
-        dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics)
-    )
+    shown = list(dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics))
     if not shown:
         return (
             "No values are included: the authors' results are in their paper, and this project has no "

@@ -46,9 +46,7 @@ UNSTEADY = {
     r"_[0-9A-Za-z]{22}\.eval": "_ID.eval",
     r"\b\d+(\.\d+)? (s|seconds|ms)\b": "N s",
 }
-VERSION = re.compile(
-    r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+"
-)  # a digest has the version, too
+VERSION = re.compile(r"-\d+(\.\d+)+\b|(?<=qabench:)\S+|(?<=digest:)\w+")  # a digest has the version, too
 PART = re.compile(r"(?<=<!-- generated: )([^\n]+?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
 
@@ -94,9 +92,7 @@ def with_metadata(path: Path) -> str:
     for key in ("configs", "dataset_info"):
         entries = [*old.get(key, []), *(new[key] if isinstance(new[key], list) else [new[key]])]
         parts[key] = list({entry["config_name"]: entry for entry in entries}.values())
-    for config in parts[
-        "configs"
-    ]:  # a build without the data of the default config has another one
+    for config in parts["configs"]:  # a build without the data of the default config has another one
         config.pop("default", None)
         if config["config_name"] == dataset_table(path.parent.name).default:
             config["default"] = True
@@ -135,8 +131,7 @@ def outputs_of(page: str) -> list[str]:
         place = Path(folder, "work")
         place.mkdir()
         return [
-            steady(text, place)
-            for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)
+            steady(text, place) for text in run_blocks(page, place, MODEL_URL=url, **offline, **caches)
         ]
 
 

@@ -62,14 +62,10 @@ def undocumented(anchors: set[str]) -> list[str]:
     """The functions and classes in ``__all__`` of the modules ``PUBLIC`` that no anchor of the reference leads to."""
     documented = {id(found) for anchor in anchors if (found := _object(anchor)) is not None}
     names = [
-        (f"{package}.{name}", package, name)
-        for package in PUBLIC
-        for name in _module(package).__all__
+        (f"{package}.{name}", package, name) for package in PUBLIC for name in _module(package).__all__
     ]
     objects = {full: getattr(_module(package), name) for full, package, name in names}
-    return [
-        full for full, found in objects.items() if callable(found) and id(found) not in documented
-    ]
+    return [full for full, found in objects.items() if callable(found) and id(found) not in documented]
 
 
 def _object(path: str) -> Any:
@@ -111,9 +107,7 @@ def _command(command: Any, name: str, level: int) -> Iterator[str]:
     yield f"```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group) or hasattr(command, "list_commands"):
         for part in command.list_commands(context):
-            yield from _command(
-                command.get_command(context, part), f"{name} {part}", min(level + 1, 4)
-            )
+            yield from _command(command.get_command(context, part), f"{name} {part}", min(level + 1, 4))
 
 
 def _official() -> Iterator[str]:

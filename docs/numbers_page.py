@@ -25,8 +25,7 @@ def _row(title: str, checks: list[Check]) -> str:
     else:
         published, here = f"{len(checks)} numbers", f"{len(checks) - len(different)} equal"
         names = [
-            f"{check.name.removeprefix(title + ': ')} {_shown(check.computed)}"
-            for check in different
+            f"{check.name.removeprefix(title + ': ')} {_shown(check.computed)}" for check in different
         ]
         here += f"; {_different(different)}: {', '.join(names)}" if names else ""
     return f"| {title} | {published} | {here} |"

@@ -27,9 +27,7 @@ ANSWERS = FOLDER / "fanoutqa" / "sample" / "generations"
 def report(folder: Path) -> Path:
     """The report on the answers of three systems to the sample's questions."""
     runs = [
-        qabench.evaluate_predictions(
-            "fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma"
-        )
+        qabench.evaluate_predictions("fanoutqa", "sample", path, scores=["acc"], lemmatizer="simplemma")
         for path in sorted(ANSWERS.glob("*.jsonl"))
     ]
     return build_report(runs, folder)

@@ -17,9 +17,7 @@ list(zip(row["segmented_response"], row["labels"], strict=True))
 
 
 def reply(row):
-    wrong = [
-        i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)
-    ]
+    wrong = [i for i, text in enumerate(row["segmented_response"], 1) if any(c.isdigit() for c in text)]
     return f"Answer: {', '.join(map(str, wrong))}" if wrong else "ALL_CORRECT"
 
 

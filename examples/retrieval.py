@@ -34,9 +34,7 @@ rows["question"]
 # %%
 questions = qabench.load_dataset("fastbook", "sample", split="test")
 corpus = qabench.load_dataset("fastbook", "sample_corpus", split="corpus")
-passages = {
-    row["chapter"]: [part for part in row["text"].split("\n") if part.strip()] for row in corpus
-}
+passages = {row["chapter"]: [part for part in row["text"].split("\n") if part.strip()] for row in corpus}
 indexes = {chapter: BM25Index(parts) for chapter, parts in passages.items()}
 
 
@@ -55,10 +53,7 @@ figure, axes = plt.subplots(figsize=(6, 3))
 for stem, marker in (("mrr", "o"), ("recall", "s")):
     cutoffs = [1, 2, 3, 5, 10]
     axes.plot(
-        cutoffs,
-        [scores[f"{stem}@{k}"].interval.mean for k in cutoffs],
-        marker=marker,
-        label=f"{stem}@k",
+        cutoffs, [scores[f"{stem}@{k}"].interval.mean for k in cutoffs], marker=marker, label=f"{stem}@k"
     )
 axes.set_xlabel("k")
 axes.set_ylim(0, 1)

@@ -21,10 +21,7 @@ class Model(BaseHTTPRequestHandler):
             "choices": [
                 {
                     "index": 0,
-                    "message": {
-                        "role": "assistant",
-                        "content": "Jupiter 1.326, Saturn 0.687 and Mars",
-                    },
+                    "message": {"role": "assistant", "content": "Jupiter 1.326, Saturn 0.687 and Mars"},
                     "finish_reason": "stop",
                 }
             ],

@@ -96,9 +96,7 @@ def _custom_folders(path: str) -> dict[str, Path]:
         for module in Path(directory).absolute().glob("*/__init__.py"):
             if _INSTANCE.search(module.read_bytes()):
                 folders[module.parent.name] = module.parent
-    return {
-        name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()
-    }
+    return {name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()}
 
 
 def benchmark_names() -> list[str]:

@@ -56,9 +56,7 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             return
         table, version = dataset_table(cls.BENCHMARK), datasets.Version("1.0.0")
         cls.BUILDER_CONFIGS = [
-            datasets.BuilderConfig(
-                name=config.name, version=version, description=config.description
-            )
+            datasets.BuilderConfig(name=config.name, version=version, description=config.description)
             for config in table.configs.values()
         ]
         cls.DEFAULT_CONFIG_NAME = table.default
@@ -118,14 +116,10 @@ class BenchmarkBuilder(datasets.GeneratorBasedBuilder):
             for split, files in self._files().items()
         ]
 
-    def _generate_examples(
-        self, split: str, files: list[Any]
-    ) -> Iterator[tuple[tuple[int, int], Json]]:
+    def _generate_examples(self, split: str, files: list[Any]) -> Iterator[tuple[tuple[int, int], Json]]:
         for number, file in enumerate(files):
             path = self._path(file)
-            rows = (
-                published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
-            )
+            rows = published_rows(path) if self._is_shipped_leaderboard() else self._rows(path, split)
             yield from (((number, i), row) for i, row in enumerate(rows))
 
     def _columns(self) -> dict[str, Any]:
@@ -147,15 +141,11 @@ class RowsBuilder(BenchmarkBuilder):
     """
 
     def _columns(self) -> dict[str, Any]:
-        columns = self._types(
-            [self._path(file) for each in self._files().values() for file in each]
-        )
+        columns = self._types([self._path(file) for each in self._files().values() for file in each])
         untyped = [name for name, kind in columns.items() if "null" in str(kind)]
         if untyped:
             splits = dataset_table(self.BENCHMARK).config(None).splits.values()
-            types = self._types(
-                [open_path(self.BENCHMARK, file) for each in splits for file in each]
-            )
+            types = self._types([open_path(self.BENCHMARK, file) for each in splits for file in each])
             columns |= {name: types[name] for name in untyped if name in types}
         return columns
 

@@ -50,9 +50,7 @@ def shipped_scores(name: str) -> list[PublishedScore]:
     """Return the scores in the ``leaderboard.json`` of a benchmark, or none if it has no such config."""
     config = dataset_table(name).configs.get(LEADERBOARD)
     files = [file for of_split in config.splits.values() for file in of_split] if config else []
-    return [
-        PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))
-    ]
+    return [PublishedScore(**row) for file in files for row in published_rows(open_path(name, file))]
 
 
 def published_table(scores: Iterable[PublishedScore]) -> Table:

@@ -40,9 +40,9 @@ def official_mrr(components: list[dict[str, Any]], passages: list[str]) -> float
 
 
 def official_recall(components: list[dict[str, Any]], passages: list[str]) -> float:
-    return sum(
-        first_rank(component["context"], passages) is not None for component in components
-    ) / len(components)
+    return sum(first_rank(component["context"], passages) is not None for component in components) / len(
+        components
+    )
 
 
 def official(references: list[Any], rankings: list[list[str]]) -> Scores:
@@ -75,6 +75,4 @@ def cases(size: int | None = None) -> Iterator[Case]:
     others = {"the authors' loop": lambda: official(references, rankings)}
     yield Case("191 questions, no string repaired before", lambda: ours(cached=False), others)
     yield Case("the second system over a corpus", lambda: ours(), others)
-    yield Case(
-        "the second system, equal strings as new objects", lambda: ours(new_objects=True), others
-    )
+    yield Case("the second system, equal strings as new objects", lambda: ours(new_objects=True), others)

@@ -22,15 +22,7 @@ from typing import Any
 
 import torch
 from cases import Case, Measured, timed
-from tokenizers import (
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForSeq2SeqLM,
     PreTrainedTokenizerFast,
@@ -113,9 +105,7 @@ def save_network(
     network = T5ForConditionalGeneration(config).to(device, getattr(torch, dtype)).eval()
     one, zero = (tokenizer(text, add_special_tokens=False).input_ids[0] for text in "10")
     hidden: list[torch.Tensor] = []
-    hook = network.lm_head.register_forward_pre_hook(
-        lambda _, inputs: hidden.append(inputs[0].float())
-    )
+    hook = network.lm_head.register_forward_pre_hook(lambda _, inputs: hidden.append(inputs[0].float()))
     with torch.inference_mode():
         for prompt in prompts:
             ids = tokenizer(
@@ -154,16 +144,9 @@ class Plain:
         self.tokens = self.prompts = 0
 
     def judge(self, prompt: str) -> Entailed:
-        options: dict[str, Any] = {
-            "padding": self.padding,
-            "truncation": True,
-            "max_length": MAX_LENGTH,
-        }
+        options: dict[str, Any] = {"padding": self.padding, "truncation": True, "max_length": MAX_LENGTH}
         inputs = self.tokenizer(prompt, return_tensors="pt", return_token_type_ids=False, **options)
-        self.tokens, self.prompts = (
-            self.tokens + int(inputs["attention_mask"].sum()),
-            self.prompts + 1,
-        )
+        self.tokens, self.prompts = (self.tokens + int(inputs["attention_mask"].sum()), self.prompts + 1)
         with torch.inference_mode():
             output = self.network.generate(
                 **inputs.to(self.network.device),
@@ -202,9 +185,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
         save_network(SHAPE, tokenizer, prompts[::40], folder, DEVICE, DTYPE)
         model = load_entailment(replace(locate(str(folder), dtype=DTYPE), device=DEVICE))
         network = (
-            AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE))
-            .to(DEVICE)
-            .eval()
+            AutoModelForSeq2SeqLM.from_pretrained(folder, dtype=getattr(torch, DTYPE)).to(DEVICE).eval()
         )
         plain = {
             "the authors' loop, padded to 512 tokens": Plain(network, tokenizer, padding=True),
@@ -213,9 +194,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
         label_claims(claims[:2], model, split)  # warms up
         for loop in plain.values():
             list(loop.label(claims[:1], split))
-        long = [
-            claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG
-        ]
+        long = [claim for claim, n in zip(claims, model.n_tokens(prompts), strict=True) if n in LONG]
         chosen = {
             "": claims[:: len(claims) // CLAIMS][:CLAIMS],
             f" of {LONG[0]} to {LONG[-1]} tokens": long[:6],

@@ -48,9 +48,7 @@ CORES = os.sched_getaffinity(0)
 # Passages; above, an engine takes too long, or another one shows the same.
 LARGEST = {"rank_bm25": 1_000, "rank_bm25_rs": 100_000, "qabench okapi": 100_000}
 LARGEST |= {"qabench bm25+, no numba": 100_000, "bm25s numpy, bm25+": 100_000}
-LEAST_MEASURED = (
-    100_000  # passages for which memory is shown; Arrow keeps some from the first block on
-)
+LEAST_MEASURED = 100_000  # passages for which memory is shown; Arrow keeps some from the first block on
 MEMORY = ("finished index", "peak while building")
 # Column -> engines: ours, and the others with the same formula.
 OURS = "qabench bm25+"
@@ -77,9 +75,7 @@ def table(largest: int, rounds: int, sizes: Sequence[int] = PASSAGES) -> Table:
     """Measure all engines, and return their times in microseconds; ``sizes`` up to ``largest``."""
     sizes = [size for size in sizes if size <= largest]
     os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
-    results = {
-        (name, size): times for size in sizes for name, times in measured(size, rounds).items()
-    }
+    results = {(name, size): times for size in sizes for name, times in measured(size, rounds).items()}
     rows: list[list[Any]] = []
     for part, unit in (
         ("one query", "µs"),
@@ -190,12 +186,8 @@ def equal(ours: Sequence[Any], theirs: Sequence[Any]) -> bool:
     """Return whether the scores are the same, rank by rank, and the documents above the last tie."""
     for (positions, scores), (other_positions, other_scores) in zip(ours, theirs, strict=True):
         last = min(scores) * (1 + 1e-6)
-        above = {
-            position for position, score in zip(positions, scores, strict=True) if score > last
-        }
-        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(
-            other_positions
-        ):
+        above = {position for position, score in zip(positions, scores, strict=True) if score > last}
+        if not np.allclose(scores, other_scores, rtol=1e-6, atol=0) or not above <= set(other_positions):
             return False
     return True
 

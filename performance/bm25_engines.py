@@ -109,9 +109,7 @@ class Bm25s(Engine):
         import bm25s
 
         self.engine = bm25s.BM25(method="bm25+", delta=1.0, backend=self.backend)
-        tokens = bm25s.tokenize(
-            list(texts), token_pattern=r"\w+", stopwords=None, show_progress=False
-        )
+        tokens = bm25s.tokenize(list(texts), token_pattern=r"\w+", stopwords=None, show_progress=False)
         self.engine.index(tokens, show_progress=False)
 
     def search(self, query: Any, k: int) -> tuple[Sequence[int], Sequence[float]]:

@@ -27,14 +27,9 @@ def expertqa_sentences(root: Path) -> tuple[list[str], list[str]]:
                     passages[answer["answer_string"]] = None
                     for claim in answer.get("claims") or ():
                         evidence = claim.get("evidence") or ()
-                        passages |= dict.fromkeys(
-                            [evidence] if isinstance(evidence, str) else evidence
-                        )
+                        passages |= dict.fromkeys([evidence] if isinstance(evidence, str) else evidence)
     sentences = [
-        part
-        for text in passages
-        for part in re.split(r"(?<=[.!?\n])\s+", text)
-        if 30 < len(part) < 600
+        part for text in passages for part in re.split(r"(?<=[.!?\n])\s+", text) if 30 < len(part) < 600
     ]
     return sentences, questions
 
@@ -63,10 +58,7 @@ def corpus(source: str, passages: int, queries: int) -> tuple[list[str], list[st
             questions, min(queries, len(questions))
         )
     generator = np.random.default_rng(0)
-    sizes = (
-        generator.integers(60, 140, passages).tolist(),
-        generator.integers(6, 20, queries).tolist(),
-    )
+    sizes = (generator.integers(60, 140, passages).tolist(), generator.integers(6, 20, queries).tolist())
     drawn = iter(zipf_words(generator, sum(map(sum, sizes))))
     texts, asked = ([" ".join(islice(drawn, size)) for size in part] for part in sizes)
     return texts, asked

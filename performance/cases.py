@@ -74,9 +74,7 @@ def cpu_seconds() -> float:
 def script_names() -> list[str]:
     """The scripts that have ``cases`` or ``table``."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(HERE.glob("*.py"))}
-    return [
-        name for name, text in texts.items() if "\ndef cases(" in text or "\ndef table(" in text
-    ]
+    return [name for name, text in texts.items() if "\ndef cases(" in text or "\ndef table(" in text]
 
 
 def cases_of(script: str, largest: int) -> Iterator[tuple[int | None, Case]]:
@@ -84,9 +82,7 @@ def cases_of(script: str, largest: int) -> Iterator[tuple[int | None, Case]]:
     module = importlib.import_module(script)
     if hasattr(module, "cases"):
         for size in (
-            [size for size in module.SIZES if size <= largest]
-            if hasattr(module, "SIZES")
-            else [None]
+            [size for size in module.SIZES if size <= largest] if hasattr(module, "SIZES") else [None]
         ):
             for case in module.cases(size):
                 yield size, case

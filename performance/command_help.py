@@ -37,9 +37,6 @@ def started(*arguments: str) -> Measured:
         subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
         after = os.times()
         seconds.append(
-            after.children_user
-            + after.children_system
-            - before.children_user
-            - before.children_system
+            after.children_user + after.children_system - before.children_user - before.children_system
         )
     return Measured(min(seconds))

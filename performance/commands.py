@@ -67,9 +67,7 @@ class Commands:
         if first:
             shutil.rmtree(self.cache, ignore_errors=True)
         seconds, printed = self.python("-m", "qabench", *map(str, arguments))
-        return Measured(
-            seconds, json.loads(printed).get("official") if "--json" in arguments else None
-        )
+        return Measured(seconds, json.loads(printed).get("official") if "--json" in arguments else None)
 
 
 def cases(size: int | None = None) -> Iterator[Case]:

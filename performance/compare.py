@@ -106,8 +106,7 @@ def serve(args: argparse.Namespace) -> None:
 def largest_size(script: str, size: int) -> int | None:
     """The largest size of a script up to ``size``."""
     return max(
-        (n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size),
-        default=None,
+        (n for n in getattr(importlib.import_module(script), "SIZES", ()) if n <= size), default=None
     )
 
 
@@ -133,10 +132,7 @@ def main() -> None:
     )
     parser.add_argument("revision", nargs="?", default="HEAD", metavar="REV")
     parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"scripts: {', '.join(script_names())}; default: all",
+        "names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all"
     )
     parser.add_argument("--pairs", type=int, default=15, help="groups of four runs per case")
     parser.add_argument("--size", type=int, default=10_000, help="of scripts with sizes")
@@ -154,9 +150,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "checkout"
         subprocess.run(
-            ["git", "worktree", "add", "--quiet", "--detach", other, args.revision],
-            cwd=ROOT,
-            check=True,
+            ["git", "worktree", "add", "--quiet", "--detach", other, args.revision], cwd=ROOT, check=True
         )
         try:
             slower = sum(

@@ -94,9 +94,7 @@ def cases(size: int | None = None) -> Iterator[Case]:
 def dev_and_runs() -> tuple[list[dict[str, Any]], list[list[str]]]:
     """The questions of dev, and the answers of each run."""
     root = Path(os.environ["QABENCH_MIRROR"]) / "zhudotexe/fanoutqa"
-    questions = json.loads(
-        (root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8")
-    )
+    questions = json.loads((root / "fanoutqa/data/fanout-final-dev.json").read_text(encoding="utf-8"))
     texts = [(root / "leaderboard-submissions" / name).read_text(encoding="utf-8") for name in RUNS]
     return questions, [
         [json.loads(line)["answer"] for line in text.rstrip("\n").split("\n")][: len(questions)]

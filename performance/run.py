@@ -40,18 +40,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help=f"scripts: {', '.join(script_names())}; default: all",
+        "names", nargs="*", metavar="NAME", help=f"scripts: {', '.join(script_names())}; default: all"
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--largest", type=int, default=100_000, help="the largest size of scripts with sizes"
     )
-    parser.add_argument(
-        "--note", default="", help="a sentence about the conditions, which is printed"
-    )
+    parser.add_argument("--note", default="", help="a sentence about the conditions, which is printed")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
@@ -69,10 +64,7 @@ def main() -> None:
         if done.returncode:
             failed.append(name)
             continue
-        results[name] = {
-            "machine": machine(arguments.note),
-            **json.loads(done.stdout.splitlines()[-1]),
-        }
+        results[name] = {"machine": machine(arguments.note), **json.loads(done.stdout.splitlines()[-1])}
         RAW.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         (HERE / "RESULTS.md").write_text(document(results), encoding="utf-8")
     if failed:
@@ -83,16 +75,9 @@ def measure(script: str, rounds: int, largest: int) -> dict[str, Any]:
     """The times of all cases of a script, and its table in Markdown."""
     rows = []
     for size, case in cases_of(script, largest):
-        print(
-            f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True
-        )
+        print(f"{script}: {case.name}" + (f", {size:,}" if size else ""), file=sys.stderr, flush=True)
         rows.append(
-            {
-                "case": case.name,
-                "size": size,
-                "compared": bool(case.same),
-                **rounds_of(case, rounds),
-            }
+            {"case": case.name, "size": size, "compared": bool(case.same), **rounds_of(case, rounds)}
         )
     module = importlib.import_module(script)
     table = module.table(largest, rounds).formatted("markdown") if hasattr(module, "table") else ""
@@ -130,9 +115,7 @@ def machine(note: str) -> str:
             (line.partition(":")[2].strip() for line in file if line.startswith("model name")),
             platform.machine(),
         )
-    packages = ", ".join(
-        f"{name} {number}" for name in PACKAGES.split() if (number := _version(name))
-    )
+    packages = ", ".join(f"{name} {number}" for name in PACKAGES.split() if (number := _version(name)))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     return (
         f"{datetime.date.today()}; {cpu}, {processors()} cores, load averages {load}; "

@@ -35,9 +35,9 @@ class DenseIndex:
         """
         if not len(self):
             return Hits([], [])
-        scores = (
-            self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]
-        ).round(DECIMALS)
+        scores = (self._vectors @ np.asarray(self.encoder.queries([query]), dtype=np.float32)[0]).round(
+            DECIMALS
+        )
         best = np.argsort(-scores, kind="stable")[:k]
         return Hits(best.tolist(), scores[best].tolist())
 

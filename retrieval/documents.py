@@ -67,9 +67,7 @@ def run_lines(query: str, ranking: Iterable[tuple[str, float]], tag: str) -> str
     return "".join(lines)
 
 
-def document_of(
-    fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS
-) -> Document | None:
+def document_of(fields: Mapping[str, Any], id: str, texts: Iterable[str] = TEXTS) -> Document | None:
     """Return the document with these fields, or None if none of ``texts`` is a string."""
     strings = {name: value for name, value in fields.items() if isinstance(value, str)}
     for name in texts:

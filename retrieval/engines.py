@@ -26,7 +26,5 @@ def open_engine(retriever: str, *, named_by_user: bool = True) -> LuceneIndex | 
         allowed = ", ".join(f"{engine}:{place}" for engine, place in ENGINES.items())
         raise InputError(f"the retriever is {retriever!r}; allowed: {allowed}")
     return (
-        LuceneIndex(place)
-        if name == "lucene"
-        else open_server(name, place, named_by_user=named_by_user)
+        LuceneIndex(place) if name == "lucene" else open_server(name, place, named_by_user=named_by_user)
     )

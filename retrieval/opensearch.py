@@ -74,9 +74,7 @@ class OpenSearchIndex:
                 f"{printable(allowed, MOST_SHOWN)}: "
                 "name them with ?text=FIELD&id=FIELD after the index, or text_field= and id_field="
             )
-        self._size: int = self._call(
-            es_client.count, lambda reply: max(0, index_of(reply["count"]))
-        )
+        self._size: int = self._call(es_client.count, lambda reply: max(0, index_of(reply["count"])))
         self.name = f"{index}@{self._size}"
         self.ranker = type(es_client).__name__.lower()
 
@@ -84,9 +82,7 @@ class OpenSearchIndex:
         """Return the number of documents when the index was opened."""
         return self._size
 
-    def search(
-        self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None
-    ) -> DocumentHits:
+    def search(self, query: str, k: int = 10, *, where: Mapping[str, Any] | None = None) -> DocumentHits:
         """Return the k best documents for a query, best first, or none if no document contains a term of it.
 
         Args:
@@ -105,10 +101,7 @@ class OpenSearchIndex:
         size = min(checked_k(k), max(self._size, 1))
         body = {"query": self._query(query, where or {}), "size": size}
         hits: DocumentHits = self._call(
-            self.client.search,
-            lambda reply: self._hits(reply, size),
-            body=body,
-            preference=SAME_COPIES,
+            self.client.search, lambda reply: self._hits(reply, size), body=body, preference=SAME_COPIES
         )
         return hits
 
@@ -137,9 +130,7 @@ class OpenSearchIndex:
         """Return the hits of a search, at most ``size``, each with an id, a text and a finite score."""
         if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
             shown = quoted({name: reply.get(name) for name in ("timed_out", "_shards")}, MOST_SHOWN)
-            raise QabenchError(
-                f"{self.where} did not search all of the index {self.index!r}: {shown}"
-            )
+            raise QabenchError(f"{self.where} did not search all of the index {self.index!r}: {shown}")
         hits = reply["hits"]["hits"]
         scores = [float(hit["_score"]) for hit in hits]
         if not isinstance(hits, list) or len(hits) > size or not all(map(math.isfinite, scores)):
@@ -184,9 +175,7 @@ class OpenSearchIndex:
             return InputError(
                 f"{self.where} has no index {self.index!r}; list its indexes with GET /_cat/indices"
             )
-        return QabenchError(
-            f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}"
-        )
+        return QabenchError(f"{self.where} failed with status {status}: {printable(text, MOST_SHOWN)}")
 
 
 def open_server(engine: str, address: str, *, named_by_user: bool = True) -> OpenSearchIndex:
@@ -222,15 +211,11 @@ def open_server(engine: str, address: str, *, named_by_user: bool = True) -> Ope
         ) from None
     server = f"{parts.scheme}://{parts.netloc}{path}"
     keys = (
-        _login(engine)
-        if named_by_user or origin(server) == origin(os.environ.get(SERVER, ""))
-        else {}
+        _login(engine) if named_by_user or origin(server) == origin(os.environ.get(SERVER, "")) else {}
     )
     client = client_class([server], **keys)
     where = f"{name} at {server}"
-    return OpenSearchIndex(
-        client, index, options.get("text", TEXT), options.get("id", ID), where=where
-    )
+    return OpenSearchIndex(client, index, options.get("text", TEXT), options.get("id", ID), where=where)
 
 
 def _login(engine: str) -> Json:

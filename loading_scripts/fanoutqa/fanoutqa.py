@@ -32,7 +32,5 @@ class FanOutQA(BenchmarkBuilder):
 
     def _rows(self, path: Path, split: str) -> Iterator[Json]:
         return (
-            read_results(path)
-            if self.config.name == LEADERBOARD
-            else read_rows(path, self.config.name)
+            read_results(path) if self.config.name == LEADERBOARD else read_rows(path, self.config.name)
         )

@@ -64,9 +64,7 @@ class Fastbook(BenchmarkBuilder):
             return
         files = dataset_table("fastbook").config(self.config.name).splits[split]
         notebooks = [open_path("fastbook", file) for file in files if file.endswith(NOTEBOOK)]
-        chunks = {
-            chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)
-        }
+        chunks = {chapter["chapter"]: cut(chapter["text"]) for chapter in map(read_chapter, notebooks)}
         for question in map(parse_question, read_questions(path)):
             for document, relevance in judgments(question, chunks[question["chapter"]]):
                 yield {"query_id": question["id"], "doc_id": document, "relevance": relevance}

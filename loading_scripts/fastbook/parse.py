@@ -109,9 +109,7 @@ def _number(row: SourceRow, key: str) -> int:
     value = row.get(key, int, str)  # CSV files have only text
     number = int(value) if str(value).isdecimal() and len(str(value)) < 19 else -1
     if number < 0:
-        raise DataError(
-            f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}"
-        )
+        raise DataError(f"{row.where}, field {key!r}: expected an integer from 0, got {value!r:.60}")
     return number
 
 

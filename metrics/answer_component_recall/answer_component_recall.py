@@ -72,6 +72,4 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
             skip_extraneous=skip_extraneous,
             explicit_only=explicit_only,
         )
-        return score.as_dict("recall", per_question) | self.provenance(
-            references, **score.signature()
-        )
+        return score.as_dict("recall", per_question) | self.provenance(references, **score.signature())

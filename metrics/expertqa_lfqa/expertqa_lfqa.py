@@ -46,11 +46,7 @@ class ExpertqaLfqa(MetricModule, evaluate.Metric):
     URLS = ("https://arxiv.org/abs/2309.07852", "https://github.com/chaitanyamalaviya/ExpertQA")
 
     def score(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        seed: int = 0,
-        per_question: bool = False,
+        self, predictions: list[Any], references: list[Any], seed: int = 0, per_question: bool = False
     ) -> dict[str, Any]:
         result = lfqa_rouge(references, predictions, seed=seed)
         if not per_question:

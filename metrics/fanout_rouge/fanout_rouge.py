@@ -39,10 +39,7 @@ class FanoutRouge(MetricModule, evaluate.Metric):
     """
 
     BENCHMARK = "fanoutqa"
-    URLS = (
-        "https://arxiv.org/abs/2402.14116",
-        "https://github.com/google-research/google-research",
-    )
+    URLS = ("https://arxiv.org/abs/2402.14116", "https://github.com/google-research/google-research")
     CITATION = """
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},

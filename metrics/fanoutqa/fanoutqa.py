@@ -107,11 +107,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
         if per_question:
             result["raw"] = []
             for id, row in zip(ids or range(len(rows)), rows, strict=True):
-                scores = {
-                    "acc": row["acc.loose"],
-                    "bleurt": row.get("bleurt"),
-                    "gpt": row.get("gpt"),
-                }
+                scores = {"acc": row["acc.loose"], "bleurt": row.get("bleurt"), "gpt": row.get("gpt")}
                 result["raw"].append({"question_id": id} | official_shape([row]) | scores)
         fields: dict[str, object] = {} if judging is None else {"questions": digest(asked)}
         for own in scorer.fields.values():

@@ -101,7 +101,5 @@ class FelmFactuality(MetricModule, evaluate.Metric):
 def _checked(domains: Any, n: int) -> tuple[str, ...]:
     names = () if isinstance(domains, str) or not isinstance(domains, Iterable) else tuple(domains)
     if len(names) != n or not is_list_of(names, str):
-        raise InputError(
-            f"domains is {domains!r:.80}; allowed: a list of {n} strings, one per response"
-        )
+        raise InputError(f"domains is {domains!r:.80}; allowed: a list of {n} strings, one per response")
     return names

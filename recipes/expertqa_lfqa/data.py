@@ -36,9 +36,7 @@ def load_rows(recipe: Recipe, split: str, file: str | None = None) -> Any:
         rows = datasets.load_dataset(recipe.dataset, recipe.dataset_config, split=split)
     except (OSError, ValueError) as error:  # not on the Hub, no network, or not in the cache
         if recipe.dataset.removeprefix("qabench/") != "expertqa":
-            raise InputError(
-                f"cannot load {recipe.dataset} {recipe.dataset_config}: {error}"
-            ) from error
+            raise InputError(f"cannot load {recipe.dataset} {recipe.dataset_config}: {error}") from error
         rows = qabench.load_dataset("expertqa", recipe.dataset_config, split=split)
     return rows.select_columns(COLUMNS)
 

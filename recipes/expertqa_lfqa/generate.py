@@ -45,9 +45,7 @@ class Generation:
     )
     output: str = field(metadata={"help": "The file of predictions, JSONL."})
     split: str = field(default="test", metadata={"help": "train, validation or test."})
-    dataset_config: str | None = field(
-        default=None, metadata={"help": "lfqa_random or lfqa_domain."}
-    )
+    dataset_config: str | None = field(default=None, metadata={"help": "lfqa_random or lfqa_domain."})
     questions: str | None = field(
         default=None, metadata={"help": "Custom questions instead of the dataset's."}
     )
@@ -70,12 +68,8 @@ class Generation:
     kind: str | None = field(
         default=None, metadata={"help": "Of a model not trained here.", "choices": list(KINDS)}
     )
-    prompt: str = field(
-        default="", metadata={"help": "Of a model not trained here; as for train.py."}
-    )
-    chat_template_kwargs: str = field(
-        default="{}", metadata={"help": "Of a model not trained here."}
-    )
+    prompt: str = field(default="", metadata={"help": "Of a model not trained here; as for train.py."})
+    chat_template_kwargs: str = field(default="{}", metadata={"help": "Of a model not trained here."})
 
 
 def main(argv: Sequence[str] | None = None) -> Path:
@@ -96,9 +90,7 @@ def main(argv: Sequence[str] | None = None) -> Path:
         tokenizer.pad_token = tokenizer.eos_token
     prompting = prompting_of(recipe, tokenizer, stored)
     if label not in (None, prompting.label):
-        raise InputError(
-            f"the model was trained with the prompt {label}; this is {prompting.label}"
-        )
+        raise InputError(f"the model was trained with the prompt {label}; this is {prompting.label}")
     rows = load_rows(recipe, options.split, options.questions)
     rows = rows if options.limit is None else rows.select(range(min(options.limit, len(rows))))
     path = Path(options.output)
@@ -106,9 +98,7 @@ def main(argv: Sequence[str] | None = None) -> Path:
     if len(done) < len(rows):
         network = load_network(options, recipe)
         todo = batches(prompting, rows, options.batch_size)
-        write_answers(
-            path, todo, done, lambda batch: answers(network, prompting, batch, options.seed)
-        )
+        write_answers(path, todo, done, lambda batch: answers(network, prompting, batch, options.seed))
     report(options, recipe, path)
     return path
 
@@ -135,9 +125,7 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
         )
     else:
         recipe = Recipe(
-            kind=options.kind,
-            prompt=options.prompt,
-            chat_template_kwargs=options.chat_template_kwargs,
+            kind=options.kind, prompt=options.prompt, chat_template_kwargs=options.chat_template_kwargs
         )
         stored = label = None
     for name in ("dataset_config", "temperature", "top_p", "max_new_tokens"):
@@ -149,9 +137,7 @@ def recipe_of(options: Generation) -> tuple[Recipe, Prompt | None, str | None]:
 def batches(prompting: Prompting, rows: Any, size: int) -> list[Batch]:
     """Return all questions in batches of similar length; the same for every run of a command."""
     encoded = [(str(row["example_id"]), prompting.prompt_ids(row["question"])) for row in rows]
-    return [
-        [encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)
-    ]
+    return [[encoded[i] for i in batch] for batch in buckets([len(ids) for _, ids in encoded], size)]
 
 
 def answered(path: Path, ids: set[str]) -> set[str]:
@@ -187,24 +173,15 @@ def write_answers(
         if all(id in done for id, _ in batch):
             continue
         lines = [
-            json.dumps(row, ensure_ascii=False) + "\n"
-            for row in answer(batch)
-            if row["id"] not in done
+            json.dumps(row, ensure_ascii=False) + "\n" for row in answer(batch) if row["id"] not in done
         ]
         with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write("".join(lines))
-        print(
-            f"\rbatch {count} of {len(todo)}, {total} questions",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        print(f"\rbatch {count} of {len(todo)}, {total} questions", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
 
 
-def answers(
-    network: Any, prompting: Prompting, batch: Batch, seed: int
-) -> Iterator[dict[str, Any]]:
+def answers(network: Any, prompting: Prompting, batch: Batch, seed: int) -> Iterator[dict[str, Any]]:
     """Yield the lines of the output for one batch."""
     recipe, tokenizer = prompting.recipe, prompting.tokenizer
     inputs = tokenizer.pad({"input_ids": [ids for _, ids in batch]}, return_tensors="pt").to(
@@ -212,12 +189,7 @@ def answers(
     )
     set_seed(seed + int(batch[0][0]))  # per batch: a run that is continued draws the same numbers
     # top_k is what transformers added to the authors' settings.
-    sampling = {
-        "do_sample": True,
-        "temperature": recipe.temperature,
-        "top_p": recipe.top_p,
-        "top_k": 50,
-    }
+    sampling = {"do_sample": True, "temperature": recipe.temperature, "top_p": recipe.top_p, "top_k": 50}
     stop = prompting.stop_ids()
     with torch.inference_mode():
         output = network.generate(
@@ -237,9 +209,7 @@ def answers(
 def load_network(options: Generation, recipe: Recipe) -> Any:
     """Return the model with its LoRA weights, if it has any, on the GPU if there is one."""
     auto = AutoModelForSeq2SeqLM if recipe.kind == SEQ2SEQ else AutoModelForCausalLM
-    network = auto.from_pretrained(
-        options.model, dtype=options.dtype, device_map=options.device_map
-    )
+    network = auto.from_pretrained(options.model, dtype=options.dtype, device_map=options.device_map)
     return (network if options.device_map else network.to(default_device())).eval()
 
 

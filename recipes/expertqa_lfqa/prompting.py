@@ -39,7 +39,9 @@ class Prompting:
         """Return the prompt's name and a digest of everything that the model reads besides the question."""
         if not self.with_template:
             return self.prompt.label
-        inputs = f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
+        inputs = (
+            f"{self.prompt.digest}\0{self.tokenizer.chat_template}\0{self.recipe.chat_template_kwargs}"
+        )
         return f"template-{self.prompt.name}-{sha256(inputs.encode()).hexdigest()[:12]}"
 
     def prompt_ids(self, question: str) -> list[int]:
@@ -76,8 +78,7 @@ class Prompting:
             # The newline and the end token follow the authors' script.
             return self.prompt.filled(question=question), f"\n{answer}{self.tokenizer.eos_token}"
         messages = [
-            {"role": role, "content": text}
-            for role, text in self.prompt.messages(question=question)
+            {"role": role, "content": text} for role, text in self.prompt.messages(question=question)
         ]
         prompt = self._rendered(messages, add_generation_prompt=True)
         whole = self._rendered([*messages, {"role": "assistant", "content": answer}])
@@ -94,9 +95,7 @@ class Prompting:
         return text
 
     def _plain_ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(
-            text, add_special_tokens=False
-        ).input_ids  # they are in the text
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False).input_ids  # they are in the text
         return ids
 
 
@@ -116,13 +115,9 @@ def prompting_of(recipe: Recipe, tokenizer: Any, stored: Prompt | None = None) -
     prompt = QUESTION if name in ("question", "template") else stored or read_prompt(Path(name))
     check_fields(prompt, {"question"})
     if name == ("template" if recipe.kind == SEQ2SEQ else "question"):
-        raise InputError(
-            f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}"
-        )
+        raise InputError(f"prompt {name!r} does not fit kind {recipe.kind!r}: {_allowed(recipe.kind)}")
     if recipe.kind == SEQ2SEQ and prompt.system:
-        raise InputError(
-            f"the prompt {name} has a system message, which a seq2seq model does not read"
-        )
+        raise InputError(f"the prompt {name} has a system message, which a seq2seq model does not read")
     if recipe.kind == CHAT and not tokenizer.chat_template:
         raise InputError(
             "the model's tokenizer has no chat template; give --prompt official (Llama 2, Vicuna), or use the chat "

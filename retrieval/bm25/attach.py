@@ -33,14 +33,10 @@ class AttachedIndex(BaseIndex):
         hits = self.index.search(query, k, **kwargs)
         return SearchResults(hits.scores, hits.positions)
 
-    def search_batch(
-        self, queries: Sequence[str], k: int = 10, **kwargs: Any
-    ) -> BatchedSearchResults:
+    def search_batch(self, queries: Sequence[str], k: int = 10, **kwargs: Any) -> BatchedSearchResults:
         """Call ``search`` for each query."""
         batch = self.index.search_batch(queries, k, **kwargs)
-        return BatchedSearchResults(
-            [hits.scores for hits in batch], [hits.positions for hits in batch]
-        )
+        return BatchedSearchResults([hits.scores for hits in batch], [hits.positions for hits in batch])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> AttachedIndex:
         # datasets copies a dataset with its indexes on each change of format. An index is immutable

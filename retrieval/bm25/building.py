@@ -203,9 +203,7 @@ def without(before: Content, parameters: Parameters, removed: Array) -> Content:
         raise InputError(
             f"{len(removed)} documents cannot be removed: the {keep.sum()} others are without a single term"
         )
-    origin = replace(
-        origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None
-    )
+    origin = replace(origin, digests=origin.digests[keep], positions=positions[keep], cache_key=None)
     return Content(InvertedScorer(counts.only(keep), parameters), before.filters.only(keep), origin)
 
 
@@ -361,11 +359,7 @@ class InvertedScorer:
     def _choose_search(self, queries: int) -> None:
         """Use the compiled search from now on, if numba is installed and worth importing."""
         self._queries += queries
-        if (
-            self.postings.size > FEW_DOCUMENTS
-            or self._queries > FEW_QUERIES
-            or "numba" in sys.modules
-        ):
+        if self.postings.size > FEW_DOCUMENTS or self._queries > FEW_QUERIES or "numba" in sys.modules:
             self._queries = math.inf
             with suppress(ImportError, RuntimeError):
                 from qabench.retrieval.bm25.compiled import CompiledSearch

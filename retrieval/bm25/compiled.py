@@ -131,9 +131,7 @@ def _sift(scores: Array, positions: Array, size: int, score: float, position: in
 
 
 @compiled
-def _best(
-    totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats
-) -> None:
+def _best(totals: Floats, documents: Array, allowed: Mask, positions: Array, scores: Floats) -> None:
     """Find the best documents, best first. Equal scores are ordered by ascending position.
 
     Args:
@@ -379,9 +377,7 @@ def _index_at(header: int) -> Index:
 
 
 @compiled
-def _search(
-    header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int
-) -> int:
+def _search(header: int, terms: int, count: int, mask: int, k: int, positions: int, scores: int) -> int:
     """Search for one query. All arrays are given by their addresses.
 
     Args:
@@ -471,13 +467,7 @@ class CompiledSearch(Search):
         super().__init__(postings)
         rows, size = self.values.shape
         self.places = np.empty((rows, (size >> PARTS) + 2), dtype=np.int64)
-        arrays = (
-            postings.starts,
-            postings.documents,
-            postings.weights,
-            postings.base,
-            postings.highest,
-        )
+        arrays = (postings.starts, postings.documents, postings.weights, postings.base, postings.highest)
         addresses = [_address(array) for array in (*arrays, self.rows, self.values, self.places)]
         sizes = [len(postings.base), len(postings.documents), size, rows]
         floats = np.array([self.unit, self.most_terms]).view(np.int64).tolist()

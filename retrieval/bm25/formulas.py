@@ -116,9 +116,7 @@ class Parameters:
         if method not in FORMULAS:
             raise unknown_name("unknown BM25 method", method, METHODS)
         delta = DELTAS.get(method, 0.0) if delta is None else delta
-        if not (
-            0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)
-        ):
+        if not (0 <= k1 < math.inf and 0 <= b <= 1 and 0 <= delta < math.inf and math.isfinite(epsilon)):
             raise InputError(
                 f"k1 is {k1}, b is {b}, delta is {delta} and epsilon is {epsilon}; k1 and delta must be at least 0, "
                 "b from 0 to 1, and all finite"

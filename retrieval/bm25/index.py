@@ -132,9 +132,7 @@ class BM25Index(Displayed):
         source = texts if isinstance(texts, Source) else Source(texts)
         self.parameters = Parameters.of(method, k1, b, delta, epsilon)
         self.tokenizer = tokenizer
-        self._scorer, self._filters, self._origin = build(
-            source, self.parameters, tokenizer, progress
-        )
+        self._scorer, self._filters, self._origin = build(source, self.parameters, tokenizer, progress)
         if backend == "rank_bm25":
             from qabench.retrieval.bm25.reference import RankBM25Scorer
 
@@ -272,9 +270,7 @@ class BM25Index(Displayed):
         """
         first = self._origin.span
         source = self._origin.source(documents)
-        self._replace(
-            build(source, self.parameters, self.tokenizer, progress, before=self._content)
-        )
+        self._replace(build(source, self.parameters, self.tokenizer, progress, before=self._content))
         return range(first, self._origin.span)
 
     def remove(self, positions: Iterable[int]) -> None:
@@ -303,9 +299,7 @@ class BM25Index(Displayed):
         self._origin = replace(self._origin, span=len(self), positions=None)
         return before
 
-    def update(
-        self, dataset: Any, progress: Callable[[int], None] | None = None
-    ) -> tuple[int, int]:
+    def update(self, dataset: Any, progress: Callable[[int], None] | None = None) -> tuple[int, int]:
         """Make the index equal to a dataset's, with the positions of its rows, by adding and removing what differs.
 
         Rows that follow a new or moved row are removed and added again. Rows are compared by

@@ -164,9 +164,7 @@ class Search:
             mask: see ``top``.
         """
         terms, ends = part(0, size)
-        return [
-            self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())
-        ]
+        return [self.top(terms[start:end].tolist(), k, mask) for start, end in pairwise(ends.tolist())]
 
     def fill(self, terms: Sequence[int] | Array) -> None:
         """Compute the weights of terms, and the rows of frequent ones, that no query had before."""
@@ -240,9 +238,7 @@ class Search:
         last_places = postings.starts[numbers + 1] - 1
         places = np.minimum(places + postings.starts[numbers], last_places)
         addends = np.where(
-            postings.documents[places] == positions,
-            postings.weights[places],
-            postings.base[numbers],
+            postings.documents[places] == positions, postings.weights[places], postings.base[numbers]
         )
         return np.asarray(np.add.accumulate(addends)[-1])  # in order. np.sum is not
 

@@ -40,12 +40,7 @@ COUNTS = {
     "places": UNSIGNED,
     "lengths": ("<i4",),
 }
-TYPES = COUNTS | {
-    "vocabulary": ("|u1",),
-    "ends": ("<i8",),
-    "digests": ("<u8",),
-    "positions": ("<i8",),
-}
+TYPES = COUNTS | {"vocabulary": ("|u1",), "ends": ("<i8",), "digests": ("<u8",), "positions": ("<i8",)}
 FILTER_TYPES = ("<i4",)
 ORIGIN = ("columns", "filters", "span", "cache_key")
 
@@ -217,9 +212,7 @@ def _tokenizer(path: Path, name: str, spec: Any, override: Tokenizer | None) -> 
         InputError: a custom function is not passed, or has another name.
     """
     if override is None and spec is None:
-        raise InputError(
-            f"the index {path} was built with the tokenizer {name}: pass it as tokenizer="
-        )
+        raise InputError(f"the index {path} was built with the tokenizer {name}: pass it as tokenizer=")
     tokenizer = Words(spec["stop_words"], spec["stemmer"]) if override is None else override
     if (other := name_of(tokenizer)) != name:
         raise InputError(

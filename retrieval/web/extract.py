@@ -82,12 +82,7 @@ def _started() -> subprocess.Popen[str]:
     ]
     pipe = subprocess.PIPE
     return subprocess.Popen(
-        command,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        text=True,
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True, text=True
     )
 
 

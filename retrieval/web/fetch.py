@@ -193,9 +193,7 @@ class PageFetcher:
         if not rules.can_fetch(url, AGENT):
             raise HttpError("robots.txt", "the host's robots.txt forbids this page")
         if (delay := float(rules.crawl_delay(AGENT) or 0)) > LONGEST_WAIT:
-            raise HttpError(
-                "robots.txt", f"the host's robots.txt asks for {delay:g} s between requests"
-            )
+            raise HttpError("robots.txt", f"the host's robots.txt asks for {delay:g} s between requests")
         return delay
 
     def _rules(self, url: str) -> str:

@@ -160,9 +160,7 @@ def load_provider(search: str) -> SearchProvider:
     for variable in sorted(set(VARIABLE.findall(text))):
         value = os.environ.get(variable, "").rstrip("/")
         if not value:
-            raise InputError(
-                f"{where} needs the environment variable {variable}: export {variable}=..."
-            )
+            raise InputError(f"{where} needs the environment variable {variable}: export {variable}=...")
         if variable not in allowed:
             raise InputError(
                 f"{where} names the environment variable {variable}, which would be sent to "
@@ -177,9 +175,7 @@ def load_provider(search: str) -> SearchProvider:
     except ValidationError as error:
         first = error.errors()[0]
         kind = PageLimits if first["loc"][0] == "pages" else SearchProvider
-        names = ", ".join(
-            item.name for item in fields(kind) if item.name not in ("name", "template")
-        )
+        names = ", ".join(item.name for item in fields(kind) if item.name not in ("name", "template"))
         setting = ".".join(map(str, first["loc"]))
         raise InputError(f"{where}: {setting}: {first['msg']}; allowed settings: {names}") from None
 

@@ -73,9 +73,7 @@ class Web:
         try:
             return addresses_of(self._client.get(provider.url, read_json, **body), provider)
         except HttpError as error:
-            raise SearchFailed(
-                f"the search with {provider.name} failed: {printable(error)}"
-            ) from None
+            raise SearchFailed(f"the search with {provider.name} failed: {printable(error)}") from None
 
 
 def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
@@ -87,9 +85,7 @@ def addresses_of(document: Any, provider: SearchProvider) -> list[str]:
     if results is None and provider.results_may_be_absent:
         results = []
     addresses: list[Any] = (
-        [_at(result, provider.address) for result in results]
-        if isinstance(results, list)
-        else [None]
+        [_at(result, provider.address) for result in results] if isinstance(results, list) else [None]
     )
     if not all(isinstance(address, str) for address in addresses):
         raise HttpError(

@@ -9,9 +9,7 @@ from qabench.errors import InputError
 SEPARATORS = ("\n\n", "\n", ". ", ", ", " ")
 
 
-def chunk_text(
-    text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS
-) -> list[str]:
+def chunk_text(text: str, max_chunk_size: int = 1024, chunk_on: Sequence[str] = SEPARATORS) -> list[str]:
     """Split a text into chunks of at most ``max_chunk_size`` characters: exactly the official chunks, in linear time.
 
     The text is split at the first separator, and each piece keeps its separator. A piece that is
@@ -65,9 +63,7 @@ def _chunks(text: str, size: int, separators: tuple[str, ...], level: int) -> li
     for piece in text.split(separator):
         length = len(piece) + len(separator)
         if length > size:
-            parts_of += (
-                [chunk] for chunk in _chunks(piece + separator, size, separators, level + 1)
-            )
+            parts_of += ([chunk] for chunk in _chunks(piece + separator, size, separators, level + 1))
             room = size - len(parts_of[-1][0])
         elif length <= room:
             parts_of[-1] += (piece, separator)

@@ -9,14 +9,7 @@ from xml.etree import ElementTree
 from qabench.io.http import HttpClient
 from qabench.io.http_error import HttpError
 from qabench.retrieval.wiki.markdown import article_to_markdown
-from qabench.retrieval.wiki.page import (
-    RETRY,
-    PageMissing,
-    WikiError,
-    WikiPage,
-    address_of,
-    check_search,
-)
+from qabench.retrieval.wiki.page import RETRY, PageMissing, WikiError, WikiPage, address_of, check_search
 
 BASE_VARIABLE = "FANOUTQA_KIWIX_BASE"
 BOOK_VARIABLE = "FANOUTQA_KIWIX_ZIMNAME"

@@ -44,11 +44,7 @@ class MediaWiki:
     """The pages of a wiki at the epoch, with a cache."""
 
     def __init__(
-        self,
-        api: str | None = None,
-        *,
-        cache: WikiCache | None = None,
-        client: HttpClient | None = None,
+        self, api: str | None = None, *, cache: WikiCache | None = None, client: HttpClient | None = None
     ) -> None:
         self.api = api or os.environ.get(VARIABLE) or ENGLISH_WIKIPEDIA
         other_wiki = "" if self.api == ENGLISH_WIKIPEDIA else address_of(self.api)
@@ -59,9 +55,7 @@ class MediaWiki:
     def search(self, query: str, results: int = 10) -> list[WikiPage]:
         """Return the wiki's search of today, so a page may be newer than the epoch (see ``wiki_search``)."""
         check_search(query, results)
-        answer = self._ask(
-            {"action": "query", "list": "search", "srsearch": query, "srlimit": results}
-        )
+        answer = self._ask({"action": "query", "list": "search", "srsearch": query, "srlimit": results})
         return [_hit(hit) for hit in _member(answer, list, "query", "search")]
 
     def lookup(self, title: str) -> WikiPage | list[str]:
@@ -93,9 +87,7 @@ class MediaWiki:
         pageid, text = self.fetch(page)
         try:
             self.keep(page, pageid, text)
-        except (
-            QabenchError
-        ) as error:  # the page was downloaded, so return it even if the disk is full
+        except QabenchError as error:  # the page was downloaded, so return it even if the disk is full
             warnings.warn(f"{error}; the page is not cached", stacklevel=2)
         return text
 
@@ -170,9 +162,7 @@ class MediaWiki:
 
     def _ask(self, params: Json) -> Json:
         if variable := offline_variable():
-            raise WikiError(
-                f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}"
-            )
+            raise WikiError(f"cannot request {self.api}, because {variable} is set. {WITHOUT_NETWORK}")
         common = {"format": "json", "formatversion": 2, "maxlag": MAXLAG_SECONDS}
         try:
             return self.client.get(self.api, _read_answer, params=common | params)
@@ -228,9 +218,7 @@ def _id(answer: Any, name: str) -> int:
 def _hit(hit: Any) -> WikiPage:
     title = _member(hit, str, "title")
     return WikiPage(
-        title,
-        _id(hit, "pageid"),
-        url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}",
+        title, _id(hit, "pageid"), url=f"https://en.wikipedia.org/wiki/{quote(title.replace(' ', '_'))}"
     )
 
 

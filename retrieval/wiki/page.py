@@ -59,9 +59,7 @@ class WikiPage:
             raise InputError(
                 f"{evidence!r:.200} does not identify a page: a title or a positive page id is required"
             )
-        return cls(
-            title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None
-        )
+        return cls(title, valid_id(pageid), _revision(evidence), url if isinstance(url, str) else None)
 
     @property
     def key(self) -> int | str:

@@ -57,8 +57,7 @@ class ZimFile:
             return
         if size > LARGE:
             warnings.warn(
-                f"checking {self.path} ({size >> 30} GiB) once, which can take minutes",
-                stacklevel=4,
+                f"checking {self.path} ({size >> 30} GiB) once, which can take minutes", stacklevel=4
             )
         if not self._archive.check():
             raise InputError(
@@ -92,9 +91,7 @@ class ZimFile:
         query = _encodable(query)
         with self._errors():
             if self._archive.has_fulltext_index:
-                paths = (
-                    Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
-                )
+                paths = Searcher(self._archive).search(Query().set_query(query)).getResults(0, results)
             else:
                 paths = SuggestionSearcher(self._archive).suggest(query).getResults(0, results)
             entries = [self._archive.get_entry_by_path(path) for path in paths]

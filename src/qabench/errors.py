@@ -27,9 +27,7 @@ def unknown_name(
     names = list(allowed)
     nearest = difflib.get_close_matches(str(name), names, 1)
     suggestion = f" (did you mean {nearest[0]!r}?)" if nearest else ""
-    return InputError(
-        f"{what} {name!r}{suggestion}; allowed: {listed or ', '.join(names) or 'none'}"
-    )
+    return InputError(f"{what} {name!r}{suggestion}; allowed: {listed or ', '.join(names) or 'none'}")
 
 
 def check_name(what: str, name: object, allowed: Collection[object]) -> None:

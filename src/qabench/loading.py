@@ -81,9 +81,7 @@ def builder(
         # by default, the name of the builder's module
         kwargs.setdefault("dataset_name", table.name)
     else:
-        module = importlib.import_module(
-            f"qabench.loading_scripts.{table.name}.{table.name}"
-        ).__name__
+        module = importlib.import_module(f"qabench.loading_scripts.{table.name}.{table.name}").__name__
         (kind,) = (each for each in BenchmarkBuilder.__subclasses__() if each.__module__ == module)
     parts = [cache_hash(kind, config_name), *(only_splits or ())]
     if data_files is not None:
@@ -200,9 +198,7 @@ def load_dataset(
             return dataset_builder.as_streaming_dataset(split=split)
         return dataset_builder.as_dataset(split=split, in_memory=keep_in_memory)
     except ValueError as error:  # an invalid slice, or an unknown split in a ReadInstruction
-        raise InputError(
-            f"split {split!r} of {name} {dataset_builder.config.name}: {error}"
-        ) from None
+        raise InputError(f"split {split!r} of {name} {dataset_builder.config.name}: {error}") from None
 
 
 @_cache_errors()
@@ -239,9 +235,7 @@ def _split_names(dataset_builder: BenchmarkBuilder, split: Any) -> list[str] | N
     unknown = sorted(names - {*allowed, "all"})
     if unknown or not names:
         where = f"{dataset_builder.BENCHMARK} {dataset_builder.config.name}"
-        raise unknown_name(
-            f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"]
-        )
+        raise unknown_name(f"{where} has no split", (unknown or [split])[0], [*allowed, "or a slice"])
     return None if "all" in names else [name for name in allowed if name in names]
 
 

@@ -159,11 +159,7 @@ def bootstrap_all(
 
 
 def bootstrap_mean(
-    values: Sequence[float],
-    *,
-    clusters: Clusters = None,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
+    values: Sequence[float], *, clusters: Clusters = None, resamples: int = RESAMPLES, seed: int = SEED
 ) -> Interval:
     """Return the mean of per-item scores with its interval over items, or over questions (``clusters``).
 
@@ -381,12 +377,8 @@ def paired_tests(
         InputError: the function is undefined on the items.
     """
     observed = {name: observed_score(function, rows) for name, rows in systems.items()}
-    drawn = {
-        name: scores(function, drawn_sums(rows, resamples, seed)) for name, rows in systems.items()
-    }
-    swapped = (
-        _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
-    )
+    drawn = {name: scores(function, drawn_sums(rows, resamples, seed)) for name, rows in systems.items()}
+    swapped = _swapped(systems, pairs, function, resamples, seed) if test == "randomization" else None
     differences = []
     for first, second in pairs:
         difference, values = observed[first] - observed[second], drawn[first] - drawn[second]
@@ -405,9 +397,7 @@ def paired_tests(
     return differences
 
 
-def _difference_bounds(
-    difference: float, distances: Array, exact: bool, tolerance: float
-) -> Bounds:
+def _difference_bounds(difference: float, distances: Array, exact: bool, tolerance: float) -> Bounds:
     """Return the values whose distance from a difference is not significant; (None, None) if every distance is.
 
     The distances are those from zero under the null hypothesis, all possible ones if the test is

@@ -28,13 +28,7 @@ from qabench.evaluation import EMPTY, MISSING, Record
 from qabench.evaluation.records import values_of
 from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
-from qabench.evaluation.signature import (
-    asked_field,
-    asked_part,
-    deviations,
-    signature_name,
-    with_fields,
-)
+from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
 from qabench.loading import load_dataset
 
 # stop strings that no answer contains. Whether it samples follows from temperature
@@ -107,9 +101,7 @@ class QabenchTask(ConfigurableTask):
         """Build the requests for the questions that ``--limit`` or ``--samples`` select, and sign which they are."""
         selected = options.get("samples")
         self._asked = (
-            self._ids[: options.get("limit")]
-            if selected is None
-            else [self._ids[i] for i in selected]
+            self._ids[: options.get("limit")] if selected is None else [self._ids[i] for i in selected]
         )
         self._sign()
         super().build_all_requests(**options)
@@ -175,9 +167,7 @@ class QabenchTask(ConfigurableTask):
     def _sign(self) -> None:
         options = self.config.generation_kwargs or {}
         generation = {
-            NAMES.get(name, name): value
-            for name, value in options.items()
-            if name not in NOT_SIGNED
+            NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED
         }
         about = {
             "benchmark": self.benchmark.name,

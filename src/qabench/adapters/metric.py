@@ -68,11 +68,7 @@ class MetricModule:
     REFERENCE: ClassVar[str] = "answer"
 
     def _scores(
-        self,
-        predictions: list[Any],
-        references: list[Any],
-        per_question: bool = False,
-        **options: Any,
+        self, predictions: list[Any], references: list[Any], per_question: bool = False, **options: Any
     ) -> Json:
         """Return the benchmark's scores of the group, by the scorer that also scores files and runs."""
         check_pairs(references, predictions)
@@ -171,9 +167,7 @@ class MetricModule:
         """
         columns = {"predictions": predictions, "references": references}
         if missing := [name for name, column in columns.items() if column is None]:
-            raise InputError(
-                f"{' and '.join(missing)} missing: predictions and references are required"
-            )
+            raise InputError(f"{' and '.join(missing)} missing: predictions and references are required")
         encoded = {name: _encode(name, column) for name, column in columns.items()}
         counts = {name: len(column) for name, column in encoded.items()}
         if len(set(counts.values())) > 1:
@@ -240,9 +234,7 @@ def decoded(
     """
     if references_format not in FORMATS:
         raise unknown_name("unknown references_format", references_format, FORMATS)
-    answers = [
-        UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)
-    ]
+    answers = [UNANSWERED if prediction is None else prediction for prediction in _loaded(predictions)]
     targets = _loaded(references)
     if references_format != "python":
         try:

@@ -207,8 +207,7 @@ class Benchmark(Displayed, ABC):
         if self.data and not self.data.sha256:
             common["data"] = Field((), "data: {value} is not pinned; HubDataset has no sha256")
         return {
-            f"{self.name}_{group}": {**common, **self.official.get(group, {})}
-            for group in self.groups
+            f"{self.name}_{group}": {**common, **self.official.get(group, {})} for group in self.groups
         }
 
     def read_rows(self, path: Path, config: str) -> Iterable[Row]:

@@ -51,11 +51,7 @@ COMMANDS = {
         ),
         "score": (SCORE, "score", "Score predictions with the official metrics."),
         "compare": (SCORE, "compare", "Compare systems on the same questions, with paired tests."),
-        "leaderboard": (
-            REPORTS,
-            "leaderboard",
-            "Rank systems: published, on the Hub, and your own.",
-        ),
+        "leaderboard": (REPORTS, "leaderboard", "Rank systems: published, on the Hub, and your own."),
         "report": (REPORTS, "report", "Write an HTML report of runs."),
         "results": (HUB, "results", "Turn scores into entries for a model's page on the Hub."),
     },
@@ -67,11 +63,7 @@ COMMANDS = {
         "env": (MACHINE, "env", "Print versions, models, caches and environment variables."),
     },
     "Retrieval": {
-        "retrieve": (
-            RETRIEVE,
-            "retrieve",
-            "Rank the rows of a file or dataset for queries, by BM25.",
-        ),
+        "retrieve": (RETRIEVE, "retrieve", "Rank the rows of a file or dataset for queries, by BM25."),
         "wiki": (
             RETRIEVE,
             "wiki_app",
@@ -165,9 +157,7 @@ def command_of(name: str, command: Any) -> Any:
     if isinstance(command, typer.Typer):
         functions = {str(info.name): info.callback for info in command.registered_commands}
         return _group(name, str(command.info.help), functions)
-    wrapper = typer.Typer(
-        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
-    )
+    wrapper = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     wrapper.command(name, cls=Command)(_with_common_options(command))
     return typer.main.get_command(wrapper)
 
@@ -184,16 +174,12 @@ def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
 
 def _with_commands() -> dict[str, Sequence[str]]:
     """Return the names of the commands of each benchmark that has specific ones."""
-    return {
-        name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands
-    }
+    return {name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands}
 
 
 def _benchmark_group(name: str) -> CommandGroup:
     module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
-    about = (
-        f"Commands of {benchmark(name).title} only. Others take its name: qabench score {name} FILE"
-    )
+    about = f"Commands of {benchmark(name).title} only. Others take its name: qabench score {name} FILE"
     functions = {command: getattr(module, command) for command in benchmark(name).commands}
     return _group(name, about, functions)
 
@@ -260,9 +246,7 @@ def _print_version(requested: bool) -> None:
         raise Exit
 
 
-_VERSION = Option(
-    "-V", "--version", help="Print the version.", callback=_print_version, is_eager=True
-)
+_VERSION = Option("-V", "--version", help="Print the version.", callback=_print_version, is_eager=True)
 
 
 @app.callback()
@@ -272,10 +256,7 @@ def _options(version: Annotated[bool, _VERSION] = False) -> None:
 
 def main() -> None:
     """Run a command, and print errors as one line instead of a traceback."""
-    if None in (
-        sys.stdout,
-        sys.stderr,
-    ):  # a file opened next would get the descriptor, and the text
+    if None in (sys.stdout, sys.stderr):  # a file opened next would get the descriptor, and the text
         write_line(
             "qabench: standard output or error is closed; redirect it, such as to /dev/null",
             sys.stderr or sys.stdout,

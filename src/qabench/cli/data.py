@@ -102,8 +102,7 @@ def fetch(
         Option(file_okay=False, help="Copy the files to DIR/OWNER/REPO/PATH, for QABENCH_MIRROR."),
     ] = None,
     check: Annotated[
-        bool,
-        Option("--check", help="Only verify local files (with --mirror: those in DIR), offline."),
+        bool, Option("--check", help="Only verify local files (with --mirror: those in DIR), offline.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -152,16 +151,13 @@ def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]
 
 def _only_benchmark(names: Sequence[str]) -> str:
     if len(names) != 1:
-        raise InputError(
-            f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}"
-        )
+        raise InputError(f"--config needs exactly one benchmark; got {len(names)}: {', '.join(names)}")
     return names[0]
 
 
 def _print_files(results: list[FileResult]) -> None:
     rows = [
-        [result.state, result.where, result.source.benchmark, result.source.path]
-        for result in results
+        [result.state, result.where, result.source.benchmark, result.source.path] for result in results
     ]
     problems = [result.detail for result in results if result.detail]
     states = Counter(result.state for result in results)
@@ -264,15 +260,11 @@ def register(
             f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all"
         )
     names = (
-        [_only_benchmark(benchmarks or benchmark_names())]
-        if config
-        else benchmarks or benchmark_names()
+        [_only_benchmark(benchmarks or benchmark_names())] if config else benchmarks or benchmark_names()
     )
     tables = list(map(dataset_table, names))
     configs = [
-        (table.name, table.config(name).name)
-        for table in tables
-        for name in config or table.configs
+        (table.name, table.config(name).name) for table in tables for name in config or table.configs
     ]
     registrations = [register_dataset(name, config_name) for name, config_name in configs]
     registrations += [register_metric(name) for name in metric_names()]

@@ -32,8 +32,7 @@ Files = dict[str, list[EvalResultEntry]]
 
 def build(
     out: Annotated[
-        Path,
-        Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK."),
+        Path, Argument(metavar="OUT", file_okay=False, help="Write each repository to OUT/BENCHMARK.")
     ],
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
@@ -76,9 +75,7 @@ def _print_built(repositories: list[Built], skip_missing: bool) -> None:
         for built in repositories
     ]
     print_table(
-        Table(
-            "Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")']
-        )
+        Table("Built", columns, cells, ['load one: datasets.load_dataset("OUT/BENCHMARK", "CONFIG")'])
     )
     for built in repositories:
         if built.missing:
@@ -99,22 +96,18 @@ def publish(
     private: Annotated[bool, Option("--private", help="Make new repositories private.")] = False,
     dry_run: Annotated[
         bool,
-        Option(
-            "--dry-run", help="Build, check and compare, but send nothing. --json lists the files."
-        ),
+        Option("--dry-run", help="Build, check and compare, but send nothing. --json lists the files."),
     ] = False,
     accept_licenses: Annotated[
         bool,
         Option(
-            "--accept-licenses",
-            help="Confirm that you have read and accept the licenses of the data.",
+            "--accept-licenses", help="Confirm that you have read and accept the licenses of the data."
         ),
     ] = False,
     skip_missing: Annotated[
         bool,
         Option(
-            "--skip-missing",
-            help="Publish datasets without the configs whose data is not available.",
+            "--skip-missing", help="Publish datasets without the configs whose data is not available."
         ),
     ] = False,
     as_json: AsJson = False,
@@ -160,10 +153,7 @@ def _print_published(published: Published) -> None:
     for outcome in published.repositories:
         if outcome.missing and outcome.state != "failed":
             missing = ", ".join(outcome.missing)
-            say(
-                f"{outcome.repo_id} (dataset): without {missing}, whose data is not available",
-                "yellow",
-            )
+            say(f"{outcome.repo_id} (dataset): without {missing}, whose data is not available", "yellow")
         if outcome.reason:
             write, style = (say_on_stderr, "red") if outcome.state == "failed" else (say, "yellow")
             write(f"{outcome.repo_id} ({outcome.kind}): {outcome.reason}", style)
@@ -204,15 +194,11 @@ def results(
     ] = None,
     allow_unofficial: Annotated[
         bool,
-        Option(
-            "--allow-unofficial", help="Accept unofficial scores. The notes state the deviations."
-        ),
+        Option("--allow-unofficial", help="Accept unofficial scores. The notes state the deviations."),
     ] = False,
     output: Annotated[
         Path | None,
-        Option(
-            metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."
-        ),
+        Option(metavar="DIR", help="Write the files to DIR, such as a clone of the model's repository."),
     ] = None,
     push: Annotated[
         str | None, Option(metavar="MODEL_ID", help="Open a pull request on this model on the Hub.")

@@ -24,9 +24,7 @@ cache_app = typer.Typer(
 
 
 def path(
-    name: Annotated[
-        str, Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")
-    ],
+    name: Annotated[str, Argument(metavar="NAME", help="lm-eval: the tasks for lm-evaluation-harness.")],
 ) -> None:
     """Print the path of files for another program: lm_eval --include_path "$(qabench path lm-eval)"."""
     if name != "lm-eval":

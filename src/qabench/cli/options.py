@@ -17,9 +17,7 @@ FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
     """Return the allowed names of each benchmark, for a help text."""
-    return "; ".join(
-        f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names()
-    )
+    return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names())
 
 
 BenchmarkName = Annotated[
@@ -52,22 +50,18 @@ SettingName = Annotated[str | None, Option(help=f"{_SETTINGS}. Default: the firs
 TaskArguments = Annotated[
     list[str] | None,
     Option(
-        "-T",
-        metavar="NAME=VALUE",
-        help="An option of the setting, see --list-options. May be repeated.",
+        "-T", metavar="NAME=VALUE", help="An option of the setting, see --list-options. May be repeated."
     ),
 ]
 Questions = Annotated[
-    Path | None,
-    Option("--questions", help="A file of questions in the benchmark's official format."),
+    Path | None, Option("--questions", help="A file of questions in the benchmark's official format.")
 ]
 Format = Annotated[str, Option(help=f"The format of tables: {', '.join(FORMATS)}.")]
 Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
 Samples = Annotated[
     bool,
     Option(
-        "--samples",
-        help="The files are samples of one system: pass@k and pass^k of its 0/1 scores.",
+        "--samples", help="The files are samples of one system: pass@k and pass^k of its 0/1 scores."
     ),
 ]
 PassKs = Annotated[
@@ -78,9 +72,7 @@ PassKs = Annotated[
         help="The k of pass@k and pass^k, such as 1,2,4. Default: 2 to the number of samples.",
     ),
 ]
-AllScores = Annotated[
-    bool, Option("--all-scores", help="Print all scores, not only the main ones.")
-]
+AllScores = Annotated[bool, Option("--all-scores", help="Print all scores, not only the main ones.")]
 
 OnRay = Annotated[
     bool, Option("--ray", help="Work on a Ray cluster started on this machine (extra ray).")
@@ -96,12 +88,10 @@ RayAddress = Annotated[
 
 # Options of the commands that work on several benchmarks or configs.
 BenchmarkNames = Annotated[
-    list[str] | None,
-    Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them."),
+    list[str] | None, Argument(metavar="BENCHMARK...", help="Which benchmarks. Default: all of them.")
 ]
 ConfigNames = Annotated[
-    list[str] | None,
-    Option("--config", help="Only this config of a single benchmark. May be repeated."),
+    list[str] | None, Option("--config", help="Only this config of a single benchmark. May be repeated.")
 ]
 SkipMissing = Annotated[
     bool, Option("--skip-missing", help="Exit with 0 even if the data of some configs is missing.")

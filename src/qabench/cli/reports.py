@@ -90,9 +90,7 @@ def leaderboard(
     shown = [
         entry
         for entry in entries
-        if entry.metric in names
-        and setting in (None, entry.setting)
-        and config in (None, entry.config)
+        if entry.metric in names and setting in (None, entry.setting) and config in (None, entry.config)
     ]
     rows = ranked(shown, scorer)
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
@@ -101,9 +99,7 @@ def leaderboard(
     if hub_note:
         notes.append(hub_note)
     if not rows:
-        raise InputError(
-            f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip()
-        )
+        raise InputError(f"there are no scores of {scorer.title} to rank. {' '.join(notes)}".strip())
     document = list(map(asdict, rows))
     if output:
         write_json(output, document)
@@ -161,9 +157,7 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
 
 
 def export(
-    logs: Annotated[
-        list[str], Argument(metavar="LOG...", help="Logs of runs, and folders of logs.")
-    ],
+    logs: Annotated[list[str], Argument(metavar="LOG...", help="Logs of runs, and folders of logs.")],
     output: Annotated[
         Path | None,
         Option(
@@ -214,8 +208,7 @@ def report(
         ),
     ],
     output: Annotated[
-        Path,
-        Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json."),
+        Path, Option("--output", "-o", metavar="DIR", help="The folder for index.html and report.json.")
     ],
     benchmark: Annotated[str | None, Option(help="The benchmark of files of predictions.")] = None,
     config: ConfigName = None,

@@ -51,17 +51,13 @@ def retrieve(
     column: Annotated[str, Option(help="The column with the text.")] = "text",
     id_column: Annotated[
         str | None,
-        Option(
-            help="The column with the documents' ids. Default: id, else the row's number from 0."
-        ),
+        Option(help="The column with the documents' ids. Default: id, else the row's number from 0."),
     ] = None,
     k: Annotated[
         int, Option("-k", "--k", min=1, help="The maximum number of documents per query.")
     ] = 10,
     method: Annotated[str, Option(help=f"The BM25 variant: {', '.join(METHODS)}.")] = METHODS[0],
-    k1: Annotated[
-        float, Option(metavar="X", help="The saturation of repeated terms, 0 or more.")
-    ] = 1.5,
+    k1: Annotated[float, Option(metavar="X", help="The saturation of repeated terms, 0 or more.")] = 1.5,
     b: Annotated[float, Option(metavar="X", help="The weight of document length, 0 to 1.")] = 0.75,
     delta: Annotated[
         float | None, Option(metavar="X", help="For bm25+ (default: 1) and bm25l (0.5).")
@@ -187,9 +183,7 @@ def _documents(
 
     documents, skipped = read_documents(rows, source, column, id_column)
     if skipped:
-        warn(
-            f"rows without text in {column!r} are skipped: {len(skipped):,}, the first is {skipped[0]}"
-        )
+        warn(f"rows without text in {column!r} are skipped: {len(skipped):,}, the first is {skipped[0]}")
     ids = set()
     for document in documents:
         if document.id in ids:

@@ -105,8 +105,7 @@ def run(
     solver: Annotated[
         str | None,
         Option(
-            metavar="FILE.py@NAME",
-            help="A solver or an agent of Inspect AI that answers the questions.",
+            metavar="FILE.py@NAME", help="A solver or an agent of Inspect AI that answers the questions."
         ),
     ] = None,
     task_args: TaskArguments = None,
@@ -118,27 +117,23 @@ def run(
     ] = None,
     max_retries: Annotated[int, Option(min=0, help="The number of retries of a failed call.")] = 5,
     timeout: Annotated[
-        int | None,
-        Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries."),
+        int | None, Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
     ] = None,
     max_calls: Annotated[
-        int | None,
-        Option(min=1, help="Stop after this many replies. Calls in flight may be billed."),
+        int | None, Option(min=1, help="Stop after this many replies. Calls in flight may be billed.")
     ] = None,
     token_budget: Annotated[
         int | None, Option(min=1, help="Stop after this many tokens of prompts and replies.")
     ] = None,
     cache: Annotated[
-        bool,
-        Option("--cache/--no-cache", help="Reuse replies. `qabench cache` lists and clears them."),
+        bool, Option("--cache/--no-cache", help="Reuse replies. `qabench cache` lists and clears them.")
     ] = True,
     dry_run: DryRun = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     log_dir: Annotated[Path, Option(metavar="DIR", help="The folder of the log.")] = Path("logs"),
     resume: Annotated[
-        Path | None,
-        Option(metavar="LOG", help="Resume a run that was stopped or has failed questions."),
+        Path | None, Option(metavar="LOG", help="Resume a run that was stopped or has failed questions.")
     ] = None,
     format: Format = "table",
     output: Output = None,
@@ -223,9 +218,7 @@ def _resumed(ctx: typer.Context, log: Path, values: Options) -> Path:
     Raises InputError for an option that has no effect with ``--resume``.
     """
     for parameter in ctx.command.params:
-        if parameter.name not in (None, "resume", *WITH_RESUME) and _was_passed(
-            ctx, parameter.name
-        ):
+        if parameter.name not in (None, "resume", *WITH_RESUME) and _was_passed(ctx, parameter.name):
             name = parameter.opts[-1] if parameter.param_type_name == "option" else "BENCHMARK"
             raise InputError(
                 f"{name} cannot be combined with --resume: a run is resumed with the options of its log; "
@@ -317,9 +310,7 @@ def parse_limit(text: str | None) -> int | tuple[int, int] | None:
         return None
     first, dash, last = text.partition("-")
     numbers = [
-        int(part)
-        for part in (first, last)
-        if part.isascii() and part.isdecimal() and len(part) < 10
+        int(part) for part in (first, last) if part.isascii() and part.isdecimal() and len(part) < 10
     ]
     if len(numbers) != 1 + bool(dash) or min(numbers) < 1 or numbers != sorted(numbers):
         raise InputError(

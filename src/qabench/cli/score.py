@@ -34,14 +34,7 @@ from qabench.cli.options import (
     on_ray,
     parse_ks,
 )
-from qabench.cli.output import (
-    plain_warnings,
-    print_json,
-    print_tables,
-    progress_bar,
-    say,
-    say_on_stderr,
-)
+from qabench.cli.output import plain_warnings, print_json, print_tables, progress_bar, say, say_on_stderr
 from qabench.data.rows import Json, grouped
 from qabench.errors import unknown_name
 from qabench.evaluation import Evaluation
@@ -103,8 +96,7 @@ def _score(
     samples: Samples = False,
     pass_k: PassKs = None,
     strict: Annotated[
-        bool,
-        Option("--strict", help="Exit with 2 if the input has a problem or a score is unofficial."),
+        bool, Option("--strict", help="Exit with 2 if the input has a problem or a score is unofficial.")
     ] = False,
     format: Format = "table",
     output: Output = None,
@@ -324,9 +316,7 @@ def _notes_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
     reason = evaluation.why_unscored()
     replies = evaluation.replies()
-    cached = (
-        f"{replies['cached']:,} of {replies['all']:,} replies from the cache" if replies else ""
-    )
+    cached = f"{replies['cached']:,} of {replies['all']:,} replies from the cache" if replies else ""
     signatures = [f"{group}: {line}" for group, line in evaluation.signatures.items()]
     texts_by_style = [
         ("bold red", [f"no scores: {reason}"] if reason else []),

@@ -230,9 +230,7 @@ def join(question_ids: Sequence[str], predictions: Predictions) -> Joined:
     named: dict[str, Sequence[object]] = {
         WITHOUT_PREDICTION: missing,
         "predictions for unknown questions": unknown,
-        "predictions replaced by a later line": [
-            row for row in expected if last[row.id] is not row
-        ],
+        "predictions replaced by a later line": [row for row in expected if last[row.id] is not row],
         "unreadable lines": predictions.bad_lines,
     }
     problems = [f"{kind}: {len(items)} ({some(items)})" for kind, items in named.items() if items]
@@ -261,9 +259,7 @@ def read_bytes(source: str | Path) -> tuple[bytes, str]:
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(name, error) from None
     if len(data) > MOST_BYTES:
-        raise InputError(
-            f"{name} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file"
-        )
+        raise InputError(f"{name} has more than {MOST_BYTES >> 20} MiB, which is the limit for a file")
     return data.removeprefix(b"\xef\xbb\xbf"), name
 
 

@@ -231,9 +231,7 @@ class Evaluation(Displayed):
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):
             if count := sum(record.status == status for record in self.records):
-                sentences.append(
-                    f"{count} of {len(self.records)} questions have no answer ({status})"
-                )
+                sentences.append(f"{count} of {len(self.records)} questions have no answer ({status})")
         return sentences
 
     def _signature_deviations(self, spec: ScoreSpec) -> list[str]:
@@ -259,9 +257,7 @@ class Evaluation(Displayed):
         scores = self.scores()
         names_by_group = grouped((score.spec.group, name) for name, score in scores.items())
         names_by_sentence = grouped(
-            (sentence, name)
-            for name, score in scores.items()
-            for sentence in self.deviations(score)
+            (sentence, name) for name, score in scores.items() for sentence in self.deviations(score)
         )
         sentences = []
         for sentence, names in names_by_sentence.items():
@@ -421,9 +417,7 @@ class Evaluation(Displayed):
         return dict(sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-def without_superseded(
-    evaluations: Sequence[Evaluation],
-) -> tuple[list[Evaluation], list[Evaluation]]:
+def without_superseded(evaluations: Sequence[Evaluation]) -> tuple[list[Evaluation], list[Evaluation]]:
     """Return evaluations without runs that were resumed by others of them, and these superseded runs.
 
     Of the runs with the same ``Evaluation.origin``, the one with the most answers counts, the
@@ -495,16 +489,12 @@ def labels(evaluations: Sequence[Evaluation]) -> list[str]:
     folder (``-M model_path=DIR``) has the folder's name.
     """
     models = [
-        str(each.arguments.get("model_path", each.model.removeprefix(SERVED)))
-        for each in evaluations
+        str(each.arguments.get("model_path", each.model.removeprefix(SERVED))) for each in evaluations
     ]
     names = [model.rpartition("/")[2] or model or "no name" for model in models]
     if len(set(names)) < len(set(models)):
         names = models
-    for always in (
-        [each.questions for each in evaluations],
-        [each.setting for each in evaluations],
-    ):
+    for always in ([each.questions for each in evaluations], [each.setting for each in evaluations]):
         if len(set(always)) > 1:
             names = [f"{name} · {value}" for name, value in zip(names, always, strict=True)]
     names = _told_apart(names, [each.server.partition("://")[2] for each in evaluations])

@@ -126,9 +126,7 @@ def as_samples(evaluations: Sequence[Evaluation]) -> Evaluation:
         )
     paths = [each.path for each in evaluations]
     if len(set(paths)) < count or without_superseded(evaluations)[1]:
-        raise InputError(
-            f"a run or a file was given twice: {', '.join(paths)}; give each sample once"
-        )
+        raise InputError(f"a run or a file was given twice: {', '.join(paths)}; give each sample once")
     if not first.benchmark:
         evaluations = matched(evaluations)
     samples: dict[str, list[Record]] = {}

@@ -31,13 +31,7 @@ from qabench.hub.cards import card_text, eval_tasks, in_namespace
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
-from qabench.loading_scripts import (
-    DatasetTable,
-    benchmark_names,
-    dataset_table,
-    folder_of,
-    source_table,
-)
+from qabench.loading_scripts import DatasetTable, benchmark_names, dataset_table, folder_of, source_table
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
@@ -105,9 +99,7 @@ def build(
     """
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
-        raise InputError(
-            f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}"
-        )
+        raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
     for name in tables:  # before the work
         check_replaceable(out.absolute() / name)
     to_build = {
@@ -147,9 +139,7 @@ def _write(
 ) -> None:
     infos = {}
     for config, parts in splits.items():
-        files = [
-            path for name, part in parts.items() for path in _shards(part, folder / config, name)
-        ]
+        files = [path for name, part in parts.items() for path in _shards(part, folder / config, name)]
         info = next(iter(parts.values())).info.copy()
         info.download_size = sum(path.stat().st_size for path in files)
         info.dataset_size = sum(split.num_bytes for split in info.splits.values())
@@ -253,9 +243,7 @@ def check_replaceable(folder: Path) -> None:
             raise InputError(f"{folder} is a link")
         manifest = read_manifest(folder)
         other = [
-            name
-            for name, digest in digests(folder).items()
-            if manifest["files"].get(name) != digest
+            name for name, digest in digests(folder).items() if manifest["files"].get(name) != digest
         ]
         if other:
             raise InputError(f"{folder} has files that qabench did not write: {some(other)}")

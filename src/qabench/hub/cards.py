@@ -62,9 +62,7 @@ def card_text(table: DatasetTable, infos: Mapping[str, Any], restriction: str | 
     default = table.default if table.default in infos else next(iter(infos), None)
     card.data["configs"], card.data["dataset_info"] = [], []
     for name, info in infos.items():
-        data_files = [
-            {"split": split, "path": f"{name}/{split}-*.parquet"} for split in info.splits
-        ]
+        data_files = [{"split": split, "path": f"{name}/{split}-*.parquet"} for split in info.splits]
         entry = {"config_name": name, "data_files": data_files} | (
             {"default": True} if name == default else {}
         )

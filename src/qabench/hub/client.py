@@ -65,11 +65,7 @@ def bounded_answers() -> Iterator[None]:
     # of huggingface_hub: they check HF_HUB_OFFLINE, and name the request
     hooks = get_session().event_hooks
     limits = Limits(
-        MAX_ANSWER_BYTES,
-        MAX_ANSWER_SECONDS,
-        MAX_SILENT_SECONDS,
-        MIN_BYTES_PER_SECOND,
-        redirects="any",
+        MAX_ANSWER_BYTES, MAX_ANSWER_SECONDS, MAX_SILENT_SECONDS, MIN_BYTES_PER_SECOND, redirects="any"
     )
     set_client_factory(lambda: limited_client(limits, event_hooks=hooks))
     try:
@@ -119,6 +115,4 @@ def _explained(error: Exception, endpoint: str) -> HubError:
                 "and HF_ENDPOINT, and run the command again"
             )
     # an answer that is not the Hub's can cause any exception in huggingface_hub
-    return HubError(
-        f"{endpoint}: {type(error).__name__}: {printable(error, 200)}: check HF_ENDPOINT"
-    )
+    return HubError(f"{endpoint}: {type(error).__name__}: {printable(error, 200)}: check HF_ENDPOINT")

@@ -176,9 +176,7 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
         )
     if commit:
         if differing := [
-            path
-            for path in staged.files
-            if not _same_content(staged.folder / path, tagged.get(path))
+            path for path in staged.files if not _same_content(staged.folder / path, tagged.get(path))
         ]:
             raise QabenchError(
                 f"{staged.tag} is published with other content: {some(differing)}. A published version never "
@@ -187,9 +185,7 @@ def _tagged_version(api: HfApi, staged: Repository, private: bool) -> str | None
             )
         return commit
     local_manifest = json.loads((staged.folder / MANIFEST).read_text(encoding="utf-8"))
-    if lost := sorted(
-        set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))
-    ):
+    if lost := sorted(set((manifest or {}).get("configs", ())) - set(local_manifest.get("configs", ()))):
         raise QabenchError(
             f"the Hub has configs whose data is missing here: {some(lost)}; run `qabench fetch`, or set QABENCH_MIRROR"
         )
@@ -228,9 +224,7 @@ def _remote_manifest(api: HfApi, staged: Repository) -> Json | None:
     """Return the manifest that qabench published last, or None if the file is not qabench's."""
     # not into the user's cache
     with tempfile.TemporaryDirectory(prefix="qabench-manifest-") as folder:
-        path = api.hf_hub_download(
-            staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder
-        )
+        path = api.hf_hub_download(staged.repo_id, MANIFEST, repo_type=staged.kind, local_dir=folder)
         try:
             manifest = json_of(Path(path).read_bytes())
         except ValueError:

@@ -38,16 +38,7 @@ def own_wheel(folder: Path) -> Path | None:
         if commit := code_version().partition("+")[2]:
             (copy / "src/qabench/commit.txt").write_text(commit, encoding="utf-8")
         source = str(copy)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--wheel-dir",
-        str(folder),
-        source,
-    ]
+    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(folder), source]
     done = subprocess.run(
         [*command, "--quiet", "--disable-pip-version-check"],
         capture_output=True,

@@ -98,9 +98,7 @@ def read_reports(path: Path) -> list[Report]:
         raise InputError(f"the report {path} is not JSON ({error}){ALLOWED}") from None
     reports = document if isinstance(document, list) else [document]
     for report in reports:
-        if missing := [
-            name for name in NEEDED if not isinstance(report, dict) or name not in report
-        ]:
+        if missing := [name for name in NEEDED if not isinstance(report, dict) or name not in report]:
             raise InputError(
                 f"{path} is not a report of scores (it has no {', '.join(missing)}){ALLOWED}"
             )
@@ -154,9 +152,7 @@ def entries(report: Report, about: About, scores: Names = None) -> list[EvalResu
     values = {name: report["scores"][name] for name in names}
     for name, value in values.items():
         if not isinstance(value, int | float) or not isfinite(value):
-            raise InputError(
-                f"the score {name} of {path} is {value!r}; an entry needs a finite number"
-            )
+            raise InputError(f"the score {name} of {path} is {value!r}; an entry needs a finite number")
     return [
         EvalResultEntry(
             dataset_id=dataset,
@@ -200,9 +196,7 @@ def task_id(config: str, setting: str, score: str) -> str:
 
 def path_of(report: Report, about: About) -> str:
     """Return the file in a model's repository with the entries of a report's benchmark, config and setting."""
-    return (
-        f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
-    )
+    return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
 
 
 def to_yaml(
@@ -220,9 +214,7 @@ def to_yaml(
     rows = [added.pop(_key(row), row) for row in rows]
     # Notes are not wrapped, so that signatures can be searched.
     return str(
-        yaml.safe_dump(
-            [*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf")
-        )
+        yaml.safe_dump([*rows, *added.values()], sort_keys=False, allow_unicode=True, width=float("inf"))
     )
 
 

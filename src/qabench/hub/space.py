@@ -33,9 +33,7 @@ def page(metric: str) -> Any:
     try:
         import gradio
     except ImportError:
-        raise MissingExtra(
-            "the page of a metric needs gradio: pip install 'qabench[space]'"
-        ) from None
+        raise MissingExtra("the page of a metric needs gradio: pip install 'qabench[space]'") from None
     folder = metric_folder(metric)
     card = RepoCard.load(folder / "README.md")
     columns = json.loads((folder / "example.json").read_text(encoding="utf-8"))

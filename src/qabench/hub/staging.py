@@ -190,18 +190,14 @@ def run_card(card: str, folder: Path) -> None:
                 timeout=CARD_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise QabenchError(
-                f"the card's code did not finish within {CARD_SECONDS} seconds"
-            ) from None
+            raise QabenchError(f"the card's code did not finish within {CARD_SECONDS} seconds") from None
     if process.returncode:
         last = process.stderr.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
         raise QabenchError(f"the card's code fails: {last[0]}")
     printed = process.stdout.splitlines()
     lines = iter(printed)
     if missing := next((line for line in _STATED_OUTPUT.findall(code) if line not in lines), None):
-        raise QabenchError(
-            f"the card states that its code prints {missing!r}, but it prints {printed}"
-        )
+        raise QabenchError(f"the card states that its code prints {missing!r}, but it prints {printed}")
 
 
 def _card(folder: Path) -> str:
@@ -212,9 +208,7 @@ def _check_rows(name: str, folder: Path, config: str) -> None:
     with tempfile.TemporaryDirectory(prefix="qabench-gate-", ignore_cleanup_errors=True) as cache:
         try:
             built = datasets.load_dataset(str(folder), config, cache_dir=cache)
-        except (
-            Exception
-        ) as error:  # load_dataset raises many types for repositories that it cannot read
+        except Exception as error:  # load_dataset raises many types for repositories that it cannot read
             raise QabenchError(f"{config}: load_dataset cannot read it: {error}") from error
         for split, rows in built.items():
             # Streamed: parsed from the source files again, not read from the Arrow files of the

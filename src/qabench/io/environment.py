@@ -105,9 +105,7 @@ def code_version() -> str:
     package = Path(__file__).parents[1]
     built = package / "commit.txt"  # written by setup.py, except for editable installs
     commit = (
-        built.read_text(encoding="utf-8")
-        if built.exists()
-        else commit_of(package.parents[1], version)
+        built.read_text(encoding="utf-8") if built.exists() else commit_of(package.parents[1], version)
     )
     return f"{version}+{commit}" if commit else version
 
@@ -120,16 +118,7 @@ def commit_of(root: Path, version: str) -> str | None:
     """
     if not (root / ".git").exists():
         return None
-    describe = [
-        "git",
-        "-C",
-        str(root),
-        "describe",
-        "--always",
-        "--dirty=.dirty",
-        "--long",
-        "--tags",
-    ]
+    describe = ["git", "-C", str(root), "describe", "--always", "--dirty=.dirty", "--long", "--tags"]
     try:
         done = subprocess.run(
             [*describe, f"--match=v{version}"], capture_output=True, text=True, check=True

@@ -164,9 +164,7 @@ class HttpClient:
         weakref.finalize(self, session.close)
         return session
 
-    def retrying(
-        self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False
-    ) -> T:
+    def retrying(self, attempt: Callable[[], T], progressed: Callable[[], bool] = lambda: False) -> T:
         """Call a function until it raises no transient ``HttpError``, and return its result.
 
         If the last attempt ``progressed``, so that it got further than those before, failures are

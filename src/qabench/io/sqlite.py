@@ -71,21 +71,11 @@ class EntryFile:
     """
 
     def __init__(
-        self,
-        path: Path,
-        schema: str,
-        name: str,
-        if_damaged: str,
-        if_unusable: str,
-        hold: bool = True,
+        self, path: Path, schema: str, name: str, if_damaged: str, if_unusable: str, hold: bool = True
     ) -> None:
         self.path, self._schema = path, schema
         self._hold = hold  # whether the file stays open, for many small actions
-        self._name, self._if_damaged, self._if_unusable = (
-            f"the {name} {path}",
-            if_damaged,
-            if_unusable,
-        )
+        self._name, self._if_damaged, self._if_unusable = (f"the {name} {path}", if_damaged, if_unusable)
         self.damaged, self.usable = 0, True
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -100,9 +90,7 @@ class EntryFile:
                     raise
                 self.close()
                 self.usable = False
-                warnings.warn(
-                    f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3
-                )
+                warnings.warn(f"{self._name} cannot be used ({error}){self._if_unusable}", stacklevel=3)
                 return action(self._opened())
             finally:
                 if not self._hold:
@@ -136,7 +124,9 @@ class EntryFile:
             return True
         self.damaged += 1
         if self.damaged == 1:
-            message = f"{self._name} has damaged entries; they are ignored, {self._if_damaged}. Check the disk"
+            message = (
+                f"{self._name} has damaged entries; they are ignored, {self._if_damaged}. Check the disk"
+            )
             warnings.warn(message, stacklevel=2)
         return False
 

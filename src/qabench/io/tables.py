@@ -36,8 +36,7 @@ _QUERY = re.compile(r"(https?://[^\s?#'\"<>]{1,2000}+)\?[^\s'\"<>)]*?(?=[:.,;]?(
 _USER = re.compile(r"(https?://)[^\s/?#'\"<>]{1,1000}@")
 # A header that a server echoes, also as JSON or as Python's repr.
 _LOGIN = re.compile(
-    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""",
-    re.IGNORECASE,
+    r"""(authorization["'\\]{0,3}\s?[:=,]\s?["'\\]{0,3}(?:\w{1,20}[ \t]+)?)[^\s"',;\\]+""", re.IGNORECASE
 )
 _URL_SAFE = str.maketrans("+/", "-_")
 _SHORTEST_SECRET = 8
@@ -250,9 +249,7 @@ class Table:
         """
         notes = "".join(f"<li>{html_text(note)}</li>" for note in self.notes)
         table = self._tabulated("html", align=self._alignment()) if self.rows else ""
-        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (
-            f"<ul>{notes}</ul>" if notes else ""
-        )
+        return f"<p><b>{html_text(self.title)}</b></p>{table}" + (f"<ul>{notes}</ul>" if notes else "")
 
     def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
         """Yield the table for rich, which wraps what does not fit."""
@@ -260,8 +257,7 @@ class Table:
         from rich.text import Text
 
         rows = [
-            [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row]
-            for row in self.rows
+            [f"{cell:,}" if type(cell) is int else _shown(cell) for cell in row] for row in self.rows
         ]
         grid: Any = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for name, side in zip(self.columns, self._alignment(), strict=True):
@@ -274,10 +270,7 @@ class Table:
         yield from (Text(f"  {_shown(note)}", style="dim") for note in self.notes)
 
     def _tabulated(
-        self,
-        format: str,
-        shown: Callable[[object], str] = one_line,
-        align: Sequence[str] | None = None,
+        self, format: str, shown: Callable[[object], str] = one_line, align: Sequence[str] | None = None
     ) -> str:
         """Return the rows in a format of tabulate, which escapes them in HTML."""
         from tabulate import tabulate

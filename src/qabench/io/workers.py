@@ -31,9 +31,7 @@ def most_workers() -> int:
     return processors() if _can_fork() else 1
 
 
-def iterate_parallel(
-    function: Callable[[In], Out], items: Sequence[In], workers: int
-) -> Iterator[Out]:
+def iterate_parallel(function: Callable[[In], Out], items: Sequence[In], workers: int) -> Iterator[Out]:
     """Yield ``function(item)`` for each item as soon as it is there, in order, computed in forked processes.
 
     The processes inherit the function, so it need not be picklable. With one worker, or if forking
@@ -48,9 +46,7 @@ def iterate_parallel(
         warnings.simplefilter("ignore", DeprecationWarning)
         # This executor, unlike multiprocessing.Pool, notices when a worker is killed.
         context = multiprocessing.get_context("fork")
-        with ProcessPoolExecutor(
-            workers, context, initializer=_adopt, initargs=(function,)
-        ) as executor:
+        with ProcessPoolExecutor(workers, context, initializer=_adopt, initargs=(function,)) as executor:
             yield from executor.map(_run, items)
 
 

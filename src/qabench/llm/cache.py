@@ -58,9 +58,7 @@ class ReplyCache(EntryFile):
         query = f"SELECT key, reply, checksum FROM {TABLE} WHERE key = ?"
         rows = (row for key in keys for row in connection.execute(query, (key,)))
         return {
-            row[0]: Reply(**json.loads(row[1].decode("ascii")))
-            for row in rows
-            if self.is_whole(*row)
+            row[0]: Reply(**json.loads(row[1].decode("ascii"))) for row in rows if self.is_whole(*row)
         }
 
     def _store(
@@ -79,9 +77,7 @@ class ReplyCache(EntryFile):
                     request.namespace,
                     time.time(),
                 )
-                connection.execute(
-                    f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry
-                )
+                connection.execute(f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?, ?, ?, ?)", entry)
         return first or reply
 
     def _opened(self) -> sqlite3.Connection:

@@ -149,9 +149,7 @@ def clean_url(base_url: str) -> str:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(
-            f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface"
-        )
+        raise InputError(f"the base URL is {base_url!r}; it must be such as {OPENAI}, or huggingface")
     if parts.username or parts.password:
         raise InputError(
             "the base URL contains a user name or password. Pass the secret as the API key instead"

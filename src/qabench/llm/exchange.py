@@ -157,9 +157,7 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
-def _limited(
-    unlimited: Callable[..., Awaitable[Any]], kind: type[Any]
-) -> Callable[..., Awaitable[Any]]:
+def _limited(unlimited: Callable[..., Awaitable[Any]], kind: type[Any]) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:

@@ -52,9 +52,7 @@ class BleurtModel:
 
     def __call__(self, references: Sequence[str], candidates: Sequence[str]) -> list[float]:
         # The tokenizers read UTF-8, which cannot encode lone surrogates.
-        texts = (
-            [SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates)
-        )
+        texts = ([SURROGATE.sub("\ufffd", text) for text in side] for side in (references, candidates))
         return self.score(*texts)
 
 
@@ -71,9 +69,7 @@ def signed_name(scorer: Any) -> str:
     return f"function:{getattr(scorer, '__name__', type(scorer).__name__)}"
 
 
-def bleurt(
-    references: Sequence[Any], predictions: Sequence[Any], scorer: BleurtModel
-) -> list[float]:
+def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: BleurtModel) -> list[float]:
     """Return the BLEURT of each answer.
 
     Predictions and references are aligned.
@@ -154,9 +150,7 @@ def _by_original_package(checkpoint: str) -> BleurtModel:
 
     folder = Path(checkpoint).resolve()
     digest = digest_of_files(path for path in folder.rglob("*") if path.is_file())
-    return BleurtModel(
-        f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score
-    )
+    return BleurtModel(f"bleurt-{metadata.version('BLEURT')}/{folder.name}@{digest}{BY_NAME}", score)
 
 
 def pair_ids(
@@ -183,9 +177,7 @@ def cut_lengths(reference: int, candidate: int, limit: int) -> tuple[int, int]:
     return reference, candidate
 
 
-def _scorer_of(
-    source: ModelSource,
-) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
+def _scorer_of(source: ModelSource) -> Callable[[Sequence[tuple[list[int], list[int]]]], list[float]]:
     """Return the function from a batch of ``pair_ids`` to its scores."""
     import torch
     from torch.nn.utils.rnn import pad_sequence
@@ -199,9 +191,7 @@ def _scorer_of(
         ids, segments = (padded(rows) for rows in zip(*pairs, strict=True))
         mask = padded([1] * len(row) for row, _ in pairs)
         with torch.inference_mode():
-            return list(
-                network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist()
-            )
+            return list(network(ids, token_type_ids=segments, attention_mask=mask).logits[:, 0].tolist())
 
     return score
 
@@ -216,8 +206,6 @@ def _network(source: ModelSource) -> Any:
     if settings["input_embedding_size"] is None:
         raise cannot_load(source.name, "it has the embeddings of BERT, as models before BLEURT-20")
     names = RemBertConfig().to_dict().keys() - {"architectures", "id2label", "label2id"}
-    supported = {
-        name: value for name, value in settings.items() if name in names and value is not None
-    }
+    supported = {name: value for name, value in settings.items() if name in names and value is not None}
     config = RemBertConfig.from_dict(supported | {"num_labels": 1, "model_type": "rembert"})
     return source.network(RemBertForSequenceClassification, config=config, key_mapping=LAYER_NAMES)

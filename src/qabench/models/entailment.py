@@ -84,9 +84,7 @@ def _neutral(judgment: Entailed) -> np.float32:
 
 
 def label_claims(
-    claims: Sequence[tuple[str, Sequence[str] | None]],
-    model: Entailment,
-    split: Splitter | None = None,
+    claims: Sequence[tuple[str, Sequence[str] | None]], model: Entailment, split: Splitter | None = None
 ) -> list[str]:
     """Return "Y" for each claim that its evidence entails, else "N".
 
@@ -110,9 +108,7 @@ def label_claims(
     lengths = model.n_tokens(list(prompts.values()))
     long = [i for i, length in zip(prompts, lengths, strict=True) if length > MAX_LENGTH]
     shorter = _shortened([texts[i] for i in long], model, split or punkt)
-    prompts |= {
-        i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)
-    }
+    prompts |= {i: prompt_of(evidence, texts[i][1]) for i, evidence in zip(long, shorter, strict=True)}
     for i, judgment in zip(prompts, _judge(model, list(prompts.values())), strict=True):
         labels[i] = "Y" if judgment.entailed else "N"
     return labels
@@ -198,9 +194,7 @@ class Entailment:
         """Return one judgment per prompt of a batch, in order."""
         import torch
 
-        padded = self.tokenizer.pad(
-            {"input_ids": encoded}, padding_side="right", return_tensors="pt"
-        )
+        padded = self.tokenizer.pad({"input_ids": encoded}, padding_side="right", return_tensors="pt")
         with torch.inference_mode():
             output = self.network.generate(
                 **padded.to(self.network.device),
@@ -213,14 +207,11 @@ class Entailment:
         texts = self.tokenizer.batch_decode(output.sequences, skip_special_tokens=True)
         logits = output.logits[0][:, self.verdicts].float().tolist()
         return [
-            Entailed(text == "1", one, zero)
-            for text, (one, zero) in zip(texts, logits, strict=True)
+            Entailed(text == "1", one, zero) for text, (one, zero) in zip(texts, logits, strict=True)
         ]
 
 
-def load_entailment(
-    model: str | ModelSource | None = None, *, dtype: str = "float32"
-) -> Entailment:
+def load_entailment(model: str | ModelSource | None = None, *, dtype: str = "float32") -> Entailment:
     """Return a model that judges whether evidence entails a claim.
 
     Args:
@@ -234,9 +225,7 @@ def load_entailment(
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as error:
-        raise MissingExtra(
-            f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'"
-        ) from None
+        raise MissingExtra(f"AutoAIS labels need {error.name}: pip install 'qabench[autoais]'") from None
     return _loaded(locate(model or os.environ.get(MODEL_VARIABLE) or MODEL, dtype=dtype))
 
 

@@ -141,11 +141,7 @@ def _template() -> Any:
         raise MissingExtra('reports need jinja2: pip install "qabench[report]"') from None
     loader = PackageLoader("qabench.report", "static")
     environment = Environment(
-        loader=loader,
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["score"] = "{:.3f}".format
     environment.filters["shared"] = without_folders

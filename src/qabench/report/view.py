@@ -33,9 +33,7 @@ def section_data(section: Section) -> Row:
         "title": section.benchmark.title,
         "metrics": list(map(_metric, specs)),
         "columns": {spec.name: spec.title for spec in section.score_specs},
-        "groupings": [
-            {"key": name, "name": section.grouping_title(name)} for name in section.groupings
-        ],
+        "groupings": [{"key": name, "name": section.grouping_title(name)} for name in section.groupings],
         "breakdowns": [each | {"rows": None} for each in section.breakdowns],  # in report.json
         "tests": comparison.about() if comparison else "",
         "questions": _questions(section, specs),

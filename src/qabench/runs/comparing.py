@@ -91,8 +91,7 @@ def compare(
         return replace(comparison, notes=(*read.notes, *comparison.notes))
     by_label = dict(zip(names, evaluations, strict=True))
     comparisons = [
-        compare_evaluations(by_label, spec, **testing)
-        for spec in _chosen(scorer, scores, evaluations)
+        compare_evaluations(by_label, spec, **testing) for spec in _chosen(scorer, scores, evaluations)
     ]
     computed = [comparison for comparison in comparisons if comparison.systems]
     if not computed:
@@ -139,9 +138,7 @@ def _compare_logs(
     ids = [{record.id for record in each.records} for each in same]
     if partial := len(set().union(*ids)) - len(set.intersection(*ids)):
         notes.append(f"questions that only some of the systems have: {partial}")
-    compared = [
-        compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)
-    ]
+    compared = [compare_evaluations(by_label, spec, **testing) for spec in common_scores(same, scores)]
     return replace(compared[0], others=tuple(compared[1:]), notes=tuple(notes))
 
 

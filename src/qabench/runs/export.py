@@ -31,9 +31,7 @@ def predictions(run: Evaluation) -> str:
         if any(value is not None and value != [] for value in fields.values())
     ]
     if not rows:
-        raise InputError(
-            f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered"
-        )
+        raise InputError(f"{run.path} has no answers: {len(predictions_by_id)} questions, none answered")
     return _lines(rows)
 
 
@@ -47,8 +45,7 @@ def records(run: Evaluation) -> str:
     rows = [of_run | asdict(record) for record in run.records]
     for row in rows:
         row |= {
-            name: json.dumps(row[name], ensure_ascii=False)
-            for name in ("scores", "groups", "detail")
+            name: json.dumps(row[name], ensure_ascii=False) for name in ("scores", "groups", "detail")
         }
     return _lines(rows)
 

@@ -75,9 +75,7 @@ def with_facts(evaluation: Evaluation, log: Any) -> Evaluation:
             signatures[group] = line
             continue
         _check_metadata(log, fields, evaluation.path)
-        renamed = {
-            option: name for name, option in scorer.generation_fields.items() if name in fields
-        }
+        renamed = {option: name for name, option in scorer.generation_fields.items() if name in fields}
         happened = {renamed.get(name, name): value for name, value in facts.items()}
         of_model = {} if group in scorer.groups_without_model else happened
         signatures[group] = with_fields(line, **of_model, asked=questions)

@@ -26,16 +26,7 @@ from qabench.evaluation.matching import DOC_HASH, with_passes
 from qabench.evaluation.score_spec import ScoreSpec
 
 MOST_GROUPS = 50  # a field of the metadata with more values is not a grouping
-VERDICTS = {
-    "c": 1.0,
-    "yes": 1.0,
-    "true": 1.0,
-    "p": 0.5,
-    "i": 0.0,
-    "n": 0.0,
-    "no": 0.0,
-    "false": 0.0,
-}
+VERDICTS = {"c": 1.0, "yes": 1.0, "true": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "no": 0.0, "false": 0.0}
 DATE = r"_\d{4}-\d{2}-\d{2}T[\d:.+-]+"
 # The first of these fields of a document is shown as the question.
 QUESTIONS = ("question", "query", "problem", "prompt", "input", "text", "goal", "ctx", "sentence")
@@ -198,9 +189,7 @@ def harness_facts(path: Path) -> dict[str, str]:
     """Return what changes the prompts or the questions of a file of samples, by its results, or {} for the defaults."""
     results = lm_eval_results(path)
     if not results:
-        return {
-            "harness_options": "not recorded, because the file has no results_*.json next to it"
-        }
+        return {"harness_options": "not recorded, because the file has no results_*.json next to it"}
     config = _object(results.get("config"))
     facts = {
         "limit": config.get("limit"),
@@ -276,9 +265,7 @@ def read_lighteval(path: Path) -> Evaluation:
     except (OSError, ValueError) as error:  # pyarrow's own errors are subclasses
         raise InputError(f"cannot read {path}: {error}") from None
     except KeyError as error:
-        raise InputError(
-            f"{path} is not a file of lighteval's details: it has no {error}"
-        ) from None
+        raise InputError(f"{path} is not a file of lighteval's details: it has no {error}") from None
     task = re.sub(DATE + "$", "", path.stem.removeprefix("details_"))
     return evaluation_of(path, task, path.parent.parent.name or path.stem, _date(path), records)
 
@@ -302,8 +289,7 @@ def _lighteval_record(row: Row, number: int) -> Record:
 def read_shared(path: Path) -> list[Evaluation]:
     """Return the evaluations in an instance-level file of Every Eval Ever, one for each model."""
     by_log = grouped(
-        ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row)
-        for row in _rows(path)
+        ((str(row.get("evaluation_name", "")), str(row.get("model_id", ""))), row) for row in _rows(path)
     )
     return [
         evaluation_of(
@@ -330,9 +316,7 @@ def _shared(rows: Sequence[Row]) -> Record:
     row = rows[0]
     id, epoch = _sample_and_epoch(row)
     content, output = _object(row.get("input")), _object(row.get("output"))
-    attributed = [
-        _object(each).get("extracted_value") for each in row.get("answer_attribution") or ()
-    ]
+    attributed = [_object(each).get("extracted_value") for each in row.get("answer_attribution") or ()]
     metadata = _object(row.get("metadata"))
     return _record(
         id=id,
@@ -340,9 +324,7 @@ def _shared(rows: Sequence[Row]) -> Record:
         question=str(content.get("raw", "")),
         reference="\n".join(map(str, content.get("reference") or ())),
         answer=_first_text(attributed or output.get("raw")),
-        scores=numbers_of(
-            {_result(each): _object(each["evaluation"]).get("score") for each in rows}
-        ),
+        scores=numbers_of({_result(each): _object(each["evaluation"]).get("score") for each in rows}),
         groups={name: text for name, text in metadata.items() if name != "epoch"},
         problem=row.get("error"),
     )

@@ -211,11 +211,7 @@ def _prediction(scorer: Benchmark, function: str, id: str, reply: Reply) -> Json
     """Return a reply as a prediction. Raises InputError if it is not one."""
     fields = scorer.prediction_fields
     field = "answer" if "answer" in fields else fields[0]
-    prediction = {
-        **(reply if isinstance(reply, dict) else {field: reply}),
-        "id": id,
-        FUNCTION: function,
-    }
+    prediction = {**(reply if isinstance(reply, dict) else {field: reply}), "id": id, FUNCTION: function}
     try:
         json.dumps(prediction)
         scorer.read([prediction])

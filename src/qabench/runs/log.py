@@ -19,16 +19,7 @@ from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import Prediction, Predictions, some
 from qabench.data.rows import Json, grouped
 from qabench.errors import InputError, MissingExtra, QabenchError
-from qabench.evaluation import (
-    ANSWERED,
-    CUT_OFF,
-    EMPTY,
-    FAILED,
-    REFUSED,
-    Evaluation,
-    Message,
-    Record,
-)
+from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
 from qabench.evaluation.signature import ASKED, VERSION, parse, signature
@@ -37,13 +28,7 @@ from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
 from qabench.runs.facts import with_facts
 from qabench.runs.foreign import evaluation_of, groups_of, numbers_of
-from qabench.runs.plain import (
-    Fields,
-    open_archive,
-    read_plain_header,
-    read_plain_samples,
-    values_of,
-)
+from qabench.runs.plain import Fields, open_archive, read_plain_header, read_plain_samples, values_of
 
 # Most of a log's bytes, which records do not need.
 _LEFT_OUT = {"events", "events_data", "store", "timelines", "role_usage"}
@@ -117,9 +102,7 @@ def _by_inspect(path: str | Path, **options: Any) -> Any:
     try:
         from inspect_ai.log import read_eval_log
     except ImportError:
-        raise MissingExtra(
-            'reading logs of runs needs inspect_ai: pip install "qabench[run]"'
-        ) from None
+        raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
     with _naming(path):
         return read_eval_log(str(path), **options)
 
@@ -321,9 +304,7 @@ def _record(sample: Any) -> Record:
     usages = list(sample.model_usage.values())
     # Providers count cached tokens separately.
     prompts = [
-        usage.input_tokens
-        + (usage.input_tokens_cache_read or 0)
-        + (usage.input_tokens_cache_write or 0)
+        usage.input_tokens + (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
         for usage in usages
     ]
     costs = [usage.total_cost for usage in usages]

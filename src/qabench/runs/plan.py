@@ -78,9 +78,7 @@ def task_options(benchmark: Benchmark, setting: Setting) -> list[TaskOption]:
     ]
 
 
-def check_task_options(
-    benchmark: Benchmark, setting: Setting, arguments: Mapping[str, Any]
-) -> None:
+def check_task_options(benchmark: Benchmark, setting: Setting, arguments: Mapping[str, Any]) -> None:
     """Raise InputError, with the allowed names, for an argument that the setting does not have."""
     allowed = [option.name for option in task_options(benchmark, setting)]
     if unknown := [name for name in arguments if name not in allowed]:
@@ -133,10 +131,7 @@ def plan_run(
     ):
         arguments.setdefault("context_length", info.context_length)
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
-    with (
-        tempfile.TemporaryDirectory(prefix="qabench-plan-") as folder,
-        redirect_stdout(io.StringIO()),
-    ):
+    with tempfile.TemporaryDirectory(prefix="qabench-plan-") as folder, redirect_stdout(io.StringIO()):
         try:
             (log,) = inspect_ai.eval(
                 f"qabench/{chosen.task}",
@@ -279,9 +274,7 @@ def make_model(
         if "pip install" in plain(error):
             raise _missing_package(model, error) from error
         no_provider = "" if "/" in model else f" Add --base-url URL, or a provider: openai/{model}"
-        raise InputError(
-            f"the model {model} cannot be used: {plain(error)}{no_provider}"
-        ) from error
+        raise InputError(f"the model {model} cannot be used: {plain(error)}{no_provider}") from error
 
 
 def _missing_package(model: str, error: Exception) -> MissingExtra:

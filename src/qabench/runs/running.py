@@ -155,9 +155,7 @@ class Watch:
             raise self.interrupted()
         if logs[0].status != "success":
             why = f": {plain(logs[0].error)}" if logs[0].error else ""
-            raise QabenchError(
-                f"the run ended with the status {logs[0].status}{why}; {self.hint()}"
-            )
+            raise QabenchError(f"the run ended with the status {logs[0].status}{why}; {self.hint()}")
         return Path(logs[0].location.removeprefix("file://"))
 
 
@@ -248,10 +246,7 @@ def start(
     arguments = {**chosen.arguments, **(task_args or {})}
     options = without_none(options) | {"cache": cache}
     if solver:
-        options |= {
-            "solver": SolverSpec(solver),
-            "metadata": {"solver": solver_with_digest(solver)},
-        }
+        options |= {"solver": SolverSpec(solver), "metadata": {"solver": solver_with_digest(solver)}}
     model_config = _generation(options)
     watch = watch or Watch(Path(log_dir))
     failure = f"{scorer.title}, {chosen.name}, with {model} could not start"
@@ -329,11 +324,7 @@ def resume(
     watch.reused = sum(sample.error is None for sample in trusted.samples or ())
     failure = f"the run of {log} cannot be resumed"
     cache = trusted.plan.config.cache
-    with (
-        _locked(Path(log)),
-        watching(watch, cache, failure, task_args),
-        without_account(spec.model),
-    ):
+    with _locked(Path(log)), watching(watch, cache, failure, task_args), without_account(spec.model):
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
         task = scorer.task_function(setting)(**spec.task_args_passed)
         check_task(log, task)
@@ -398,9 +389,7 @@ def _locked(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def watching(
-    watch: Watch, cache: bool, failure: str, task_args: Arguments = None
-) -> Iterator[None]:
+def watching(watch: Watch, cache: bool, failure: str, task_args: Arguments = None) -> Iterator[None]:
     """Report events to ``watch``, turn Ctrl-C and SIGTERM into ``Interrupted``, and other errors into InputError.
 
     Args:

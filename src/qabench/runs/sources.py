@@ -157,8 +157,7 @@ def read_evaluations(
     latest, superseded = without_superseded(evaluations)
     newer = {evaluation.origin: evaluation.path for evaluation in latest}
     notes += [
-        f"{old.path} is left out, because {newer[old.origin]} resumed this run"
-        for old in superseded
+        f"{old.path} is left out, because {newer[old.origin]} resumed this run" for old in superseded
     ]
     notes += filter(None, map(incomplete, latest))
     passes = list(filter(None, (pass_of(name)[1] for name in split_names(scores or ()))))
@@ -174,8 +173,7 @@ def read_evaluations(
         latest = [_with_scores(each, scores) for each in latest] if passes else latest
     names = Counter(evaluation.model for evaluation in latest if evaluation.setting == PREDICTIONS)
     return Found(
-        [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest],
-        notes,
+        [replace(each, model=each.path) if names[each.model] > 1 else each for each in latest], notes
     )
 
 

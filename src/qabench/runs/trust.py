@@ -186,10 +186,7 @@ def resume_command(path: str | Path) -> str:
     pairs = [("-M", spec.model_args), ("-T", arguments_to_repeat(spec.task, spec.task_args_passed))]
     for option, arguments in pairs:
         for name, value in arguments.items():  # JSON is YAML, as which the value is read
-            words += [
-                option,
-                printable(f"{name}={json.dumps(value, default=str, ensure_ascii=False)}"),
-            ]
+            words += [option, printable(f"{name}={json.dumps(value, default=str, ensure_ascii=False)}")]
     return shlex.join(words)
 
 
@@ -217,6 +214,4 @@ def solver_with_digest(solver: str) -> str:
         return f"{name}-{hashlib.sha256(Path(path).read_bytes()).hexdigest()[:12]}"
     except OSError as error:
         reason = error.strerror if path else "no file"
-        raise InputError(
-            f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME"
-        ) from None
+        raise InputError(f"cannot read the solver {solver!r}: {reason}; expected FILE.py@NAME") from None

@@ -61,10 +61,7 @@ def map_parts(
         InputError: the folder has the results of another job.
     """
     folder = Path(output).absolute()
-    _begin(
-        folder,
-        {"data": rows._fingerprint, "rows": len(rows), "rows_per_part": rows_per_part, **job},
-    )
+    _begin(folder, {"data": rows._fingerprint, "rows": len(rows), "rows_per_part": rows_per_part, **job})
     starts = range(0, len(rows), rows_per_part)
     paths = {start: folder / f"part-{number:06}.parquet" for number, start in enumerate(starts)}
     left = {start: path for start, path in paths.items() if not path.exists()}
@@ -133,9 +130,7 @@ def _load_labels(source: ModelSource) -> Callable[[Rows], Columns]:
 
     def labels(rows: Rows) -> Columns:
         if any(isinstance(row["evidence"], str) for row in rows):
-            raise InputError(
-                "the evidence of a claim is a string; allowed: a list of strings, or null"
-            )
+            raise InputError("the evidence of a claim is a string; allowed: a list of strings, or null")
         claims = [(row["claim"], row["evidence"]) for row in rows]
         return {"label": entailment.label_claims(claims, network, entailment.punkt)}
 

@@ -162,9 +162,7 @@ def metric_values(scores: Sequence[SampleScore], specs: Sequence[ScoreSpec]) -> 
             for name, column in (value.items() if isinstance(value, dict) else ())
             if column is not None and not isnan(float(column))
         }
-        records.append(
-            Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns)
-        )
+        records.append(Record(str(each.sample_id), number, "", "", (), None, ANSWERED, scores=columns))
     values = values_of(specs, records)
     answered = any((score.score.answer or "").strip() for score in scores)
     return values if answered else dict.fromkeys(values, nan)
@@ -226,12 +224,7 @@ def ask() -> Solver:
 
 
 async def _generate(
-    model: Model,
-    state: TaskState | None,
-    sample: int | None,
-    messages: Any,
-    *tools: Any,
-    **options: Any,
+    model: Model, state: TaskState | None, sample: int | None, messages: Any, *tools: Any, **options: Any
 ) -> ModelOutput:
     with failing_in_one_line():
         output = await adapted(model).generate(
@@ -302,9 +295,7 @@ def failing_in_one_line() -> Iterator[None]:
     except Exception as error:
         # Errors of client libraries, not of the task.
         of_call = (
-            hasattr(error, "last_attempt")
-            or hasattr(error, "status_code")
-            or isinstance(error, OSError)
+            hasattr(error, "last_attempt") or hasattr(error, "status_code") or isinstance(error, OSError)
         )
         if isinstance(error, QabenchError) or not of_call:
             raise
@@ -394,9 +385,7 @@ def model_identity(model: Model) -> dict[str, str]:
         "name": name,
         "base_url": model.api.base_url or configured_base_url(str(model)) or "",
         "model_args": json.dumps(arguments, sort_keys=True, default=repr),
-        "files": _files_digest(
-            [name, *(text for text in arguments.values() if isinstance(text, str))]
-        ),
+        "files": _files_digest([name, *(text for text in arguments.values() if isinstance(text, str))]),
     }
 
 

@@ -73,9 +73,7 @@ class Prompt:
         """
         templates = [("system", self.system), ("user", self.user)]
         return tuple(
-            (role, FIELD.sub(lambda match: values[match[1]], text))
-            for role, text in templates
-            if text
+            (role, FIELD.sub(lambda match: values[match[1]], text)) for role, text in templates if text
         )
 
 
@@ -161,9 +159,7 @@ def chosen_protocol(protocol: str, prompt: str) -> str:
 
 def _check_name(argument: str, value: str, auto: str) -> None:
     if value not in (OFFICIAL, QABENCH, AUTO):
-        raise InputError(
-            f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} ({auto})"
-        )
+        raise InputError(f"{argument} is {value!r}; allowed: {OFFICIAL}, {QABENCH}, {AUTO} ({auto})")
 
 
 def read_prompt(path: Path) -> Prompt:
@@ -239,9 +235,7 @@ class PromptSource:
         """
         return _template(self._values(ast.Return, "", within, nth)[nth], fields)
 
-    def appended(
-        self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS
-    ) -> list[str]:
+    def appended(self, name: str, within: str, *, fields: Mapping[str, str] = _NO_FIELDS) -> list[str]:
         """Return the strings that a function appends to a variable with ``+=``.
 
         A single variable becomes a field.
@@ -280,9 +274,7 @@ class PromptSource:
         if nth >= len(values):
             place = f"{self.path}, {within}" if within else self.path
             what = f"assignment to {name}" if name else "return"
-            raise InputError(
-                f"{place}: there is no {what} (number {nth + 1}); is it the right file?"
-            )
+            raise InputError(f"{place}: there is no {what} (number {nth + 1}); is it the right file?")
         return values
 
 

@@ -131,9 +131,7 @@ class SpacyLemmatizer:
         # the limit protects the memory of the entity recognizer, which is not loaded
         nlp.max_length = sys.maxsize
         return FastLemmas.of(nlp) or (
-            lambda texts: [
-                " ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)
-            ]
+            lambda texts: [" ".join(t.lemma_ for t in doc) for doc in nlp.pipe(texts, batch_size=64)]
         )
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
@@ -155,9 +153,7 @@ class SpacyLemmatizer:
 
 def model_digest(folder: Path) -> str:
     """Return twelve hex digits of a digest of the paths and SHA-256 of a spaCy model's files."""
-    files = {
-        path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()
-    }
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n"
         for name, path in sorted(files.items())
@@ -287,7 +283,5 @@ def resolve_lemmatizer(lemmatizer: str | Lemmatizer = "auto") -> Lemmatizer:
 @functools.cache
 def _spacy(model: str) -> Lemmatizer:
     if find_spec("spacy") is None:
-        raise MissingExtra(
-            f"the lemmatizer {model!r} needs spaCy, which is not installed: {INSTALL}"
-        )
+        raise MissingExtra(f"the lemmatizer {model!r} needs spaCy, which is not installed: {INSTALL}")
     return SpacyLemmatizer(model)

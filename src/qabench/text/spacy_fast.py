@@ -130,8 +130,7 @@ class WindowEncoder:
         for layer in self.layers:
             vectors, sequence = self._one_layer(layer, vectors, sequence)
         return [
-            vectors[sequence[start : start + len(doc)]]
-            for start, doc in zip(starts, docs, strict=True)
+            vectors[sequence[start : start + len(doc)]] for start, doc in zip(starts, docs, strict=True)
         ]
 
     def _embed(self, rows: npt.NDArray[np.uint64]) -> Matrix:

@@ -41,11 +41,7 @@ _SETTINGS = {  # name -> what the model is given, what is required, and the argu
         _SEARCH,
         ("retriever", "corpus"),
     ),
-    "post-hoc": (
-        "As closed; each claim gets its best passage of a corpus.",
-        _CORPUS,
-        ("search", "k"),
-    ),
+    "post-hoc": ("As closed; each claim gets its best passage of a corpus.", _CORPUS, ("search", "k")),
     "post-hoc-web": (
         "As closed; each claim gets its best passage of the web pages that a search engine finds for the claim.",
         _SEARCH,
@@ -75,9 +71,7 @@ def _numpy_mean(values: Sequence[float]) -> float:
     return float(np.mean(values))
 
 
-def _ratio(
-    name: str, title: str, about: str, columns: tuple[str, str], **options: Any
-) -> ScoreSpec:
+def _ratio(name: str, title: str, about: str, columns: tuple[str, str], **options: Any) -> ScoreSpec:
     return ScoreSpec(
         name,
         title,
@@ -285,9 +279,7 @@ class ExpertQABenchmark(Benchmark):
     id_fields = ("id", "example_id")
     commands = ("claims", "attribute", "facts")
 
-    def load(
-        self, config: str | None, file: Path | None = None, split: str | None = None
-    ) -> Questions:
+    def load(self, config: str | None, file: Path | None = None, split: str | None = None) -> Questions:
         """Return the questions of a split (see ``qabench.benchmarks.expertqa.questions.load_questions``)."""
         from qabench.benchmarks.expertqa.questions import load_questions
 

@@ -224,9 +224,7 @@ def autoais_agreement(
     ``autoais`` for the arguments.
     """
     rows = _labeled(references, predictions, on_unlabeled)
-    judged = [
-        [claim for answer in row for claim in judged_labels(answer, on_unlabeled)] for row in rows
-    ]
+    judged = [[claim for answer in row for claim in judged_labels(answer, on_unlabeled)] for row in rows]
     return SystemScores(judged, _agreement)
 
 
@@ -248,9 +246,7 @@ def _judged(system: str, claim: Claim, on_unlabeled: str) -> JudgedClaim:
 
 def _agreement(claims: Sequence[JudgedClaim]) -> Json:
     unlabeled = sum(claim.unlabeled for claim in claims)
-    return (
-        agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
-    )
+    return agreement_scores(claims, "complete") | agreement_counts(claims) | {"unlabeled": unlabeled}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,7 @@ from typing import Any
 
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.expertqa import prompts
-from qabench.benchmarks.expertqa.claims import (
-    ClaimedAnswer,
-    cite_afterward,
-    cut_sources,
-    split_claims,
-)
+from qabench.benchmarks.expertqa.claims import ClaimedAnswer, cite_afterward, cut_sources, split_claims
 from qabench.benchmarks.expertqa.passages import (
     BM25,
     DENSE,
@@ -88,9 +83,7 @@ class Answering:
             return SearchResult(())
         ranked_by = row["question"]
         if self.from_web and self.prompt.name == OFFICIAL:
-            ranked_by = prompts.web_question().filled(
-                field=row["field"] or "", question=row["question"]
-            )
+            ranked_by = prompts.web_question().filled(field=row["field"] or "", question=row["question"])
         return self.evidence.find(row["question"], ranked_by, self.k)
 
     def messages(self, row: Row, read: Sequence[Document] = ()) -> Messages:
@@ -101,9 +94,7 @@ class Answering:
         """
         values = {"question": row["question"], "field": row["field"] or ""}
         if self.reads and self.prompt.name == OFFICIAL:
-            values["context"] = prompts.context(
-                [passage.text for passage in read], web=self.from_web
-            )
+            values["context"] = prompts.context([passage.text for passage in read], web=self.from_web)
         elif self.reads:
             shown = [_numbered(number, passage) for number, passage in enumerate(read, start=1)]
             values["passages"] = "\n\n".join(shown) or "(none)"
@@ -147,9 +138,7 @@ def _numbered(number: int, passage: Document) -> str:
     return f"[{number}] {source}{passage.text}"
 
 
-def cite_best_passages(
-    claims: Sequence[str], evidence: Evidence
-) -> tuple[ClaimedAnswer, SearchResult]:
+def cite_best_passages(claims: Sequence[str], evidence: Evidence) -> tuple[ClaimedAnswer, SearchResult]:
     """Return the answer that consists of the claims with their best passages, and these passages."""
     shown: dict[Document, None] = {}
     searches: list[Row] = []
@@ -214,9 +203,7 @@ def _evidence(how: Answering, options: Options) -> Evidence:
             raise InputError(
                 "-T corpus, ranker and encoder have no effect with -T retriever; leave one of them out"
             )
-        return engine_passages(
-            options.retriever, named_in_this_call("retriever", options.retriever)
-        )
+        return engine_passages(options.retriever, named_in_this_call("retriever", options.retriever))
     if options.corpus is None:
         raise InputError(
             f"the setting {how.method} needs passages: add -T corpus=FILE.jsonl, with a column 'text', or "

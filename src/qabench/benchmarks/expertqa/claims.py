@@ -305,9 +305,7 @@ def claimed_items(rows: Sequence[Any]) -> list[Item]:
     items: list[Item] = []
     for number, row in enumerate(rows):
         answer, claims, evidence = row.get("answer"), row.get("claims"), row.get("evidence") or []
-        if not is_list_of(evidence, str) or not (
-            is_list_of(claims, object) or isinstance(answer, str)
-        ):
+        if not is_list_of(evidence, str) or not (is_list_of(claims, object) or isinstance(answer, str)):
             raise InputError(
                 f"predictions[{number}] is {row!r:.80}; allowed: answer, a string, or claims, a list, "
                 "and evidence, a list of strings"

@@ -31,8 +31,7 @@ REASONS = 5  # claims without a score whose reasons are printed
 Claims = Annotated[
     str | None,
     Argument(
-        metavar="[FILE]",
-        help='Lines {"id", "claims"}; without it, the annotated claims of --config.',
+        metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'
     ),
 ]
 Out = Annotated[Path, Option("--output", "-o", help="The file to write, as JSONL.")]
@@ -41,9 +40,7 @@ Out = Annotated[Path, Option("--output", "-o", help="The file to write, as JSONL
 def claims(
     answers: Annotated[
         str,
-        Argument(
-            metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.'
-        ),
+        Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.'),
     ],
     output: Out = Path("claims.jsonl"),
 ) -> None:
@@ -136,9 +133,7 @@ def facts(
     ] = None,
     ranker: Annotated[
         str,
-        Option(
-            help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."
-        ),
+        Option(help="Of passages: bm25, dense, api, or auto (bm25 for a corpus, dense for the web)."),
     ] = "auto",
     dry_run: DryRun = False,
     price_in: PriceIn = None,
@@ -239,9 +234,7 @@ def _print_scores(output: Path, questions: Questions, groups: str) -> None:
     evaluation = replace(
         whole,
         score_specs=tuple(spec for spec in whole.score_specs if spec.group.startswith(groups)),
-        signatures={
-            name: line for name, line in whole.signatures.items() if name.startswith(groups)
-        },
+        signatures={name: line for name, line in whole.signatures.items() if name.startswith(groups)},
     )
     print_evaluations([evaluation], ["system"] if evaluation.by_group("system") else [], "table")
     print_notes([evaluation], (), "table")

@@ -74,9 +74,7 @@ class FactScorer:
         label = f"{self.caller.model}/{prompts.verdict_label()}"
         if with_atomic_claims:
             return f"{label}/given"
-        return (
-            f"{label}/{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{load_entities()[0]}"
-        )
+        return f"{label}/{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{load_entities()[0]}"
 
     def break_down(self, sentence: str) -> ChatRequest:
         """Return the request for the atomic claims of a sentence."""
@@ -158,9 +156,7 @@ def passages_for(source: Evidence) -> Find:
     return find
 
 
-def find_all(
-    claims: Iterable[str], find: Find, progress: Progress
-) -> dict[str, str | QabenchError]:
+def find_all(claims: Iterable[str], find: Find, progress: Progress) -> dict[str, str | QabenchError]:
     """Return the evidence of each distinct claim, or why it could not be found, from several searches at once."""
 
     def attempt(claim: str) -> str | QabenchError:
@@ -249,9 +245,7 @@ def _parts(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[_Par
     return parts
 
 
-def _break_down(
-    parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress
-) -> None:
+def _break_down(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress: Progress) -> None:
     """Set the atomic claims of the claims that have none."""
     stating: list[tuple[_Part, str]] = []
     for part in parts:
@@ -328,12 +322,8 @@ def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress:
         own = [next(replies) for _ in part.claim["atomic_claims"]]
         part.reason = next((reply.reason for reply in own if reply.text is None), None)
         if not part.reason:
-            part.claim["fact_score"] = fact_score(
-                [reply_is_true(reply.text or "") for reply in own]
-            )
+            part.claim["fact_score"] = fact_score([reply_is_true(reply.text or "") for reply in own])
 
 
 def _replies(client: ChatClient, requests: list[ChatRequest], progress: Progress) -> list[Answered]:
-    return (
-        [answered(outcome) for outcome in client.complete(requests, progress)] if requests else []
-    )
+    return [answered(outcome) for outcome in client.complete(requests, progress)] if requests else []

@@ -170,9 +170,7 @@ def first_sentence(claim: str, split: Callable[[str], Sequence[str]]) -> str:
     """
     _check_length(len(claim))
     paragraph = next((part.strip() for part in claim.split("\n") if part.strip()), "")
-    sentences = (
-        _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
-    )
+    sentences = _join_initials(list(split(paragraph)), INITIALS.findall(paragraph)) if paragraph else []
     return next(iter(_merge_fragments(sentences)), "")
 
 

@@ -17,13 +17,7 @@ from typing import Any
 
 from qabench.errors import MissingExtra
 from qabench.loading_scripts import open_path
-from qabench.tasks.prompts import (
-    DATA_NOT_INSTRUCTIONS,
-    OFFICIAL,
-    Prompt,
-    PromptSource,
-    check_fields,
-)
+from qabench.tasks.prompts import DATA_NOT_INSTRUCTIONS, OFFICIAL, Prompt, PromptSource, check_fields
 
 CLOSED = "prompts/qa_prompt.txt"
 READ_WEB = "modeling/response_collection/retrieve_and_read.py"
@@ -85,9 +79,7 @@ def web_prompt() -> Prompt:
 
     Its fields are context, field and question.
     """
-    template = (
-        _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
-    )
+    template = _source(READ_WEB).assigned("prompt_template").replace("{question}", web_question().user)
     return _checked(template, "context", "field", "question")
 
 
@@ -95,9 +87,7 @@ def web_prompt() -> Prompt:
 def web_question() -> Prompt:
     """Return the question with the expert's field, by which the authors rank passages from the web."""
     fields = {"example.metadata.field": "field", "query_text": "question"}
-    return _checked(
-        _source(READ_WEB).assigned("gpt_query_text", fields=fields), "field", "question"
-    )
+    return _checked(_source(READ_WEB).assigned("gpt_query_text", fields=fields), "field", "question")
 
 
 @cache
@@ -116,9 +106,7 @@ def context(passages: Sequence[str], *, web: bool) -> str:
 
 def numbered(passages: Sequence[str]) -> list[str]:
     """Return passages as the authors write them: "Passage ID 1: ...", without line breaks."""
-    return [
-        f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)
-    ]
+    return [f"Passage ID {n}: " + text.replace("\n", "") for n, text in enumerate(passages, start=1)]
 
 
 @dataclass(frozen=True)
@@ -203,8 +191,7 @@ def fine_tuning_prompt() -> Prompt:
     The authors' file defines two more prompts (Alpaca's and Vicuna's) that its code does not use.
     """
     return _checked(
-        _source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"),
-        "question",
+        _source(FINE_TUNING).assigned("llama2_prompt").replace("[QUESTION]", "{question}"), "question"
     )
 
 

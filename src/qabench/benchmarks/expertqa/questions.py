@@ -11,12 +11,7 @@ from qabench.data.rows import Json, Row, SourceRow, read_json_lines
 from qabench.errors import InputError, SourceUnavailable
 from qabench.evaluation.scoring import Question, Questions
 from qabench.loading_scripts import custom_digest, dataset_table, file_digest, open_path
-from qabench.loading_scripts.expertqa.parse import (
-    parse_answers,
-    parse_lfqa,
-    parse_question,
-    parser_of,
-)
+from qabench.loading_scripts.expertqa.parse import parse_answers, parse_lfqa, parse_question, parser_of
 
 
 def annotated_claims(row: Row) -> list[Row]:

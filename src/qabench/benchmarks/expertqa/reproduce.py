@@ -10,13 +10,7 @@ from qabench.benchmarks.reproduction import Reproduction, available_splits
 from qabench.data.rows import Row
 from qabench.io.tables import Table
 
-COLUMNS = (
-    "macro",
-    "micro",
-    "macro_without_abstentions",
-    "micro_without_abstentions",
-    "counted_claims",
-)
+COLUMNS = ("macro", "micro", "macro_without_abstentions", "micro_without_abstentions", "counted_claims")
 
 
 def reproduce(reproduction: Reproduction) -> Reproduction:

@@ -323,9 +323,7 @@ def _authors_of(items: Sequence[ReadItem], name: str) -> str:
 
 def _unlabeled(items: Sequence[ReadItem], treatment: str) -> list[str]:
     """Count the claims that have evidence, but no label."""
-    claims = [
-        claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()
-    ]
+    claims = [claim for item in items if "claims_counted" in item.scores for claim in item.claims or ()]
     lacking = sum(claim["label"] is None and bool(claim["evidence"]) for claim in claims)
     if not lacking:
         return []

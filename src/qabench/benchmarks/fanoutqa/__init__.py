@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of, type_name
 from qabench.benchmarks.base import Benchmark, Need, Option, Setting
-from qabench.data.predictions import (
-    parse_predictions,
-    parse_run,
-    read_bytes,
-    read_predictions,
-    some,
-)
+from qabench.data.predictions import parse_predictions, parse_run, read_bytes, read_predictions, some
 from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
 from qabench.evaluation.score_spec import ScoreSpec, mean_in_order
@@ -50,11 +44,7 @@ def _rouge(part: str) -> list[ScoreSpec]:
     about = f"{name} of {{}} between answer and reference."
     return [
         _average(
-            f"{kind}.{part}",
-            f"{title} {short}",
-            about.format(title),
-            "rouge",
-            main=part == "fscore",
+            f"{kind}.{part}", f"{title} {short}", about.format(title), "rouge", main=part == "fscore"
         )
         for kind, title in _KINDS.items()
     ]
@@ -152,25 +142,17 @@ class FanOutQABenchmark(Benchmark):
             ("auto", "spacy", "simplemma"),
         ),
         Option("only_score_answered", "Average only over the answered questions.", bool, False),
-        Option(
-            "bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."
-        ),
-        Option(
-            "judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."
-        ),
+        Option("bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."),
+        Option("judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
         Option(
             "judge_base_url",
             "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI.",
             metavar="URL",
             secret=True,
         ),
+        Option("judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"),
         Option(
-            "judge_prompt", "The judge's prompt: official, qabench, auto, or a file.", str, "auto"
-        ),
-        Option(
-            "judge_max_calls",
-            "The maximum number of calls to the judge; 0 only estimates them.",
-            int,
+            "judge_max_calls", "The maximum number of calls to the judge; 0 only estimates them.", int
         ),
         Option(
             "judge",
@@ -180,9 +162,7 @@ class FanOutQABenchmark(Benchmark):
             secret=True,
         ),
         Option(
-            "evidence_k",
-            "Count only the first pages of each question, this many. Default: all.",
-            int,
+            "evidence_k", "Count only the first pages of each question, this many. Default: all.", int
         ),
     )
     needs = (
@@ -373,9 +353,7 @@ class FanOutQABenchmark(Benchmark):
     def evidence_pages(self, config: str | None) -> Iterable[Json]:
         """Return the Wikipedia pages that a config's questions need."""
         return [
-            page
-            for question in self.load(config).rows
-            for page in question.row["necessary_evidence"]
+            page for question in self.load(config).rows for page in question.row["necessary_evidence"]
         ]
 
     def published(self) -> list[PublishedScore]:

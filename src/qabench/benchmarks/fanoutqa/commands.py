@@ -41,8 +41,7 @@ def submit(
         Path | None, Option(help="Evidence-provided answers (same formats).")
     ] = None,
     out: Annotated[
-        Path,
-        Option(metavar="DIR", help="The folder to write to, such as a clone of the repository."),
+        Path, Option(metavar="DIR", help="The folder to write to, such as a clone of the repository.")
     ] = Path(FOLDER),
 ) -> None:
     """Check a submission to FanOutQA's leaderboard and write the files of its pull request.
@@ -51,9 +50,7 @@ def submit(
     2 rejected (nothing is written).
     """
     paths = dict(zip(SETTINGS, (closed_book, open_book, evidence_provided), strict=True))
-    answers = {
-        setting: _answers(path, setting) for setting, path in paths.items() if path is not None
-    }
+    answers = {setting: _answers(path, setting) for setting, path in paths.items() if path is not None}
     if not answers or not re.fullmatch("[A-Za-z0-9_-]+", name):
         raise InputError(
             f"the submission {name!r} has answers in {len(answers)} settings; allowed: a name of letters, digits, - "
@@ -104,9 +101,7 @@ def _check(predictions: Predictions, question_ids: Sequence[str]) -> None:
         )
 
 
-def _files(
-    name: str, metadata: Path, answers: Mapping[str, Predictions], out: Path
-) -> dict[Path, str]:
+def _files(name: str, metadata: Path, answers: Mapping[str, Predictions], out: Path) -> dict[Path, str]:
     """Return the content of each file of a submission.
 
     Raises InputError if the metadata cannot be used, or a file exists, and DataError for metadata
@@ -115,19 +110,15 @@ def _files(
     if not metadata.is_file():
         raise InputError(f"there is no file {metadata} with the system's metadata")
     named = {
-        f"{setting}_generations": f"{name}.jsonl" if setting in answers else None
-        for setting in SETTINGS
+        f"{setting}_generations": f"{name}.jsonl" if setting in answers else None for setting in SETTINGS
     }
     about = system_of(SourceRow.of(read_json(metadata), str(metadata)), *named)
     texts = {
-        out / f"metadata/{name}.json": json.dumps(about | named, ensure_ascii=False, indent=2)
-        + "\n"
+        out / f"metadata/{name}.json": json.dumps(about | named, ensure_ascii=False, indent=2) + "\n"
     }
     for setting, predictions in answers.items():
         rows = [{"id": row.id, "answer": row.fields["answer"]} for row in predictions.rows]
-        texts[out / f"{setting}-generations/{name}.jsonl"] = "".join(
-            dumps(row) + "\n" for row in rows
-        )
+        texts[out / f"{setting}-generations/{name}.jsonl"] = "".join(dumps(row) + "\n" for row in rows)
     if existing := [str(path) for path in texts if path.exists()]:
         raise InputError(
             f"{', '.join(existing)} exists: use another --name or --out, or remove it first"

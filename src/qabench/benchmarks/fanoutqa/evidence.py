@@ -78,8 +78,7 @@ def evidence_provided(
             note_problem(state, reason)
         if tokens > budget:
             note_problem(
-                state,
-                f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}",
+                state, f"the prompt has {tokens} tokens without any evidence, but the budget is {budget}"
             )
         state.metadata["evidence"] = {
             "fragments": n,
@@ -90,17 +89,13 @@ def evidence_provided(
             "left_out": dict(Counter(fragment.title for fragment in ranked[n:])),
             "missing": missing,
         }
-        note_prediction(
-            state, {}, retrieval_signature(counter.name, normalizer, wiki), add_answer=True
-        )
+        note_prediction(state, {}, retrieval_signature(counter.name, normalizer, wiki), add_answer=True)
         return state
 
     return solve
 
 
-def fill(
-    prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[Fragment]
-) -> str:
+def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequence[Fragment]) -> str:
     """Return the user message with these fragments."""
     if document is None:
         documents = "\n\n".join(f"[{each.title}]\n{each.content.strip()}" for each in fragments)
@@ -111,9 +106,7 @@ def fill(
     return prompt.filled(documents=documents, question=question)
 
 
-def retrieval_signature(
-    counter: str, normalizer: Normalizer, wiki: str | None = None
-) -> dict[str, str]:
+def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """Return the fields of a signature for the retrieval."""
     return {
         "tokenizer": counter,

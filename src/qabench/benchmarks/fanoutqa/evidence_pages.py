@@ -37,9 +37,7 @@ def page_keys(page: Any) -> Keys:
     """
     keys: set[str | int] = set()
     parts = (
-        [page.get(name) for name in ("pageid", "title", "url")]
-        if isinstance(page, Mapping)
-        else [page]
+        [page.get(name) for name in ("pageid", "title", "url")] if isinstance(page, Mapping) else [page]
     )
     for part in parts:
         if isinstance(part, str):
@@ -135,9 +133,7 @@ def evidence_scores(
         read = pages_read(prediction)[:k]
         necessary = distinct_pages(reference)
         missing = tuple(
-            position
-            for position, keys in necessary.items()
-            if not any(map(keys.intersection, read))
+            position for position, keys in necessary.items() if not any(map(keys.intersection, read))
         )
         relevant = sum(any(map(page.intersection, necessary.values())) for page in read)
         precision = relevant / len(read) if read else None

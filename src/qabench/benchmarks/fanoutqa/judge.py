@@ -75,9 +75,7 @@ def official_score(reply: str) -> int:
     return int(reply.strip()[-1:].lower() in FULL_MARKS)
 
 
-def read_judgment(
-    reply: str, finish_reason: str | None = None, refusal: str | None = None
-) -> Judgment:
+def read_judgment(reply: str, finish_reason: str | None = None, refusal: str | None = None) -> Judgment:
     """Read the judgment in a reply.
 
     The official score depends only on the last character. A verdict is readable if that character
@@ -209,9 +207,7 @@ class Judged:
         }
         if not self.per_question:
             return {"absent": {"gpt": self.absent}} | about
-        readable = [
-            judgment.readable for judgment in self.per_question if judgment.readable is not None
-        ]
+        readable = [judgment.readable for judgment in self.per_question if judgment.readable is not None]
         means = {"gpt": self.scores, "gpt_readable": readable}
         scores: Json = {name: sum(values) / len(values) for name, values in means.items() if values}
         verdicts = Counter(judgment.verdict for judgment in self.per_question)
@@ -285,9 +281,7 @@ def judge_for(
     prices = limits.get("prices")
     if prices is not None and not isinstance(prices, Prices):
         limits["prices"] = Prices(*prices)
-    caller = caller_for(
-        model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits
-    )
+    caller = caller_for(model or os.environ.get(MODEL_VARIABLE) or MODEL, base_url, api_key, **limits)
     return Judge(caller, judge_prompt(prompt), merged(PARAMETERS, parameters), llm_cache_key)
 
 

@@ -166,9 +166,7 @@ class NormalizedTextCache(EntryFile):
     normalizer. When the file reaches ``max_bytes``, the oldest quarter of the entries is deleted.
     """
 
-    def __init__(
-        self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False
-    ) -> None:
+    def __init__(self, path: Path | None = None, max_bytes: int = MAX_BYTES, hold: bool = False) -> None:
         super().__init__(
             path or cache_dir() / "normalized.sqlite",
             SCHEMA,
@@ -210,9 +208,7 @@ class NormalizedTextCache(EntryFile):
             rows.append((digest, value, entry_checksum(digest, value)))
         self.attempt(lambda connection: self._store(connection, rows))
 
-    def _store(
-        self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes, bytes]]
-    ) -> None:
+    def _store(self, connection: sqlite3.Connection, rows: Sequence[tuple[bytes, bytes, bytes]]) -> None:
         with connection:  # commits, or rolls back after an error
             connection.execute("BEGIN IMMEDIATE")
             # Only missing entries are stored, so an existing entry is a damaged one.
@@ -220,13 +216,9 @@ class NormalizedTextCache(EntryFile):
                 "INSERT OR REPLACE INTO forms (digest, form, checksum) VALUES (?, ?, ?)", rows
             )
             pragmas = ("page_count", "freelist_count", "page_size")
-            pages, free, size = (
-                connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas
-            )
+            pages, free, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas)
             if (pages - free) * size > self.max_bytes:
-                oldest = (
-                    "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
-                )
+                oldest = "SELECT id FROM forms ORDER BY id LIMIT (SELECT count(*) / 4 + 1 FROM forms)"
                 connection.execute(f"DELETE FROM forms WHERE id IN ({oldest})")
 
 

@@ -120,9 +120,7 @@ def open_book(
             try:
                 return await attempt("tools")
             except Exception as error:
-                replied = any(
-                    isinstance(message, ChatMessageAssistant) for message in state.messages
-                )
+                replied = any(isinstance(message, ChatMessageAssistant) for message in state.messages)
                 if search == "tools" or replied or "tool" not in str(error).lower():
                     raise
                 refusing.add(str(model))
@@ -134,9 +132,7 @@ def open_book(
 def _pages(searches: Sequence[Row]) -> list[Json]:
     """Return the pages with a fragment that the model was shown."""
     read = [entry for entry in searches if entry["fragments"]]
-    return [
-        {name: entry[name] for name in ("title", "pageid") if entry.get(name)} for entry in read
-    ]
+    return [{name: entry[name] for name in ("title", "pageid") if entry.get(name)} for entry in read]
 
 
 def prompt_for(strings: SearchPrompts, search: str, model: Model | None) -> Prompt:
@@ -200,9 +196,7 @@ class OpenBookSearch:
         )
         # a page that did not exist at the epoch has none
         texts = sum(bool(text.strip()) for text in result[:n])
-        self.seen(
-            {"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)}
-        )
+        self.seen({"title": page.title, "pageid": page.pageid, "fragments": texts, "of": len(result)})
         return render(n)
 
     def _find(self, title: str) -> tuple[WikiPage, list[str]] | tuple[None, str]:

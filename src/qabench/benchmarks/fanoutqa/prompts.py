@@ -32,8 +32,7 @@ from qabench.tasks.prompts import (
 )
 
 CLOSED_BOOK_FILE, OPEN_BOOK_FILE, EVIDENCE_PROVIDED_FILE = (
-    f"reference/paper_benchmarks/run_{name}.py"
-    for name in ("closedbook", "openbook", "wiki_provided")
+    f"reference/paper_benchmarks/run_{name}.py" for name in ("closedbook", "openbook", "wiki_provided")
 )
 JUDGE_FILE = "fanoutqa/eval/llm.py"
 JUDGE_FIELDS = {"question", "reference", "answer"}
@@ -111,10 +110,7 @@ class FanOutQAAsking:
 
         The authors set no limit of tokens.
         """
-        return {
-            "temperature": 0,
-            "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS,
-        }
+        return {"temperature": 0, "max_tokens": None if self.protocol == OFFICIAL else ANSWER_TOKENS}
 
     def messages(self, row: Row) -> tuple[tuple[str, str], ...]:
         """Return the prompt with the question.
@@ -160,10 +156,7 @@ def evidence_provided(prompt: str) -> tuple[Prompt, Prompt | None]:
     The fields are documents and question, and title and content. None means this project's format
     of a fragment.
     """
-    source, function = (
-        _authors_file(prompt, EVIDENCE_PROVIDED_FILE),
-        "WikiProvidedRunner.get_prompt",
-    )
+    source, function = (_authors_file(prompt, EVIDENCE_PROVIDED_FILE), "WikiProvidedRunner.get_prompt")
     if source is None:
         return EVIDENCE_PROVIDED, None
     template = source.assigned("prompt", function, fields={"question_text": "question"}).replace(
@@ -254,9 +247,7 @@ def open_book(prompt: str) -> SearchPrompts:
     if source is None:
         return OPEN_BOOK
     search = "WikipediaKani.search"
-    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace(
-        "{}", "{fragments}"
-    )
+    page = source.assigned("prompt", search, fields={"page.title": "title"}).replace("{}", "{fragments}")
     titles = {"similar_searches": "titles"}
     return SearchPrompts(
         tools=Prompt(OFFICIAL, source.assigned("prompt", "OpenAIOpenBookRunner.get_prompt", nth=1)),

@@ -97,9 +97,7 @@ class Corpus:
         if not self._chunks:
             raise InputError("a corpus needs at least one page")
         terms = FanOutQAWords(self.normalizer)
-        self._index = BM25Index(
-            [chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms
-        )
+        self._index = BM25Index([chunk for _, chunk in self._chunks], method="bm25+", tokenizer=terms)
 
     def __len__(self) -> int:
         """Return the number of chunks."""
@@ -115,9 +113,7 @@ class Corpus:
         """
         if official_ties:
             scores = self._index.scores(q)
-            ranked = [
-                (int(position), float(scores[position])) for position in np.argsort(scores)[::-1]
-            ]
+            ranked = [(int(position), float(scores[position])) for position in np.argsort(scores)[::-1]]
         else:
             hits = self._index.search(q, k=len(self))
             ranked = list(zip(hits.positions, hits.scores, strict=True))

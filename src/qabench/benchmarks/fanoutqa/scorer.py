@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of
 from qabench.benchmarks.fanoutqa.accuracy import accuracy
-from qabench.benchmarks.fanoutqa.normalizer import (
-    NormalizedTextCache,
-    Normalizer,
-    shared_normalizer,
-)
+from qabench.benchmarks.fanoutqa.normalizer import NormalizedTextCache, Normalizer, shared_normalizer
 from qabench.data.predictions import some
 from qabench.data.rows import Json, Row, grouped
 from qabench.errors import InputError
@@ -153,9 +149,7 @@ class FanOutQAScorer(Scorer):
         signed = dict(self.fields)
         if self._with_evidence(items):
             signed["evidence"] = {"k": self.evidence_k}
-        return {
-            group: signature(f"fanout_{group}", **shared, **own) for group, own in signed.items()
-        }
+        return {group: signature(f"fanout_{group}", **shared, **own) for group, own in signed.items()}
 
     def _with_evidence(self, items: Sequence[Item]) -> bool:
         return self.evidence and any("pages" in (item.fields or {}) for item in items)
@@ -271,9 +265,7 @@ def _unusable_pages(fields: Mapping[str, Any] | None) -> str | None:
     return None
 
 
-def _add_judgments(
-    judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[Json]
-) -> None:
+def _add_judgments(judged: Judged, columns: Sequence[dict[str, float]], details: Sequence[Json]) -> None:
     if judged.absent:
         return
     for row, detail, judgment in zip(columns, details, judged.per_question, strict=True):

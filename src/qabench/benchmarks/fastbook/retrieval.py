@@ -38,15 +38,12 @@ from qabench.retrieval.dense import DECIMALS, DenseIndex
 # The configs with the chapters and the keywords for a config of questions.
 CONFIGS = {"questions": ("corpus", "keywords"), "sample": ("sample_corpus", "sample_keywords")}
 # Method -> its default model.
-METHODS = {
-    "bm25": None,
-    "fts": None,
-    "dense": MODEL,
-    "colbert": "answerdotai/answerai-colbert-small-v1",
-}
+METHODS = {"bm25": None, "fts": None, "dense": MODEL, "colbert": "answerdotai/answerai-colbert-small-v1"}
 KINDS = ("question", "keywords")
 MAX_CHUNKS = 10**6  # of a chapter: a row's number says the chapter and the position
-SEARCH = "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
+SEARCH = (
+    "SELECT rowid, rank FROM chunks WHERE chunks MATCH ? AND chapter = ? ORDER BY rank, rowid LIMIT ?"
+)
 
 Chunks = Mapping[int, Sequence[str]]
 """The chunks of each chapter."""
@@ -153,9 +150,7 @@ def queries(questions: Sequence[Row], config: str, kind: str) -> list[Query]:
     texts = {row["id"]: row["question_text"] for row in questions}
     if kind == "keywords":
         for name in _files(CONFIGS[config][1]):
-            texts |= {
-                row["id"]: row["keywords"] for row in read_keywords(open_path("fastbook", name))
-            }
+            texts |= {row["id"]: row["keywords"] for row in read_keywords(open_path("fastbook", name))}
     return [(row["chapter"], texts[row["id"]].strip("\"'")) for row in questions]
 
 
@@ -203,9 +198,7 @@ def rank_fts(chunks: Chunks, queries: Sequence[Query], k: int) -> list[Hits]:
         for chapter, texts in chunks.items():
             start = chapter * MAX_CHUNKS
             rows = ((start + i, str(chapter), text) for i, text in enumerate(texts))
-            connection.executemany(
-                "INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows
-            )
+            connection.executemany("INSERT INTO chunks(rowid, chapter, text) VALUES (?, ?, ?)", rows)
         hits = []
         for chapter, text in queries:
             expression = match_expression(text)

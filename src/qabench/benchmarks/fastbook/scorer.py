@@ -52,8 +52,7 @@ class FastbookScorer(Scorer):
         """Return the scores of each question at every cutoff. ``progress`` is not used."""
         problems = [_unusable(item.fields or {}) for item in items]
         predictions = [
-            {} if problem else item.fields or {}
-            for item, problem in zip(items, problems, strict=True)
+            {} if problem else item.fields or {} for item, problem in zip(items, problems, strict=True)
         ]
         columns: list[Json] = [{} for _ in items]
         details: list[Json] = [{} for _ in items]
@@ -105,9 +104,7 @@ class FastbookScorer(Scorer):
                 if is_list_of(passages, str)
                 for text in passages[: max(cutoffs)]
             }
-            scoring = AnswerComponentScores(
-                cutoffs, (), (), max(self.longest, longest_passage(texts))
-            )
+            scoring = AnswerComponentScores(cutoffs, (), (), max(self.longest, longest_passage(texts)))
             fields = system | {"model": asked.get("retriever_model")} | scoring.signature()
             lines["retrieval"] = signature("fastbook_retrieval", **fields)
         if "rouge" in self.groups:
@@ -130,9 +127,7 @@ def _unusable(fields: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _detail(
-    row: Row, fields: Mapping[str, Any], ranks: Sequence[int | None], k: int
-) -> dict[str, Any]:
+def _detail(row: Row, fields: Mapping[str, Any], ranks: Sequence[int | None], k: int) -> dict[str, Any]:
     """Return the retrieval of one question for the report: its passages, and the rank of each answer component."""
     texts = fields.get("passages") or []
     passages = [{"id": str(rank), "text": text} for rank, text in enumerate(texts, start=1)]
@@ -142,11 +137,7 @@ def _detail(
             for passage, value in zip(passages, values, strict=True):
                 passage[name] = value
     components = [
-        {
-            "text": "; ".join(part["answer_component"]),
-            "contexts": list(part["context"]),
-            "rank": rank,
-        }
+        {"text": "; ".join(part["answer_component"]), "contexts": list(part["context"]), "rank": rank}
         for part, rank in zip(row["answer_context"], ranks, strict=True)
     ]
     return {"passages": passages[:k], "components": components, "k": k}
@@ -162,9 +153,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             continue
         ids = [record.id for record in records]
         depth = min(record.detail["k"] for record in records)
-        ranks = tuple(
-            tuple(part["rank"] for part in record.detail["components"]) for record in records
-        )
+        ranks = tuple(tuple(part["rank"] for part in record.detail["components"]) for record in records)
         scores = AnswerComponentScores(tuple(range(1, depth + 1)), ranks, ())
         columns = scores.columns("mrr", "recall")
         for k in scores.cutoffs:
@@ -173,9 +162,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
                 interval = bootstrap_mean(values, clusters=ids)
                 rows.append(SectionRow(label, title, k, interval, len(ids)))
         beyond = [
-            rank is None or rank > depth
-            for ranks_of_question in ranks
-            for rank in ranks_of_question
+            rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question
         ]
         notes.append(
             f"{label}: {sum(beyond):,} of {len(beyond):,} answer components are not in the first {depth} passages."

@@ -36,10 +36,7 @@ _UNDEFINED = {
     "balanced_accuracy": "no {unit} are wrong, or all are",
 }
 _SHOWN = {
-    "f1": (
-        "F1 (errors)",
-        "Harmonic mean of precision and recall; the positive class is the error.",
-    ),
+    "f1": ("F1 (errors)", "Harmonic mean of precision and recall; the positive class is the error."),
     "precision": ("Precision (errors)", "Share of the {unit} judged wrong that are wrong."),
     "recall": ("Recall (errors)", "Share of the wrong {unit} that were judged wrong."),
     "balanced_accuracy": (
@@ -109,8 +106,7 @@ class Felm(Benchmark):
             choices=("answer", "vicuna"),
         ),
         Option(
-            "evaluator",
-            "The model that wrote the replies. Only Vicuna's are officially read as vicuna.",
+            "evaluator", "The model that wrote the replies. Only Vicuna's are officially read as vicuna."
         ),
     )
     groups = {"felm": "F1, precision and recall of errors, and balanced accuracy"}
@@ -184,8 +180,7 @@ class Felm(Benchmark):
     def rescoring_options(self, run: Evaluation) -> dict[str, Any]:
         """Return the evaluator, and the format in which its replies are read."""
         vicuna = (
-            run.arguments.get("reply_format") == "vicuna"
-            and run.arguments.get("method") != "cot-cons"
+            run.arguments.get("reply_format") == "vicuna" and run.arguments.get("method") != "cot-cons"
         )
         return {"reply_format": "vicuna" if vicuna else "answer", "evaluator": run.model}
 

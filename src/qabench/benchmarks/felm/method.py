@@ -91,9 +91,7 @@ def prompt_file(domain: str, kind: str, unit: str) -> str:
     short = "sci" if domain == "science" else domain
     if unit == SEGMENTS:
         name = (
-            f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}"
-            if domain in CLAIM_DOMAINS
-            else kind
+            f"prompt_{short}_{'ret_' * (kind in REFERENCES)}{kind}" if domain in CLAIM_DOMAINS else kind
         )
         return f"segment/{short}/{name}.txt"
     names = {"raw": domain, "cot": f"{domain}_cot", EXTRACTION: f"extract_{short}"}

@@ -77,9 +77,7 @@ class FelmScorer(Scorer):
             "reasons": list(fields.get("reasons", [problem]) if problem and fields else []),
         }
         # An answer in the format "answer" has the same official score, for display and for exports.
-        answer = (
-            texts[0] if is_official_reply or (texts and not stated) else as_reply(score.verdicts)
-        )
+        answer = texts[0] if is_official_reply or (texts and not stated) else as_reply(score.verdicts)
         return Outcome(
             scores={name: float(n) for name, n in score.counts().items()},
             detail=detail if claims is None else detail | {"claims": claims},
@@ -95,23 +93,15 @@ class FelmScorer(Scorer):
         asked = dict(about)
         data = {name: asked.pop(name) for name in ("benchmark", "config", "data") if name in asked}
         model = asked.pop("model", None)
-        replies = [
-            _reply(item.fields) for item in items if item.fields and "labels" not in item.fields
-        ]
+        replies = [_reply(item.fields) for item in items if item.fields and "labels" not in item.fields]
         all_sampled = all(isinstance(reply, list) for reply in replies)
         read_as = "answer" if all_sampled else self.reply_format
         evaluator = self.evaluator if model is None else str(model)
-        system = {
-            "evaluator": evaluator,
-            "system": misread(read_as, evaluator, sampled=all_sampled),
-        }
+        system = {"evaluator": evaluator, "system": misread(read_as, evaluator, sampled=all_sampled)}
         if asked:
             return signatures(data | system | asked)
         by_claims = any(item.fields.get("claims") for item in items if item.fields)
-        read = {
-            "by": "claims" if by_claims else None,
-            "replies": read_as if replies else "verdicts",
-        }
+        read = {"by": "claims" if by_claims else None, "replies": read_as if replies else "verdicts"}
         return signatures(data | read | system)
 
 
@@ -135,9 +125,7 @@ def _verdicts_or_reply(fields: Mapping[str, Any]) -> Any:
     if "labels" in fields and not is_list_of(fields["labels"], bool):
         raise InputError(f"labels are {fields['labels']!r:.80}; allowed: a list of true and false")
     if "labels" not in fields and is_list_of(reply, bool):
-        raise InputError(
-            f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null"
-        )
+        raise InputError(f"the reply is {reply!r:.80}; allowed: a string, a list of strings, or null")
     return fields.get("labels", reply)
 
 
@@ -172,7 +160,5 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
             rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
     return (
-        [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")]
-        if rows
-        else []
+        [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
     )

@@ -57,10 +57,7 @@ class Reading:
 
 
 def read_reply(
-    reply: str | None,
-    n_segments: int,
-    reply_format: str = "answer",
-    claims: Sequence[Row] | None = None,
+    reply: str | None, n_segments: int, reply_format: str = "answer", claims: Sequence[Row] | None = None
 ) -> Reading:
     r"""Return the verdicts of an evaluator's reply about segments, or about claims (see ``read_claims``).
 

@@ -130,9 +130,7 @@ def find_errors(**options: Any) -> Solver:
             replies = [answered(output) for output in outputs]
             # The log shows one as the sample's output: the first with a text.
             with_text = (
-                output
-                for output, reply in zip(outputs, replies, strict=True)
-                if reply.text is not None
+                output for output, reply in zip(outputs, replies, strict=True) if reply.text is not None
             )
             state.output = next(with_text, outputs[0])
             state.messages += [choice.message for choice in state.output.choices[:1]]
@@ -144,9 +142,7 @@ def find_errors(**options: Any) -> Solver:
             (listed,) = await ask(asking.extraction_messages(row), **CLAIMS_PARAMETERS)
             claims, reason = claims_in(row, listed)
             by_claims = {"claims": claims}
-            note_prediction(
-                state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed
-            )
+            note_prediction(state, {"reply": None, "reasons": [reason or NO_REPLY], **by_claims}, signed)
             if reason is not None:
                 note_problem(state, reason)
                 return state
@@ -156,9 +152,7 @@ def find_errors(**options: Any) -> Solver:
         signed |= asking.generated_with(asked_with())
         n = len(row["labels"] if claims is None else claims)
         reasons = without_verdict(replies, n, asking.read_as)
-        reply = (
-            [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
-        )
+        reply = [reply.text for reply in replies] if asking.method == "cot-cons" else replies[0].text
         note_prediction(state, {"reply": reply, "reasons": reasons, **by_claims}, signed)
         if asking.samples > 1 or replies[0].text is not None:  # else the sample's status says it
             for reason in reasons:
