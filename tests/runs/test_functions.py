@@ -262,7 +262,7 @@ def run(*arguments: str) -> Result:
 @pytest.mark.parametrize("name", ["fixed", "fixed_agent"])
 def test_a_solver_answers(name: str, solvers: Path) -> None:
     result = run("fanoutqa", "--config", "sample", "--limit", "2", "--solver", f"solvers.py@{name}")
-    assert f"not official (acc, rouge): solver: {name}-" in result.output
+    assert f"not official (all scores): solver: {name}-" in result.output
     (log,) = Path("logs").glob("*.eval")
     evaluation = read_run(log)
     assert evaluation.setting == "agent" and evaluation.model.startswith(f"{name}-")
