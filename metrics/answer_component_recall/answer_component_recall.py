@@ -42,9 +42,7 @@ class AnswerComponentRecall(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("answer_component_recall")
         >>> result = metric.compute(
         ...     predictions=[["A0 is one square meter.", "The ratio is 1.414.", "A4 weighs 5 g."]],
-        ...     references=[
-        ...         [{"context": ["ratio is 1.414"]}, {"context": ["one square", "1 m2"]}, {"context": []}]
-        ...     ],
+        ...     references=[[{"context": ["ratio is 1.414"]}, {"context": ["one square", "1 m2"]}, {"context": []}]],
         ...     k=[1, 10],
         ... )
         >>> result["recall@1"], result["recall@10"]

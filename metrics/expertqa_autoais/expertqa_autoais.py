@@ -54,9 +54,7 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("expertqa_autoais")
         >>> claim = {"evidence": ["a page"], "support": "Complete", "worthiness": "Yes"}
         >>> answer = {"system": "bing_chat", "answer_string": "An answer [1].", "claims": [claim, claim]}
-        >>> result = metric.compute(
-        ...     predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2
-        ... )
+        >>> result = metric.compute(predictions=[["Y", "N"], ["Y", "Y"]], references=[{"answers": [answer]}] * 2)
         >>> result["macro"], result["by_system"]["bing_chat"]["counted_claims"]
         (0.75, 4)
     """

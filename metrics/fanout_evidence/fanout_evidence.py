@@ -37,10 +37,7 @@ class FanoutEvidence(MetricModule, evaluate.Metric):
         >>> metric = qabench.load_metric("fanout_evidence")
         >>> result = metric.compute(
         ...     predictions=[["Saturn", "https://en.wikipedia.org/wiki/Giant_planet", "Moon"], None],
-        ...     references=[
-        ...         [{"title": "Giant planet"}, {"title": "Saturn"}],
-        ...         [{"title": "Lima", "pageid": 18091}],
-        ...     ],
+        ...     references=[[{"title": "Giant planet"}, {"title": "Saturn"}], [{"title": "Lima", "pageid": 18091}]],
         ... )
         >>> result["recall"], result["precision"], result["without_pages"]
         (0.5, 0.6666666666666666, 1)

@@ -51,9 +51,7 @@ class Fanoutqa(MetricModule, evaluate.Metric):
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("fanoutqa")
-        >>> result = metric.compute(
-        ...     predictions=["Paris"], references=["Paris"], lemmatizer="simplemma", judge=False
-        ... )
+        >>> result = metric.compute(predictions=["Paris"], references=["Paris"], lemmatizer="simplemma", judge=False)
         >>> result["acc"], result["rouge"]["rouge1"]["fscore"]
         ({'loose': 1.0, 'strict': 1.0}, 1.0)
         >>> result["absent"]["gpt"]

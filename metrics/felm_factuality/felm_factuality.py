@@ -59,12 +59,7 @@ class FelmFactuality(MetricModule, evaluate.Metric):
         ...     references=[[True, False], [True, True, False], [True]],
         ...     domains=["math", "wk", "wk"],
         ... )
-        >>> (
-        ...     result["f1"],
-        ...     result["balanced_accuracy"],
-        ...     result["responses"]["f1"],
-        ...     result["by_domain"]["math"]["f1"],
-        ... )
+        >>> (result["f1"], result["balanced_accuracy"], result["responses"]["f1"], result["by_domain"]["math"]["f1"])
         (0.5, 0.625, 1.0, 1.0)
     """
 
