@@ -314,8 +314,21 @@ def test_a_sample_with_two_answers_is_refused(tmp_path: Path, log: Path, done: E
         sample["output"]["choices"][0]["message"]["content"] = "a better answer"
         archive.writestr(name, json.dumps(sample))
     for read in (read_run, whole_log):
-        with pytest.raises(InputError, match="there 2 times, with different answers"):
+        with pytest.raises(InputError, match="is there 2 times, with different answers"):
             read(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_the_answered_copy_of_a_sample_counts(tmp_path: Path, log: Path, done: Evaluation) -> None:
+    path = Path(shutil.copy(log, tmp_path / "twice.eval"))
+    record = next(record for record in done.records if record.answer)
+    name = f"samples/{record.id}_epoch_1.json"
+    with zipfile.ZipFile(path, "a") as archive:
+        sample = json.loads(archive.read(name))
+        sample["error"] = {"message": "killed", "traceback": "", "traceback_ansi": ""}
+        archive.writestr(name, json.dumps(sample))
+    assert {each.id: each.answer for each in read_run(path).records}[record.id] == record.answer
+    assert not next(sample for sample in whole_log(path).samples if sample.id == record.id).error
 
 
 def test_a_dead_server_ends_the_run_at_once(tmp_path: Path) -> None:

@@ -87,14 +87,14 @@ def whole_log(path: str | Path) -> Any:
     """
     status = read_header(path).status
     check_archive(Path(path))
-    with _with_buffer(path, status) as file:
-        log = _by_inspect(file)
+    with _naming(path), _with_buffer(path, status) as file:
+        log = _by_inspect(path, file)
     log.location = str(path)
     return log
 
 
-def _by_inspect(path: str | Path, **options: Any) -> Any:
-    """Return a log, or its header, as Inspect reads it. Raises as ``read_run`` does."""
+def _by_inspect(path: str | Path, file: Path | None = None, **options: Any) -> Any:
+    """Return a log, or its header, as Inspect reads it, perhaps from a copy. Raises as ``read_run`` does."""
     if not Path(path).is_file():
         raise InputError(
             f"the log {path} does not exist; `qabench run` prints the path of its .eval file at the end"
@@ -104,7 +104,7 @@ def _by_inspect(path: str | Path, **options: Any) -> Any:
     except ImportError:
         raise MissingExtra('reading logs of runs needs inspect_ai: pip install "qabench[run]"') from None
     with _naming(path):
-        return read_eval_log(str(path), **options)
+        return read_eval_log(str(file or path), **options)
 
 
 @contextmanager
@@ -137,10 +137,9 @@ def check_archive(path: Path) -> None:
     name = "its table of contents"
     try:
         with open_archive(path) as archive:
-            copies = grouped((member.filename, member) for member in archive.infolist())
-            for members in copies.values():
-                name = members[0].filename
-                _check_copies(archive, members)
+            names = [name for name in archive.namelist() if not name.startswith("samples/")]
+            if len(set(names)) < len(names):
+                raise zipfile.BadZipFile("two files have the same name")
             for member in archive.infolist():
                 name = member.filename
                 if member.file_size > _LARGEST_MEMBER:
@@ -150,20 +149,6 @@ def check_archive(path: Path) -> None:
                         pass
     except Exception as error:  # also the decompressor's own
         raise damaged(path, f"{name}: {error}") from None
-
-
-def _check_copies(archive: zipfile.ZipFile, members: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise BadZipFile if files of the same name are not copies of one sample.
-
-    Inspect writes a sample again if a run was killed and resumed. The last copy counts.
-    """
-    if len(members) == 1:
-        return
-    samples = [json_of(archive.read(member)) for member in members]
-    answered = [sample for sample in samples if not sample.get("error")]
-    answers = {json.dumps([sample.get("output"), sample.get("scores")]) for sample in answered}
-    if len(answers) > 1 or not members[0].filename.startswith("samples/"):
-        raise zipfile.BadZipFile(f"there {len(members)} times, with different answers")
 
 
 def failure(error: Any) -> str:
@@ -188,9 +173,10 @@ def damaged(path: str | Path, reason: str) -> InputError:
 
 @contextmanager
 def _with_buffer(path: str | Path, status: str) -> Iterator[Path]:
-    """Yield the path of a log.
+    """Yield the path of a log, or of a copy.
 
-    For a killed run, it is a copy that also has the samples in Inspect's buffer.
+    For a killed run, the copy also has the samples in Inspect's buffer. If Inspect wrote a sample
+    several times, the copy has it once.
     """
     with tempfile.TemporaryDirectory(prefix="qabench-recovered-") as folder:
         file = Path(path)
@@ -201,7 +187,35 @@ def _with_buffer(path: str | Path, status: str) -> Iterator[Path]:
             with suppress(Exception):  # there is nothing to recover
                 recover_eval_log(str(file), str(copy), cleanup=False)
                 file = copy
-        yield file
+        yield file if file.suffix == ".json" else _with_samples_once(file, Path(folder) / "once.eval")
+
+
+def _with_samples_once(file: Path, copy: Path) -> Path:
+    """Return a log in which each sample is once: the file itself, or a copy with the last answered ones.
+
+    Inspect writes a sample again if a run was killed and resumed. Raises ValueError for two answers
+    to one question.
+    """
+    with open_archive(file) as archive:
+        by_name = grouped((member.filename, member) for member in archive.infolist())
+        if len(by_name) == len(archive.infolist()):
+            return file
+        with zipfile.ZipFile(copy, "w") as once:
+            for name, members in by_name.items():
+                contents = list(map(archive.read, members))
+                if len(contents) > 1:
+                    contents = _answered_copies(name, contents) or contents
+                once.writestr(name, contents[-1])
+    return copy
+
+
+def _answered_copies(name: str, contents: Sequence[bytes]) -> list[bytes]:
+    samples = [(content, json_of(content)) for content in contents]
+    answered = [(content, sample) for content, sample in samples if not sample.get("error")]
+    answers = {json.dumps([sample.get("output"), sample.get("scores")]) for _, sample in answered}
+    if len(answers) > 1:
+        raise ValueError(f"{name} is there {len(contents)} times, with different answers")
+    return [content for content, _ in answered]
 
 
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
@@ -251,11 +265,11 @@ def _samples(path: str | Path, log: Any, convert: Callable[[Any], T]) -> list[T]
     """Return the converted samples of a log, in the order of its questions: without importing Inspect if possible."""
     if Path(path).suffix != ".json":
         check_archive(Path(path))
-    if isinstance(log, Fields):
-        with suppress(Exception):  # Inspect reads it, or says why it cannot
-            return [convert(sample) for sample in read_plain_samples(path, _keys(log))]
     with _with_buffer(path, log.status) as file:
-        whole = _by_inspect(file, resolve_attachments="core", exclude_fields=_LEFT_OUT)
+        if isinstance(log, Fields):
+            with suppress(Exception):  # Inspect reads it, or says why it cannot
+                return [convert(sample) for sample in read_plain_samples(file, _keys(log))]
+        whole = _by_inspect(path, file, resolve_attachments="core", exclude_fields=_LEFT_OUT)
     log.eval.dataset.sample_ids = whole.eval.dataset.sample_ids  # older logs do not list them
     by_key = {(str(sample.id), sample.epoch): sample for sample in whole.samples or ()}
     return [convert(by_key[key]) for key in _keys(log) if key in by_key]
