@@ -60,8 +60,10 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
         best: the number of systems that are shown; None for all.
     """
     of = benchmark(name)
-    scores = [one for one in of.published() if not one.metric.endswith(DERIVED)]
-    shown = list(dict.fromkeys(one.metric for one in scores if not metrics or one.metric in metrics))
+    scores = [score for score in of.published() if not score.metric.endswith(DERIVED)]
+    shown = list(
+        dict.fromkeys(score.metric for score in scores if not metrics or score.metric in metrics)
+    )
     if not shown:
         return (
             "No values are included: the authors' results are in their paper, and this project has no "

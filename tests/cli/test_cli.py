@@ -60,7 +60,7 @@ def test_several_files_are_rows_in_every_format() -> None:
     table = list(csv.DictReader(qabench(*given, "--format", "csv").stdout.splitlines()))
     assert [row["system"] for row in table] == ["careful", "hasty"] * 2
     exact = as_json(*given)["evaluations"]
-    values = [f"{one['scores'][name]:.4f}" for name in ("acc.loose", "acc.strict") for one in exact]
+    values = [f"{evaluation['scores'][name]:.4f}" for name in ("acc.loose", "acc.strict") for evaluation in exact]
     assert [row["value"] for row in table] == values and {row["n"] for row in table} == {"12 questions"}
     assert "| acc.loose  | careful" in qabench(*given, "--format", "markdown").stdout
     assert "\\toprule" in qabench(*given, "--format", "latex").stdout

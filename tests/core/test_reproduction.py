@@ -133,8 +133,8 @@ def test_published_scores_are_of_known_metrics(mirror: Path) -> None:
         score for score in benchmark("fanoutqa").published() if (score.setting, score.config) == ("open-book", "test")
     ]
     assert len(open_book) == 16 * 13
-    for one in benchmark("felm").published():
-        assert benchmark("felm").score_spec(one.metric).official
+    for score in benchmark("felm").published():
+        assert benchmark("felm").score_spec(score.metric).official
 
 
 def test_no_published_file_is_downloaded(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,9 +171,9 @@ def test_functions_of_sums_are_compared_by_their_sums() -> None:
         for name, of in tables.items()
     }
     (pair,) = compare(systems, F1).pairs
-    wanted = paired_test(tables[pair.first], tables[pair.second], function=F1.function)
-    assert pair.difference.interval.mean == pytest.approx(wanted.interval.mean)
-    assert pair.difference.p_value == wanted.p_value and pair.n == 30
+    expected = paired_test(tables[pair.first], tables[pair.second], function=F1.function)
+    assert pair.difference.interval.mean == pytest.approx(expected.interval.mean)
+    assert pair.difference.p_value == expected.p_value and pair.n == 30
 
 
 def test_scores_of_all_benchmarks_are_compared() -> None:

@@ -225,17 +225,17 @@ def searcher(search: str, folder: Path) -> Web:
 def test_searxng(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QABENCH_SEARXNG_URL", f"{web.url}/")
     web.found = lambda query: ["/a", "/b"] if "tides" in query else []
-    one = searcher("searxng", tmp_path)
-    assert one.search("tides & moon?") == [f"{web.url}/a", f"{web.url}/b"]
+    search_engine = searcher("searxng", tmp_path)
+    assert search_engine.search("tides & moon?") == [f"{web.url}/a", f"{web.url}/b"]
     assert web.requests == [("/search?q=tides+%26+moon%3F&format=json", web.requests[0][1])]
-    assert one.search("tides & moon?") and len(web.requests) == 1  # from the cache
-    assert one.search("nothing") == []
+    assert search_engine.search("tides & moon?") and len(web.requests) == 1  # from the cache
+    assert search_engine.search("nothing") == []
     web.engines = [["google", "CAPTCHA"]]
     with pytest.raises(SearchFailed, match="CAPTCHA"):
-        one.search("nothing else")
+        search_engine.search("nothing else")
     web.pages["/search"] = Reply(status=403)
     with pytest.raises(SearchFailed, match="status 403"):
-        one.search("not allowed")
+        search_engine.search("not allowed")
 
 
 def test_google(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,14 +247,14 @@ def test_google(web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert google.request('q?"') == {"key": KEY, "cx": "engine-id", "q": 'q?"', "num": "10"}
     assert KEY not in repr(google)
     monkeypatch.setitem(provider.PRESETS["google"], "url", f"{web.url}/customsearch/v1")  # type: ignore[arg-type]
-    one = searcher("google", tmp_path)
-    assert one.provider.name == "google"
+    search_engine = searcher("google", tmp_path)
+    assert search_engine.provider.name == "google"
     found = {"items": [{"link": "https://example.org/", "title": "An example"}]}
     web.pages["/customsearch/v1"] = Reply(json.dumps(found).encode(), kind="application/json")
-    assert one.search("a") == ["https://example.org/"]
+    assert search_engine.search("a") == ["https://example.org/"]
     web.pages["/customsearch/v1"] = Reply(f"bad key {KEY}".encode())
     with pytest.raises(SearchFailed) as caught:
-        one.search("d")
+        search_engine.search("d")
     assert "[redacted]" in str(caught.value) and KEY not in str(caught.value)
     assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*.gz"))
 
@@ -282,21 +282,21 @@ private_addresses = true
     )
     hits = [{"page": {"href": f"https://example.org/{n}"}} for n in range(3)]
     web.pages["/v2/find"] = Reply(json.dumps({"data": {"hits": hits}}).encode())
-    one = searcher(search, tmp_path)
-    assert one.provider.pages == PageLimits(results=2, delay=0.0, private_addresses=True)
-    assert one.search("tides") == ["https://example.org/0", "https://example.org/1"]
-    kept = '["POST", "%s", {"query": "site:org {query}", "size": 3}, 2, "data.hits", "tides"]'
-    assert one.cache.get("searches", kept % one.provider.url)  # also by older versions
+    search_engine = searcher(search, tmp_path)
+    assert search_engine.provider.pages == PageLimits(results=2, delay=0.0, private_addresses=True)
+    assert search_engine.search("tides") == ["https://example.org/0", "https://example.org/1"]
+    key = '["POST", "%s", {"query": "site:org {query}", "size": 3}, 2, "data.hits", "tides"]'
+    assert search_engine.cache.get("searches", key % search_engine.provider.url)  # also by older versions
     path, headers = web.requests[0]
     assert json.loads(path.partition(" ")[2]) == {"query": "site:org tides", "size": 3}
-    assert headers["Authorization"] == f"Bearer {KEY}" and one.provider.name.startswith("engine@")
+    assert headers["Authorization"] == f"Bearer {KEY}" and search_engine.provider.name.startswith("engine@")
     for body in (b'{"data": {}}', b'{"data": {"hits": 3}}', b'{"data": {"hits": [{}]}}', b"<html>", b"[" * 10000):
         web.pages["/v2/find"] = Reply(body)
         with pytest.raises(SearchFailed):
-            one.search("another form")
+            search_engine.search("another form")
     web.pages["/v2/find"] = Reply(status=503)
     with pytest.raises(SearchFailed, match="503"):
-        one.search("down")
+        search_engine.search("down")
 
 
 @pytest.mark.parametrize(

@@ -106,10 +106,12 @@ def test_claims_without_score(server: OpenAIServer) -> None:
 
     server.fault = fault
     texts = ("refused", "failed", "cut", "prose", "mute")
-    given = item(*map(claim, texts), claim("Sure"), claim("[1]"), claim("ok", evidence=[]), claim(atomic_claims=[]))
-    before = json.dumps(given)
-    (done,), unscored = scored(server, given)
-    assert json.dumps(given) == before
+    answer_item = item(
+        *map(claim, texts), claim("Sure"), claim("[1]"), claim("ok", evidence=[]), claim(atomic_claims=[])
+    )
+    before = json.dumps(answer_item)
+    (done,), unscored = scored(server, answer_item)
+    assert json.dumps(answer_item) == before
     assert [(id, number) for id, number, _ in unscored] == [("a", number) for number in range(1, 6)]
     parts = ("refused", "bad", "cut off", "none in the reply", "empty")
     for (*_, reason), part in zip(unscored, parts, strict=True):

@@ -225,8 +225,8 @@ def test_evidence_of_claims_is_the_authors(mirror: Path, tmp_path: Path, compare
     row["answers"] = {"gpt4": {"answer_string": "...", "attribution": [], "claims": claims}}
     (theirs,) = Scripts(mirror, pages_of(1)).run("retrieve_evidence_for_claims.py", [row], tmp_path)
     wanted = [text for claim in theirs["answers"]["gpt4"]["claims"] for text in claim["atomic_evidences"]]
-    found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)), lambda *counts: None)
-    assert [found[text] for text in texts] == wanted and wanted.count("") == 1
+    evidence_found = find_all(texts, passages_for(evidence(tmp_path / "web", 1)), lambda *counts: None)
+    assert [evidence_found[text] for text in texts] == wanted and wanted.count("") == 1
     compared(f"{len(texts)} pieces of evidence of retrieve_evidence_for_claims.py")
 
 

@@ -95,7 +95,7 @@ def test_official_parameters_and_every_verdict(server: OpenAIServer) -> None:
     result = run.as_dict()
     assert (result["gpt"], result["gpt_readable"]) == (3 / 10, 3 / 8)
     assert result["counts"] == {"questions": 10, "scored": 10, "readable": 8, "unanswered": 2, "shortened": 0}
-    assert [one["index"] for one in result["unreadable"]] == [8, 9]
+    assert [reply["index"] for reply in result["unreadable"]] == [8, 9]
     assert result["models"] == ["gpt-4o-2024-11-20"]
 
 

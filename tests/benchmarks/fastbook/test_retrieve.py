@@ -66,9 +66,9 @@ def test_queries_are_unquoted_and_joined_by_id() -> None:
 def test_fts_stays_in_the_chapter_and_breaks_ties_by_position() -> None:
     corpus = {1: ["tide and moon", "moon", "moon", "sun"], 2: ["moon moon moon"]}
     asked = [(1, "moon"), (2, "moon, tide"), (1, "?"), (1, "nothing")]
-    found = rank_fts(corpus, asked, 10)
-    assert [hits.positions for hits in found] == [[1, 2, 0], [0], [], []]
-    assert found[0].scores[0] == found[0].scores[1] > found[0].scores[2] > 0
+    ranked = rank_fts(corpus, asked, 10)
+    assert [hits.positions for hits in ranked] == [[1, 2, 0], [0], [], []]
+    assert ranked[0].scores[0] == ranked[0].scores[1] > ranked[0].scores[2] > 0
     assert rank_fts(corpus, asked[:1], 2)[0].positions == [1, 2]
 
 

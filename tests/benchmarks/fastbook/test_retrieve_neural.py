@@ -49,13 +49,13 @@ def test_dense_ranks_by_cosine_within_the_chapter(model: str) -> None:
     from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(model)
-    found = rank(CORPUS, QUERIES, "dense", 5, model)
-    for (chapter, text), hits in zip(QUERIES, found, strict=True):
+    ranked = rank(CORPUS, QUERIES, "dense", 5, model)
+    for (chapter, text), hits in zip(QUERIES, ranked, strict=True):
         chunks = encoder.encode(CORPUS[chapter])
         asked = encoder.encode(text)
         cosine = chunks @ asked / np.linalg.norm(chunks, axis=1) / np.linalg.norm(asked)
         check(hits, cosine, 5)
-    assert found[2].positions[:2] == [2, 7] and found[2].scores[0] == pytest.approx(1, abs=1e-5)
+    assert ranked[2].positions[:2] == [2, 7] and ranked[2].scores[0] == pytest.approx(1, abs=1e-5)
     assert len(rank(CORPUS, QUERIES, "dense", 99, model)[0].positions) == 12
 
 
@@ -65,13 +65,13 @@ def test_colbert_ranks_by_sums_of_best_matches(model: str, tmp_path: Path) -> No
         pytest.skip("needs sentence-transformers 6.2")
     sentence_transformers.MultiVectorEncoder(model).save_pretrained(str(tmp_path))  # with its random projection
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path))
-    found = rank(CORPUS, QUERIES, "colbert", 5, str(tmp_path))
-    for (chapter, text), hits in zip(QUERIES, found, strict=True):
+    ranked = rank(CORPUS, QUERIES, "colbert", 5, str(tmp_path))
+    for (chapter, text), hits in zip(QUERIES, ranked, strict=True):
         (asked,) = encoder.encode_query([text], convert_to_numpy=True)
         chunks = encoder.encode_document(CORPUS[chapter], convert_to_numpy=True)
         maxsim = np.array([(asked @ chunk.T).max(axis=1).sum() for chunk in chunks])
         check(hits, maxsim, 5)
-    assert found[2].positions[:2] == [2, 7]
+    assert ranked[2].positions[:2] == [2, 7]
 
 
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
