@@ -130,7 +130,7 @@ def test_scores_of_a_log_are_selected(arguments: dict[str, Any]) -> None:
     shown = score("--scores", "rouge").stdout
     assert "rouge1.fscore" in shown and "acc" not in shown
     refused = score("--scores", "bleurt")
-    assert refused.exit_code == 1 and "no scores: no answer has a score" in refused.stdout
+    assert refused.exit_code == 1 and "no scores: no answer has a score of bleurt" in refused.stdout
     command = ["run", "--resume", str(log), "--model", "m", "--base-url", arguments["base_url"]]
     assert "more scores" not in CliRunner().invoke(app, [*command, "--all-scores"]).stdout
 

@@ -375,7 +375,8 @@ class Evaluation(Displayed):
             return None
         if not self.unscored and not self.answered:
             return f"none of the {self.expected} questions was answered"
-        return self.unscored or "no answer has a score"
+        groups = ", ".join(dict.fromkeys(spec.group for spec in self.score_specs))
+        return self.unscored or f"no answer has a score of {groups or 'any kind'}"
 
     def counts(self) -> dict[str, int]:
         """Count the records by status.
