@@ -73,6 +73,17 @@ COMMANDS = {
 }
 
 
+# What the help calls a value, by Typer's name of its type.
+METAVARS = {
+    "<str>": "NAME",
+    "<list[str]>": "NAME",
+    "<path>": "FILE",
+    "<dir>": "DIR",
+    "<int>": "N",
+    "<int range>": "N",
+    "<float>": "X",
+    "<float range>": "X",
+}
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 FOLDERS = (
     "; set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder "
@@ -80,8 +91,11 @@ FOLDERS = (
 )
 
 
-class _QuickHelp:
-    """A command whose help is quick: Typer imports pydantic to convert None, the default of ``--help``."""
+class _ShortHelp:
+    """A command whose help is quick, and names values instead of Python types.
+
+    Typer imports pydantic to convert None, the default of ``--help``.
+    """
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters.
@@ -93,10 +107,14 @@ class _QuickHelp:
             is_flag = getattr(parameter, "is_flag", False)
             if is_flag and parameter.callback and parameter.default is None:
                 parameter.default = False
+            if not is_flag and hasattr(parameter, "display_type"):
+                parameter.metavar = parameter.metavar or METAVARS.get(parameter.display_type(ctx))
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: ""
         return parameters
 
 
-class Command(_QuickHelp, TyperCommand):
+class Command(_ShortHelp, TyperCommand):
     """A command whose errors list its options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -110,8 +128,14 @@ class Command(_QuickHelp, TyperCommand):
                 ]
             raise
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return what follows the command's name in the usage."""
+        arguments = [each for each in self.params if each.param_type_name == "argument"]
+        words = [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
+        return [str(self.options_metavar), *map(str, words)]
 
-class CommandGroup(_QuickHelp, TyperGroup):
+
+class CommandGroup(_ShortHelp, TyperGroup):
     """A group of commands whose error for an unknown name lists the valid names."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -242,7 +242,7 @@ def _check_table(name: str, checks: list[Json], notes: list[str]) -> Table:
 
 def register(
     benchmarks: Annotated[
-        list[str] | None, Argument(metavar="BENCHMARK", help="Which benchmarks.")
+        list[str] | None, Argument(metavar="BENCHMARK...", help="Which benchmarks, unless --all.")
     ] = None,
     everything: Annotated[bool, Option("--all", help="All benchmarks.")] = False,
     config: ConfigNames = None,

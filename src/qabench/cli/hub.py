@@ -86,7 +86,10 @@ def _print_built(repositories: list[Built], skip_missing: bool) -> None:
 
 
 def publish(
-    what: Annotated[Literal["datasets", "metrics", "all"], Argument(help="What to publish.")],
+    what: Annotated[
+        Literal["datasets", "metrics", "all"],
+        Argument(metavar="WHAT", help="datasets, metrics, or all."),
+    ],
     org: Annotated[
         str, Option(metavar="ORG", help="The organization or user that will own the repositories.")
     ],

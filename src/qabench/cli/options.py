@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, with their shell completion."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -22,13 +22,6 @@ def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
 
 BenchmarkName = Annotated[
     str, Argument(metavar="BENCHMARK", help=f"The benchmark: {', '.join(benchmark_names())}.")
-]
-BenchmarkOrLog = Annotated[
-    str,
-    Argument(
-        metavar="BENCHMARK",
-        help=f"The benchmark: {', '.join(benchmark_names())}. Logs name theirs, so that it can be left out.",
-    ),
 ]
 
 _SCORES = (
@@ -57,7 +50,7 @@ Questions = Annotated[
     Path | None, Option("--questions", help="A file of questions in the benchmark's official format.")
 ]
 Format = Annotated[str, Option(help=f"The format of tables: {', '.join(FORMATS)}.")]
-Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE.")]
+Output = Annotated[Path | None, Option("--output", "-o", help="Write the result to FILE, as JSON.")]
 Samples = Annotated[
     bool,
     Option(
@@ -106,8 +99,8 @@ PriceIn = Annotated[float | None, Option(min=0, help="The price per million prom
 PriceOut = Annotated[float | None, Option(min=0, help="The price per million reply tokens.")]
 
 
-def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchmark, list[str]]:
-    """Return the benchmark and the files of the arguments BENCHMARK FILE...
+def benchmark_and_files(arguments: Sequence[str]) -> tuple[Benchmark, list[str]]:
+    """Return the benchmark and the files of the arguments [BENCHMARK] FILE...
 
     If the first argument is a file, it is the first log, and the benchmark stands for any other
     task.
@@ -115,15 +108,16 @@ def benchmark_and_files(first: str, files: Sequence[str] | None) -> tuple[Benchm
     Raises:
         InputError: an unknown benchmark, or no file.
     """
+    first, *files = arguments
     is_name = first.removeprefix("qabench/") in benchmark_names()
     path = Path(first.partition(",")[0])
     # Names have no suffix: a path that does not exist gets an error about the file.
     if not is_name and (path.exists() or path.suffix):
-        return benchmark(""), [first, *(files or ())]
+        return benchmark(""), list(arguments)
     scorer = benchmark(first)
     if not files:
         raise InputError(f"Missing argument FILE, such as: qabench score {scorer.name} FILE")
-    return scorer, list(files)
+    return scorer, files
 
 
 def benchmark_first(paths: Sequence[Path], benchmark: str | None) -> tuple[list[Path], str | None]:

@@ -48,7 +48,7 @@ def leaderboard(
     benchmark: BenchmarkName,
     files: Annotated[
         list[str] | None,
-        Argument(metavar="[FILE...]", help="Logs, folders of logs, or files of predictions."),
+        Argument(metavar="FILE...", help="Logs, folders of logs, or files of predictions."),
     ] = None,
     scores: Scores = None,
     setting: Annotated[

@@ -274,7 +274,7 @@ def prefetch(
 
 @wiki_app.command("search")
 def search(
-    query: Annotated[str, Argument(help="The search query.")],
+    query: Annotated[str, Argument(metavar="QUERY", help="The search query.")],
     results: Annotated[
         int, Option("-k", "--results", min=1, max=500, help="The maximum number of pages.")
     ] = 10,
@@ -288,7 +288,9 @@ def search(
 
 
 @wiki_app.command("page")
-def page(title: Annotated[str, Argument(help="The page's title.")], wiki: WikiPath = None) -> None:
+def page(
+    title: Annotated[str, Argument(metavar="TITLE", help="The page's title.")], wiki: WikiPath = None
+) -> None:
     """Print a page's Markdown at the epoch. Exit code 1 if the page did not exist then."""
     from qabench.retrieval.wiki.client import wikipedia
 

@@ -57,7 +57,8 @@ WITH_RESUME = (
 def run(
     ctx: typer.Context,
     benchmark: Annotated[
-        str | None, Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()))
+        str | None,
+        Argument(metavar="BENCHMARK", help=f"{', '.join(benchmark_names())}. Not with --resume."),
     ] = None,
     model: Annotated[
         str | None,

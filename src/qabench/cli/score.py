@@ -19,7 +19,6 @@ from qabench.benchmarks import benchmark_names
 from qabench.cli import with_parameters
 from qabench.cli.options import (
     AllScores,
-    BenchmarkOrLog,
     ConfigName,
     Format,
     Groupings,
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
 RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MAX_RESAMPLES = 10_000_000
 PER_ITEM = ("id", "epoch", "status", "problem", "scores", "detail")  # fields of records
+NAMES = ", ".join(benchmark_names())
 LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 
 
@@ -78,16 +78,15 @@ def parameters() -> list[inspect.Parameter]:
 
 
 def _score(
-    benchmark: BenchmarkOrLog,
     files: Annotated[
-        list[str] | None,
+        list[str],
         Argument(
-            metavar="FILE...",
-            help='Predictions as JSONL or a JSON list, also .gz, or as CSV: {"id", "answer"}, or the benchmark\'s own '
-            "fields. Or - for standard input, logs of `qabench run`, or folders of logs. "
-            "Logs of any task, as for `qabench compare`, need no benchmark.",
+            metavar="[BENCHMARK] FILE...",
+            help=f"The benchmark ({NAMES}), and predictions as JSONL or a JSON list, also .gz, or as CSV: "
+            '{"id", "answer"}, or the benchmark\'s own fields. Or - for standard input, logs of `qabench run`, or '
+            "folders of logs. Logs, also of any task as for `qabench compare`, need no benchmark.",
         ),
-    ] = None,
+    ],
     config: ConfigName = None,
     scores: Scores = None,
     by: Groupings = None,
@@ -110,7 +109,7 @@ def _score(
     Missing, unknown and repeated ids, empty predictions and unreadable lines are counted and
     listed. The other predictions are scored. With several files, the table has one row per score and file.
     """
-    scorer, paths = benchmark_and_files(benchmark, files)
+    scorer, paths = benchmark_and_files(files)
     values = scorer.checked_options(options)
     if scorer.name:
         scorer.selected_groups(scores)
@@ -150,16 +149,15 @@ def per_item_lines(evaluations: list[Evaluation]) -> str:
 
 
 def _compare(
-    benchmark: BenchmarkOrLog,
     files: Annotated[
-        list[str] | None,
+        list[str],
         Argument(
-            metavar="FILE...",
-            help="Predictions, logs of runs, or folders of logs of at least two systems. Logs of any task of Inspect "
-            "AI, lm-evaluation-harness (samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever need no "
-            "benchmark.",
+            metavar="[BENCHMARK] FILE...",
+            help=f"The benchmark ({NAMES}), and predictions, logs of runs, or folders of logs of at least two "
+            "systems. Logs need no benchmark. They may also be of any task of Inspect AI, lm-evaluation-harness "
+            "(samples_*.jsonl), lighteval (details_*.parquet) and Every Eval Ever.",
         ),
-    ] = None,
+    ],
     config: ConfigName = None,
     scores: Scores = None,
     questions: Questions = None,
@@ -188,7 +186,7 @@ def _compare(
 
     if output:
         check_writable(output)
-    scorer, paths = benchmark_and_files(benchmark, files)
+    scorer, paths = benchmark_and_files(files)
     with plain_warnings(), progress_bar("Scoring", "texts") as progress:
         comparison = comparing.compare(
             scorer.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Argument, Exit, Option
 
 from qabench.benchmarks.expertqa.questions import load_questions
-from qabench.cli.options import ConfigName, DryRun, PriceIn, PriceOut, prices
+from qabench.cli.options import DryRun, PriceIn, PriceOut, prices
 from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
 from qabench.cli.score import print_evaluations, print_notes
 from qabench.data.predictions import read_predictions
@@ -30,11 +30,13 @@ REASONS = 5  # claims without a score whose reasons are printed
 
 Claims = Annotated[
     str | None,
-    Argument(
-        metavar="[FILE]", help='Lines {"id", "claims"}; without it, the annotated claims of --config.'
-    ),
+    Argument(metavar="FILE", help='Lines {"id", "claims"}. Default: the annotated claims of --config.'),
 ]
 Out = Annotated[Path, Option("--output", "-o", help="The file to write, as JSONL.")]
+Config = Annotated[
+    str | None,
+    Option(help="The config with the questions. Without FILE, the default is the benchmark's."),
+]
 
 
 def claims(
@@ -70,7 +72,7 @@ def claims(
 def attribute(
     file: Claims = None,
     output: Out = Path("labeled.jsonl"),
-    config: ConfigName = None,
+    config: Config = None,
     model: Annotated[
         str | None,
         Option(
@@ -113,7 +115,7 @@ def facts(
     ],
     file: Claims = None,
     output: Out = Path("facts.jsonl"),
-    config: ConfigName = None,
+    config: Config = None,
     base_url: Annotated[
         str | None, Option("--base-url", metavar="URL", help="An OpenAI-compatible server.")
     ] = None,
@@ -139,11 +141,11 @@ def facts(
     price_in: PriceIn = None,
     price_out: PriceOut = None,
 ) -> None:
-    """Compute fact scores: the share of a claim's atomic claims that a model finds true, given their evidence.
+    """Compute fact scores of claims: the share of atomic claims that are true.
 
-    Replies are cached: no call is paid for twice. Repeat an interrupted command to continue it.
-    With --config and the annotated claims of that config, the agreement with the experts is
-    printed.
+    A model judges each atomic claim by its evidence. Replies are cached: no call is paid for twice.
+    Repeat an interrupted command to continue it. With --config and the annotated claims of that
+    config, the agreement with the experts is printed.
     """
     from qabench.benchmarks.expertqa.claims import write_items
     from qabench.benchmarks.expertqa.facts import FactScorer, evidence_from, plan_facts, score_facts

@@ -142,11 +142,14 @@ class FanOutQABenchmark(Benchmark):
             ("auto", "spacy", "simplemma"),
         ),
         Option("only_score_answered", "Average only over the answered questions.", bool, False),
-        Option("bleurt_model", "A BLEURT model: a name on the Hub or a folder. Default: BLEURT-20."),
+        Option(
+            "bleurt_model",
+            "A name on the Hub, or a folder. Default: QABENCH_BLEURT_MODEL, or BLEURT-20.",
+        ),
         Option("judge_model", "The judge's model. Default: FANOUTQA_JUDGE_MODEL, or gpt-4o-2024-11-20."),
         Option(
             "judge_base_url",
-            "An OpenAI-compatible server for the judge, or huggingface. Default: OpenAI.",
+            "An OpenAI-compatible server for the judge, or huggingface. Default: FANOUTQA_OPENAI_API_BASE, or OpenAI.",
             metavar="URL",
             secret=True,
         ),

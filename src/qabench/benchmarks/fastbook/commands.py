@@ -29,9 +29,10 @@ def retrieve(
     run: Annotated[Path | None, Option(help="Write the rankings as a TREC run.")] = None,
     format: Format = "table",
 ) -> None:
-    """Search each question's chapter and score the retrieved chunks: Answer Component MRR@k and Recall@k.
+    """Search each question's chapter, and score the retrieved chunks.
 
-    Scores are printed as by `qabench score --by chapter`.
+    The chunks are the config `chunks`. Answer Component MRR@k and Recall@k are printed as by
+    `qabench score --by chapter`.
     """
     from qabench.benchmarks.fastbook import retrieval
     from qabench.retrieval.documents import run_lines
