@@ -97,7 +97,7 @@ def _by_inspect(path: str | Path, file: Path | None = None, **options: Any) -> A
     """Return a log, or its header, as Inspect reads it, perhaps from a copy. Raises as ``read_run`` does."""
     if not Path(path).is_file():
         raise InputError(
-            f"the log {path} does not exist; `qabench run` prints the path of its .eval file at the end"
+            f"the log {path} does not exist; `qabench run` prints the path of its .eval file before the first question"
         )
     try:
         from inspect_ai.log import read_eval_log

@@ -251,10 +251,11 @@ class ExpertQABenchmark(Benchmark):
         Need(
             "AutoAIS labels",
             "pip install 'qabench[autoais]'",
-            packages=("torch", "transformers", "sentencepiece"),
+            packages=("torch", "transformers", "sentencepiece", "nltk"),
         ),
+        Need("claims", "pip install 'qabench[spacy]'", packages=("spacy",)),
         Need(
-            "claims",
+            "post-processing of fact scores",
             "pip install 'qabench[spacy]' && python -m spacy download en_core_web_sm",
             packages=("spacy", "en_core_web_sm"),
         ),
