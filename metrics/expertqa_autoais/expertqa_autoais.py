@@ -48,7 +48,8 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
             intervals over answers, and the number of answers that are left out.
     Raises:
         InputError (a ValueError): nothing to score, lists of different lengths, a row, claim or
-            label in another format, no label at all, an unknown option.
+            label in another format, no label at all, an unknown option. Without references:
+            MissingExtra if a package is not installed, QabenchError if the model cannot be loaded.
     Examples:
         >>> import qabench
         >>> metric = qabench.load_metric("expertqa_autoais")

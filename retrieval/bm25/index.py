@@ -173,10 +173,7 @@ class BM25Index(Displayed):
 
     @property
     def positions(self) -> Ints:
-        """The position of each document, in ascending order: 0, 1, 2, ...
-
-        unless documents were removed.
-        """
+        """The position of each document, in ascending order, from 0 and without gaps unless documents were removed."""
         return self._origin.numbers()
 
     def tables(self) -> list[Table]:
@@ -192,11 +189,10 @@ class BM25Index(Displayed):
         return [Table("BM25Index", ["property", "value"], rows)]
 
     def scores(self, query: str) -> Floats:
-        """Return the query's score for every position, float64.
+        """Return the query's score for every position: an array (positions,) of float64.
 
-        Zeros if no document has any of its terms.
-
-        The score of a position whose document was removed is -inf.
+        Zeros if no document has any of the query's terms. The score of a position whose document
+        was removed is -inf.
         """
         scores = self._scorer.scores(tokenize(self.tokenizer, [query])[0])
         if self._origin.positions is None:
@@ -239,9 +235,9 @@ class BM25Index(Displayed):
         mask: Any = None,
         where: Mapping[str, Any] | None = None,
     ) -> list[Hits]:
-        """Call ``search`` for each query, in one compiled call.
+        """Return the hits of ``search`` for each query, computed by a thread per processor.
 
-        Many queries are shared by a thread per processor.
+        The arguments and errors are those of ``search``. Without queries, the list is empty.
         """
         texts = checked_queries(queries)
         allowed = self._mask(mask, where)
@@ -291,10 +287,7 @@ class BM25Index(Displayed):
             self._replace(without(self._content, self.parameters, unique))
 
     def compact(self) -> Ints:
-        """Give the documents the positions 0, 1, 2, ...
-
-        in their order, and return their positions before.
-        """
+        """Number the documents from 0 in their order, and return their positions before."""
         before = self.positions
         self._origin = replace(self._origin, span=len(self), positions=None)
         return before

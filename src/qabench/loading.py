@@ -68,8 +68,11 @@ def builder(
 ) -> BenchmarkBuilder:
     """Return the dataset builder of a benchmark, with a cache key from the digests of its data and code.
 
-    It prepares ``only_splits`` (None for all). ``kwargs`` are passed to
-    ``datasets.DatasetBuilder``.
+    It prepares ``only_splits`` (None for all). ``data_files`` are those of ``load_dataset``.
+    ``kwargs`` are passed to ``datasets.DatasetBuilder``.
+
+    Raises:
+        InputError: an unknown benchmark or config, or a file that does not exist.
     """
     table = dataset_table(name)
     config_name = table.config(config).name

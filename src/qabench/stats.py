@@ -346,6 +346,10 @@ def paired_test(
             resampled differences whose distance from the observed difference is at least the
             distance of the observed difference from zero, counting the observed sample. It is too
             small for few items.
+
+    Raises:
+        InputError: an unknown test, no items or different numbers of items, a number that is not
+            finite, or a function that is undefined on the items.
     """
     if test not in TESTS:
         raise unknown_name("unknown test", test, TESTS)

@@ -82,6 +82,9 @@ def bleurt(references: Sequence[Any], predictions: Sequence[Any], scorer: Bleurt
         predictions: one per reference. ``UNANSWERED`` and None are scored as the empty string, as
             upstream.
         scorer: the scorer from ``load_bleurt``.
+
+    Raises:
+        InputError: lists of different lengths, or nothing to score.
     """
     check_pairs(references, predictions)
     return scorer(list(map(text_of, references)), list(map(text_of, predictions)))
@@ -95,6 +98,10 @@ def load_bleurt(model: str | None = None) -> BleurtModel:
             QABENCH_BLEURT_MODEL, or else ``MODEL``. See ``qabench.models.loader.locate``. The
             original package ``bleurt`` (TensorFlow) scores with the folder of one of its
             checkpoints, such as the unpacked BLEURT-20.
+
+    Raises:
+        MissingExtra: a package is not installed.
+        QabenchError: the model cannot be loaded.
     """
     model = model or os.environ.get(MODEL_VARIABLE) or MODEL
     is_checkpoint = (Path(model) / CHECKPOINT_FILE).is_file()

@@ -24,11 +24,16 @@ RETRIES = 6
 class SentenceEncoder:
     """An encoder of sentence-transformers.
 
-    Its vectors have length 1. Safe for several threads, one at a time.
+    Its vectors have length 1: arrays (texts, dimensions) of float32. Safe for several threads, one
+    at a time.
 
     Args:
         model: a name on the Hub, or a folder. A revision may follow a name:
             "BAAI/bge-small-en-v1.5@main".
+
+    Raises:
+        MissingExtra: sentence-transformers is not installed.
+        QabenchError: the model cannot be loaded.
     """
 
     def __init__(self, model: str = MODEL) -> None:
@@ -52,7 +57,7 @@ class SentenceEncoder:
             )
 
     def passages(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of passages."""
+        """Return the vectors of passages, with the prompt for documents that the configuration names."""
         with self._lock:
             return self._network.encode_document(
                 list(texts), normalize_embeddings=True, show_progress_bar=False
@@ -60,12 +65,13 @@ class SentenceEncoder:
 
 
 class ApiEncoder:
-    """Encodes texts by an API.
+    """An encoder behind an OpenAI-compatible embeddings API.
 
-    Its vectors have length 1.
+    Its vectors have length 1: arrays (texts, dimensions) of float32. It uses the key and the server
+    of judges: FANOUTQA_OPENAI_API_KEY and FANOUTQA_OPENAI_API_BASE.
 
-    It uses the key and the server of judges: FANOUTQA_OPENAI_API_KEY and
-    FANOUTQA_OPENAI_API_BASE.
+    Raises:
+        QabenchError: there is no key, or a call fails after retries.
     """
 
     def __init__(self, model: str = API_MODEL, base_url: str | None = None) -> None:

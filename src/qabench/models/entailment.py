@@ -90,13 +90,20 @@ def label_claims(
 
     A claim without evidence is N. If claim and evidence have more than 512 tokens together, every
     sentence of the evidence is judged separately, and the claim is judged by the two most and the
-    two least entailing sentences, as upstream, the prompt for a single sentence contains itself as
-    the evidence.
+    two least entailing sentences. As upstream, the prompt for a single sentence contains this
+    prompt again as the evidence.
 
     Args:
         claims: each claim's text and the pieces of its evidence.
         model: the model from ``qabench.models.entailment.load_entailment``.
         split: splits long evidence into sentences. Default: NLTK's Punkt, as upstream.
+
+    Returns:
+        One label per claim, in order. [] for no claims.
+
+    Raises:
+        MissingExtra: long evidence needs nltk.
+        QabenchError: long evidence needs the data of Punkt.
     """
     labels = ["N"] * len(claims)
     texts = {
@@ -220,6 +227,10 @@ def load_entailment(model: str | ModelSource | None = None, *, dtype: str = "flo
             ``qabench.models.loader.locate``. For several GPUs, see ``qabench.scale``.
         dtype: "float32", as upstream. "bfloat16" or "float16" need half the memory and may change
             close verdicts.
+
+    Raises:
+        MissingExtra: torch or transformers is not installed.
+        QabenchError: the model cannot be loaded.
     """
     try:
         import torch  # noqa: F401

@@ -108,6 +108,9 @@ def locate(model: str | ModelSource, *, dtype: str = "float32") -> ModelSource:
             "BAAI/bge-small-en-v1.5@main". It is resolved to a commit. What was located already is
             returned as it is.
         dtype: "float32", "bfloat16" or "float16".
+
+    Raises:
+        QabenchError: the model is not available, or a folder has no weights.
     """
     from huggingface_hub import snapshot_download
 

@@ -47,7 +47,7 @@ PACKAGES = (
 
 
 class Cluster:
-    """A Ray cluster. Within a ``with`` block, qabench normalizes, scores, labels and indexes on it.
+    """A Ray cluster. Within a ``with`` block, qabench normalizes, scores and labels on it.
 
     The results equal the results of one process, in the same order. Without the block, nothing
     imports Ray.
