@@ -107,8 +107,8 @@ class _ShortHelp:
             is_flag = getattr(parameter, "is_flag", False)
             if is_flag and parameter.callback and parameter.default is None:
                 parameter.default = False
-            if not is_flag and hasattr(parameter, "display_type"):
-                parameter.metavar = parameter.metavar or METAVARS.get(parameter.display_type(ctx))
+            if not (is_flag or parameter.metavar) and hasattr(parameter, "display_type"):
+                parameter.metavar = METAVARS.get(parameter.display_type(ctx))
             if parameter.param_type_name == "argument":
                 parameter.display_type_rich = lambda ctx: ""
         return parameters
@@ -130,9 +130,11 @@ class Command(_ShortHelp, TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what follows the command's name in the usage."""
-        arguments = [each for each in self.params if each.param_type_name == "argument"]
-        words = [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
-        return [str(self.options_metavar), *map(str, words)]
+        return ["[OPTIONS]"] + [
+            str(each.metavar) if each.required else f"[{each.metavar}]"
+            for each in self.params
+            if each.param_type_name == "argument"
+        ]
 
 
 class CommandGroup(_ShortHelp, TyperGroup):

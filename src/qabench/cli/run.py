@@ -57,8 +57,7 @@ WITH_RESUME = (
 def run(
     ctx: typer.Context,
     benchmark: Annotated[
-        str | None,
-        Argument(metavar="BENCHMARK", help=f"{', '.join(benchmark_names())}. Not with --resume."),
+        str | None, Argument(metavar="BENCHMARK", help=", ".join(benchmark_names()))
     ] = None,
     model: Annotated[
         str | None,
