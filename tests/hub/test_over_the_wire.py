@@ -16,6 +16,7 @@ import stand_ins
 from hub_server import TOKEN, Hub
 from huggingface_hub import HfApi
 from only_the_sample import only_the_sample
+from openai_server import OpenAIServer
 
 import qabench
 from qabench import metrics
@@ -84,8 +85,7 @@ from inspect_ai import eval
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 def reply(messages, tools, tool_choice, config):
-    text = messages[-1].text
-    output = ModelOutput.from_content("mockllm/model", "GRADE: C" if "GRADE:" in text else "In 1998")
+    output = ModelOutput.from_content("mockllm/model", "In 1998")
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     return output
 
@@ -164,12 +164,17 @@ def test_metrics(hub: Hub, home: Path, compared: Callable[[str], None]) -> None:
 def test_inspect_runs_a_repository(mirror: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tasks in a dataset's ``eval.yaml`` for the Hub, read and run by Inspect AI."""
     build(tmp_path, ["fanoutqa"], ["dev", "sample"])
-    with Hub() as hub:
+    with Hub() as hub, OpenAIServer() as judge:
         hub.used_here(monkeypatch)
+        judge.reply = lambda body: "GRADE: C"
         repo = {"repo_id": "qabench/fanoutqa", "repo_type": "dataset"}
         HfApi(endpoint=hub.url, token=TOKEN).create_repo(**repo)
         HfApi(endpoint=hub.url, token=TOKEN).upload_folder(**repo, folder_path=tmp_path / "fanoutqa")
-        log = python(INSPECT, hub, home, XDG_CACHE_HOME=str(home / "cache"), XDG_DATA_HOME=str(home / "data"))
+        environment = {"XDG_CACHE_HOME": str(home / "cache"), "XDG_DATA_HOME": str(home / "data")}
+        environment |= {"OPENAI_BASE_URL": judge.base_url, "OPENAI_API_KEY": "none"}
+        log = python(INSPECT, hub, home, **environment)
+        # The file names the judge, so the evaluated model does not grade itself.
+        assert {call.body["model"] for call in judge.calls} == {"gpt-4o-2024-11-20"}
     rows = qabench.load_dataset("fanoutqa", "dev", split="validation")
     assert (log["status"], log["scores"]) == ("success", [{"model_graded_qa": "C"}] * len(rows))
     samples = [[row["question"], row["answer"], {"id": row["id"], "categories": row["categories"]}] for row in rows]

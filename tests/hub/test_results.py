@@ -17,11 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from qabench.benchmarks import Benchmark
+from qabench.benchmarks import Benchmark, benchmark, benchmark_names
 from qabench.cli.hub import results
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.signature import IRRELEVANT, Field
+from qabench.hub.leaderboards import eval_file, tasks_of
 from qabench.hub.results import About, entries, to_yaml
+from qabench.loading_scripts import dataset_table
 from qabench.runs.log import read_run
 
 MODEL = "someone/model"
@@ -256,3 +258,71 @@ def test_a_pull_request_is_opened_once(hub: Hub, report: Path, tmp_path: Path) -
     assert later["pull_request"].endswith("/discussions/2")
     assert "does not exist" in failed(report, "--setting=open-book", "--push", "someone/nothing")
     assert [row["date"] == "2026-02-01" for row in rows(2)] == [True, False, False]
+    newest = write(tmp_path / "newest.json", REPORT | {"created": "2026-02-02"})
+    updated = as_json(newest, "--setting=closed-book", "--scores=acc.strict", "--push", MODEL)
+    assert updated["pull_request"] == later["pull_request"] and len(repo.pull_requests) == 2
+    assert [row["date"] for row in rows(2)] == ["2026-02-01", "2026-02-02", REPORT["created"]]
+
+
+def test_entries_name_the_commit_of_the_dataset(hub: Hub, report: Path, tmp_path: Path) -> None:
+    api = HfApi(endpoint=hub.url, token=TOKEN)
+    api.create_repo("someone/fanoutqa", repo_type="dataset")
+    digest = "0123456789ab"
+    signed = {"acc": f"fanout_acc|config:dev|data:{digest}|lemmatizer:spacy-3.8|qabench:1"}
+    scores = {"acc.loose": 0.4321}
+    path = write(tmp_path / "signed.json", REPORT | {"scores": scores, "signatures": signed})
+    arguments = (path, "--setting=closed-book", "--dataset=someone/fanoutqa", "--push", MODEL, "--allow-unofficial")
+
+    def revisions(*more: str) -> list[str | None]:
+        (rows,) = as_json(*arguments, *more)["files"].values()
+        return [row["dataset"].get("revision") for row in rows]
+
+    assert revisions() == [None]  # nothing says which data the repository has
+    for sha256, revision in (("f" * 64, None), (digest.ljust(64, "0"), "current")):
+        manifest = json.dumps({"sources": [{"sha256": sha256, "git_blob_sha1": None}]}).encode()
+        target = {"path_in_repo": "qabench.json", "repo_id": "someone/fanoutqa", "repo_type": "dataset"}
+        api.upload_file(path_or_fileobj=manifest, **target)
+        expected = hub.repo("dataset", "someone/fanoutqa").tip.id if revision else None
+        assert revisions() == [expected]
+    assert revisions("--dataset-revision=" + "a" * 40) == ["a" * 40]
+
+
+def test_entries_belong_to_tasks_of_the_dataset() -> None:
+    """What `results` writes for a complete official evaluation is on the leaderboards of the dataset."""
+    for name in benchmark_names():
+        scorer, table = benchmark(name), dataset_table(name)
+        tasks = tasks_of(scorer)
+        ids = {task["id"] for task in tasks}
+        assert tasks and len(ids) == len(tasks)
+        assert all(task["split"] in table.config(task["config"]).splits for task in tasks)
+        official = [spec.at("10") for spec in scorer.scores if spec.official]
+        for config, groups in scorer.leaderboards.groups.items():
+            scores = {spec.name: 0.5 for spec in official if spec.group in groups}
+            setting = (scorer.leaderboards.settings or [setting.name for setting in scorer.settings])[-1]
+            report = REPORT | {
+                "benchmark": name, "config": config, "setting": setting, "scores": scores, "signatures": {},
+                "intervals": {}, "n": dict.fromkeys(scores, 5), "deviations": dict.fromkeys(scores, ()),
+            }  # fmt: skip
+            assert {entry.task_id for entry in entries(report, About())} <= ids, (name, config)
+        file = eval_file(name, "qabench")
+        assert file and file["tasks"] == tasks and file["evaluation_framework"] == "qabench"
+
+
+def test_results_say_which_leaderboards_show_them(report: Path, hub: Hub) -> None:
+    api = HfApi(endpoint=hub.url, token=TOKEN)
+    arguments = (report, "--setting", "closed-book", "--dataset", "someone/fanoutqa", "--push", MODEL)
+    assert "not checked which leaderboards of someone/fanoutqa will show them: " in command(*arguments).stderr
+    api.create_repo("someone/fanoutqa", repo_type="dataset")
+    assert "3 of 3 are only on the model's page" in command(*arguments).stderr
+    content = yaml.safe_dump(eval_file("fanoutqa", "qabench")).encode()
+    target = {"path_in_repo": "eval.yaml", "repo_id": "someone/fanoutqa", "repo_type": "dataset"}
+    api.upload_file(path_or_fileobj=content, **target)
+    shown = "dev_closed_book_acc_loose, dev_closed_book_acc_strict, dev_closed_book_rouge1_fscore"
+    said = command(*arguments).stderr
+    assert f"leaderboards of someone/fanoutqa that will show them: {shown}\n" in said
+    assert "only on the model's page" not in said
+
+
+@pytest.mark.parametrize("url", ["logs/RUN.eval", "ftp://a.org/log", "https://", "javascript:alert(1)"])
+def test_a_source_is_a_link(report: Path, url: str) -> None:
+    assert "is not a link; allowed: a URL that starts with https://" in failed(report, f"--source-url={url}")

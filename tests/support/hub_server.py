@@ -2,7 +2,7 @@
 
 Repositories of models, datasets and Spaces with commits, tags and pull requests; uploads as commits and by the LFS
 protocol; downloads with ranges; card validation. All of it is in memory. Every request is recorded, and
-rules make chosen ones fail. Not here: Xet (``used_here`` turns it off), gated repositories, discussions.
+rules make chosen ones fail. Not here: Xet (``used_here`` turns it off), gated repositories, closed pull requests.
 """
 
 from __future__ import annotations
@@ -72,7 +72,8 @@ class Repo:
     sdk: str | None = None
     refs: dict[str, str] = field(default_factory=dict)
     commits: dict[str, Commit] = field(default_factory=dict)
-    pull_requests: list[str] = field(default_factory=list)
+    pull_requests: list[str] = field(default_factory=list)  # titles; open until main has their commit
+    authors: list[str] = field(default_factory=list)
 
     @property
     def tip(self) -> Commit:
@@ -420,7 +421,8 @@ def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Res
     header, *changes = (json.loads(line) for line in request.body.splitlines())
     with hub.lock:
         parent = repo.commit(revision)
-        files, ref, url = dict(parent.tree), MAIN, None
+        files, url = dict(parent.tree), None
+        ref = revision if revision.startswith("refs/pr/") else MAIN
         for change in changes:
             key, value = change["key"], change["value"]
             if key == "file":
@@ -434,12 +436,28 @@ def commit(hub: Hub, request: Request, kind: str, id: str, revision: str) -> Res
         title = header["value"]["summary"]
         if "create_pr" in request.query:
             repo.pull_requests.append(title)
+            repo.authors.append(request.user or "")
             number = len(repo.pull_requests)
             ref, url = f"refs/pr/{number}", f"{hub.url}/{id}/discussions/{number}"
         new = Commit(files, parent.id, title)
         repo.add(ref, new)
     place = f"{hub.url}/{id}/commit/{new.id}"
     return Response.of({"success": True, "commitOid": new.id, "commitUrl": place, "pullRequestUrl": url})
+
+
+@route("GET", "/api/<repo>/discussions")
+def discussions(hub: Hub, request: Request, kind: str, id: str) -> Response:
+    """Return the open pull requests of an author on one page."""
+    repo = hub.repo(kind, id)
+    (author,) = request.query["author"]
+    merged = {commit.id for commit in repo.history()}
+    rows = []
+    for number, (title, opened_by) in enumerate(zip(repo.pull_requests, repo.authors, strict=True), start=1):
+        if opened_by == author and repo.refs[f"refs/pr/{number}"] not in merged:
+            row: dict[str, Any] = {"num": number, "title": title, "status": "open", "isPullRequest": True}
+            row |= {"repo": {"name": id, "type": kind.removesuffix("s")}, "author": {"name": author}}
+            rows.append(row | {"createdAt": DATE})
+    return Response.of({"count": len(rows), "start": 0, "discussions": rows})
 
 
 @route("GET", "/<git>/resolve/<revision>/(?P<path>.+)")

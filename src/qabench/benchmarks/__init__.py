@@ -12,12 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.pinned import HubDataset
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.loading_scripts import benchmark_names, custom_benchmark, custom_folders, folder_of
 
-__all__ = ["Benchmark", "HubDataset", "Need", "Option", "Setting", "benchmark", "benchmark_names"]
+__all__ = [
+    "Benchmark",
+    "HubDataset",
+    "Leaderboards",
+    "Need",
+    "Option",
+    "Setting",
+    "benchmark",
+    "benchmark_names",
+]
 
 
 class OtherTask(Benchmark):

@@ -130,6 +130,22 @@ class Need:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Leaderboards:
+    """Which official scores of a benchmark have a leaderboard on the Hub, one per config, setting and score.
+
+    Attributes:
+        groups: config -> groups of scores. Empty for all groups on the default config.
+        settings: the names of settings in results, if they are not the names of
+            ``Benchmark.settings``.
+        cutoff: the k of scores that are declared for every cutoff.
+    """
+
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+    cutoff: str = "10"
+
+
 class Benchmark(Displayed, ABC):
     """A benchmark: its settings and scores as attributes, its work as methods.
 
@@ -163,6 +179,7 @@ class Benchmark(Displayed, ABC):
         generation_fields: fields of signatures that have an option of the generation under another
             name -> its name.
         groups_without_model: groups of scores that do not depend on the model that answers.
+        leaderboards: which scores have leaderboards on the Hub.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of
             ``qabench.benchmarks.NAME.commands``.
@@ -188,6 +205,7 @@ class Benchmark(Displayed, ABC):
     model_fields: ClassVar[tuple[str, ...]] = ()
     generation_fields: ClassVar[Mapping[str, str]] = {}
     groups_without_model: ClassVar[tuple[str, ...]] = ()
+    leaderboards: ClassVar[Leaderboards] = Leaderboards()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
 

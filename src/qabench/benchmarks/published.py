@@ -36,6 +36,8 @@ class RankedSystem:
     n: int | None = None
     deviations: Sequence[str] = ()
     rank: int | None = None
+    verified: bool | None = None  # by the Hub; None if it is not an entry of the Hub
+    notes: str = ""  # of the Hub's entry
 
 
 def local_entries(name: str) -> list[RankedSystem]:

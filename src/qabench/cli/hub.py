@@ -18,7 +18,7 @@ from qabench.cli.output import (
     say_on_stderr,
     warn,
 )
-from qabench.errors import InputError
+from qabench.errors import InputError, QabenchError
 from qabench.io.files import write_text
 from qabench.io.tables import Table, write_document
 
@@ -37,6 +37,13 @@ def build(
     benchmarks: BenchmarkNames = None,
     config: ConfigNames = None,
     skip_missing: SkipMissing = False,
+    framework: Annotated[
+        str,
+        Option(
+            help="The leaderboards in eval.yaml: `inspect-ai`, or `qabench` for all official scores. The Hub does not "
+            "accept `qabench` before it is in its list of frameworks."
+        ),
+    ] = "inspect-ai",
     as_json: AsJson = False,
 ) -> None:
     """Write Hub-ready dataset repositories: Parquet files, card, tasks, manifest.
@@ -51,7 +58,9 @@ def build(
 
     datasets.disable_progress_bars()  # replaced by a single bar
     with progress_bar("Building", "configs") as progress:
-        repositories = build_all(out, benchmarks or [], config or [], progress=progress)
+        repositories = build_all(
+            out, benchmarks or [], config or [], framework=framework, progress=progress
+        )
     if as_json:
         print_json({"repositories": [repository.as_dict() for repository in repositories]})
     else:
@@ -192,8 +201,19 @@ def results(
     dataset: Annotated[
         str | None, Option(metavar="ID", help="The dataset on the Hub. Default: qabench/BENCHMARK.")
     ] = None,
+    dataset_revision: Annotated[
+        str | None,
+        Option(
+            metavar="COMMIT",
+            help="The commit of the dataset on the Hub with the data that was scored. Default with --push: the current "
+            "commit, if it has the same data.",
+        ),
+    ] = None,
     source_url: Annotated[
-        str | None, Option(metavar="URL", help="A link to the evaluation, such as its logs.")
+        str | None,
+        Option(
+            metavar="URL", help="A link to the evaluation, such as its logs: https://... or http://..."
+        ),
     ] = None,
     allow_unofficial: Annotated[
         bool,
@@ -210,13 +230,18 @@ def results(
 ) -> None:
     """Convert scores to `.eval_results/*.yaml` for a model's repository: printed, written, or as a pull request.
 
+    An open pull request of the same user with the same title is updated.
+
     Each entry is one score. Without --scores, all that the benchmark's authors report. Its notes
     contain n, the 95% interval, the deviations from the official
     score and the signature.
     """
     from qabench.hub import results as hub_results
+    from qabench.hub.client import check_name
 
-    about = hub_results.About(setting, dataset, source_url, allow_unofficial)
+    about = hub_results.About(setting, dataset, dataset_revision, source_url, allow_unofficial)
+    if push:
+        check_name("the model", push, "ORG/NAME")
     files: Files = {}
     for path in reports:
         with plain_warnings():
@@ -233,7 +258,7 @@ def results(
                 raise InputError(
                     f"{path} and an earlier report both have {', '.join(sorted(repeated))}: give one report per setting"
                 )
-            present += new
+            present += hub_results.with_revisions(new, report) if push else new
     paths = {output / name: entries for name, entries in files.items()} if output else {}
     texts = {}  # all are made before the first one is written
     for path, entries in paths.items():
@@ -250,6 +275,32 @@ def results(
         print_json(document | {"model": push, "pull_request": pull_request})
     else:
         _print_entries(yaml_texts, written, push, pull_request)
+    if push:  # otherwise, the command does not need the Hub
+        _say_where_shown(files)
+
+
+def _say_where_shown(files: Files) -> None:
+    """Say which of the entries the leaderboards of their datasets will show."""
+    from qabench.hub.leaderboards import shown_tasks
+
+    task_ids: dict[str, list[str]] = {}
+    for entries in files.values():
+        for entry in entries:
+            task_ids.setdefault(entry.dataset_id, []).append(str(entry.task_id))
+    for dataset, ids in task_ids.items():
+        try:
+            shown = shown_tasks(dataset)
+        except QabenchError as error:
+            note = f"not checked which leaderboards of {dataset} will show them: {error}"
+            say_on_stderr(note, "dim")
+            continue
+        on_leaderboards = [id for id in ids if id in shown]
+        if on_leaderboards:
+            note = f"leaderboards of {dataset} that will show them: {', '.join(on_leaderboards)}"
+            say_on_stderr(note, "dim")
+        if missing := len(ids) - len(on_leaderboards):
+            note = f"{missing} of {len(ids)} are only on the model's page: eval.yaml of {dataset} has no such task"
+            say_on_stderr(note, "dim")
 
 
 def _print_entries(
@@ -258,7 +309,7 @@ def _print_entries(
     for path in written:
         say(f"Wrote {path}")
     if model and pull_request:
-        say(f"Opened {pull_request}")
+        say(f"Sent as {pull_request}")
     elif model:
         say(f"{model} already has these results: no pull request was opened")
     if not written and not model:

@@ -96,6 +96,7 @@ def leaderboard(
     hub, hub_note = _on_hub(f"qabench/{scorer.name}")
     if not (setting or config or scores):
         rows += hub
+        rows.sort(key=lambda entry: entry.rank is None)  # stable: only moves unranked systems to the end
     if hub_note:
         notes.append(hub_note)
     if not rows:
@@ -126,19 +127,24 @@ def _on_hub(dataset: str) -> tuple[list[RankedSystem], str]:
     systems = []
     try:
         with bounded_answers(), hub_errors(api):
-            for entry in api.get_dataset_leaderboard(dataset, timeout=HUB_SECONDS):
+            for entry in api.get_dataset_leaderboard(
+                dataset, base_model_only=False, timeout=HUB_SECONDS
+            ):
                 ranked_system = RankedSystem(
                     system=entry.model_id,
                     score=float(entry.value),
                     metric="",
                     config="",
                     setting="",
-                    source=f"Hub: {entry.filename}",
+                    source=f"Hub: {entry.filename}{', verified' if entry.verified else ''}",
                     rank=int(entry.rank),
+                    verified=bool(entry.verified),
+                    notes=entry.notes or "",
                 )
                 systems.append(ranked_system)
     except QabenchError as error:
         return [], f"The Hub's entries are left out: {error}"
+    systems.sort(key=lambda system: system.rank or 0)  # whatever order the Hub sends
     return systems, ""
 
 

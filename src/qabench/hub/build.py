@@ -24,10 +24,11 @@ from filelock import FileLock
 
 from qabench.data.predictions import some
 from qabench.data.rows import Json
-from qabench.errors import InputError, QabenchError, SourceUnavailable
+from qabench.errors import InputError, QabenchError, SourceUnavailable, check_name
 from qabench.evaluation.scoring import Progress
 from qabench.evaluation.signature import version
 from qabench.hub.cards import card_text, eval_tasks, in_namespace
+from qabench.hub.leaderboards import FRAMEWORKS, INSPECT_AI
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
@@ -83,6 +84,7 @@ def build(
     configs: Sequence[str] = (),
     *,
     namespace: str = NAMESPACE,
+    framework: str = INSPECT_AI,
     progress: Progress | None = None,
 ) -> list[Built]:
     """Write OUT/BENCHMARK for each benchmark, completely or not at all.
@@ -92,11 +94,14 @@ def build(
         names: the benchmarks, or () for all.
         configs: the configs of a single benchmark, or () for all whose data is available.
         namespace: the owner in the Hub names in card and tasks.
+        framework: whose leaderboards ``eval.yaml`` has: "inspect-ai" or "qabench". See
+            ``qabench.hub.leaderboards``.
         progress: called with the number of configs processed, and of all configs.
 
     Raises SourceUnavailable if the data of a config in ``configs`` is not available. Without
     ``configs``, such configs are left out.
     """
+    check_name("eval.yaml has no framework", framework, FRAMEWORKS)
     tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
     if configs and len(tables) != 1:
         raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
@@ -128,14 +133,19 @@ def build(
         )
         folder = out.absolute() / name
         with replacing(folder) as new:
-            _write(new, table, splits, restriction, namespace)
+            _write(new, table, splits, restriction, namespace, framework)
             size = sum(path.stat().st_size for path in new.rglob("*") if path.is_file())
         built.append(Built(name, folder, rows, missing, size, restriction))
     return built
 
 
 def _write(
-    folder: Path, table: DatasetTable, splits: Json, restriction: str | None, namespace: str
+    folder: Path,
+    table: DatasetTable,
+    splits: Json,
+    restriction: str | None,
+    namespace: str,
+    framework: str,
 ) -> None:
     infos = {}
     for config, parts in splits.items():
@@ -151,7 +161,7 @@ def _write(
     if (license := folder_of(table.name) / "LICENSE.md").is_file():
         shutil.copyfile(license, folder / license.name)
     write_text(folder / ".gitattributes", GIT_ATTRIBUTES)
-    if tasks := eval_tasks(table, infos):
+    if tasks := eval_tasks(table, infos, framework):
         write_text(folder / "eval.yaml", in_namespace(tasks, namespace))
     sources = source_table(table.name)
     used = dict.fromkeys(path for config in infos for path in table.configs[config].files)

@@ -11,6 +11,7 @@ from datasets.info import DatasetInfosDict
 from huggingface_hub import DatasetCard, DatasetCardData, metadata_load
 
 from qabench.errors import InputError
+from qabench.hub.leaderboards import eval_file
 from qabench.hub.register import NAMESPACE
 from qabench.loading_scripts import DatasetTable, benchmark_names, custom_folders, folder_of
 from qabench.metrics import metric_names
@@ -88,20 +89,20 @@ def card_text(table: DatasetTable, infos: Mapping[str, Any], restriction: str | 
     return f"---\n{card.data.to_yaml()}\n---\n{body}"
 
 
-def eval_tasks(table: DatasetTable, built: Container[str]) -> str | None:
-    """Return the text of the dataset's ``eval.yaml``, or None if it has none or a config is not built.
+def eval_tasks(table: DatasetTable, built: Container[str], framework: str) -> str | None:
+    """Return the text of the dataset's ``eval.yaml``, or None if no leaderboard can be shown.
 
-    The file defines the dataset's leaderboards on the Hub, which Inspect AI can run (``inspect eval
-    hf/OWNER/NAME``). The Hub validates the file. The allowed scorers are a fixed list, so a
-    benchmark that none of them can score has no such file.
+    Tasks of configs that were not built are left out. The file for Inspect AI can be run
+    (``inspect eval hf/OWNER/NAME``): its scorers are a fixed list, so a benchmark that none of them
+    can score has no such file.
     """
-    path = folder_of(table.name) / "eval.yaml"
-    if not path.is_file():
+    content = eval_file(table.name, framework)
+    if content is None:
         return None
-    tasks = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not all(task["config"] in built for task in tasks["tasks"]):
+    content["tasks"] = [task for task in content["tasks"] if task["config"] in built]
+    if not content["tasks"]:
         return None
-    return str(yaml.safe_dump(tasks, sort_keys=False, allow_unicode=True))
+    return str(yaml.safe_dump(content, sort_keys=False, allow_unicode=True))
 
 
 def in_namespace(text: str, namespace: str) -> str:

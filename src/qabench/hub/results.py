@@ -2,29 +2,31 @@
 
 The format is the Hub's (https://huggingface.co/docs/hub/eval-results), with the classes of
 huggingface_hub. An entry has one number, so each score is a separate task. The Hub shows it on a
-leaderboard if its ``task_id`` is the id of a task in the dataset's ``eval.yaml``. The entry's notes
-contain n, the interval, the deviations from the official score, and the signature.
+leaderboard if its ``task_id`` is the id of a task in the dataset's ``eval.yaml`` (see
+``qabench.hub.leaderboards``). The entry's notes contain n, the interval, the deviations from the official
+score, and the signature.
 """
 
 from __future__ import annotations
 
-import re
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from huggingface_hub import (
     CommitOperationAdd,
+    Discussion,
     EvalResultEntry,
     HfApi,
     eval_result_entries_to_yaml,
     parse_eval_result_entries,
 )
-from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from qabench.benchmarks import benchmark
 from qabench.data.rows import Row
@@ -32,8 +34,10 @@ from qabench.errors import InputError, QabenchError, unreadable
 from qabench.evaluation import ANSWERED
 from qabench.evaluation.records import AGENT, PREDICTIONS
 from qabench.evaluation.score_spec import Names, select_scores
-from qabench.evaluation.signature import deviations, signature_name
+from qabench.evaluation.signature import deviations, parse, signature_name
+from qabench.hub.build import MANIFEST
 from qabench.hub.client import bounded_answers, check_name, hub_errors, require_token
+from qabench.hub.leaderboards import task_id
 from qabench.io.limits import json_of, yaml_of
 from qabench.runs.sources import is_log, read_evaluations
 
@@ -73,14 +77,29 @@ class About:
         setting: how the model answered, such as "closed-book". Required if the report is about a
             file of predictions.
         dataset: the id of the dataset on the Hub. None for qabench/BENCHMARK.
-        source_url: a link to the evaluation: its log, job or record. None leaves the source out.
+        dataset_revision: the commit of the dataset on the Hub with the data that was scored. None
+            leaves it out (``with_revisions`` adds it).
+        source_url: an http(s) link to the evaluation: its log, job or record. None leaves the
+            source out.
         allow_unofficial: publish unofficial scores, with their deviations in the notes.
     """
 
     setting: str | None = None
     dataset: str | None = None
+    dataset_revision: str | None = None
     source_url: str | None = None
     allow_unofficial: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise InputError for a source that the Hub cannot link to."""
+        if self.source_url is None:
+            return
+        parts = urlsplit(self.source_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(
+                f"the source {self.source_url!r} is not a link; allowed: a URL that starts with https:// or http://, "
+                "such as the log on the Hub"
+            )
 
 
 def read_reports(path: Path) -> list[Report]:
@@ -156,6 +175,7 @@ def entries(report: Report, about: About, scores: Names = None) -> list[EvalResu
     return [
         EvalResultEntry(
             dataset_id=dataset,
+            dataset_revision=about.dataset_revision,
             task_id=task_id(report["config"], setting, name),
             value=value,
             date=str(report["created"]),
@@ -189,11 +209,6 @@ def setting_of(report: Report, about: About) -> str:
     return str(setting)
 
 
-def task_id(config: str, setting: str, score: str) -> str:
-    """Return the task that a score belongs to: ("dev", "closed-book", "acc.loose") -> dev_closed_book_acc_loose."""
-    return re.sub(r"\W+", "_", "_".join(filter(None, [config, setting, score])), flags=re.ASCII)
-
-
 def path_of(report: Report, about: About) -> str:
     """Return the file in a model's repository with the entries of a report's benchmark, config and setting."""
     return f"{FOLDER}/{task_id(report['benchmark'], report['config'], setting_of(report, about))}.yaml"
@@ -219,9 +234,10 @@ def to_yaml(
 
 
 def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | None:
-    """Open a pull request on a model's repository with entries by path.
+    """Open a pull request on a model's repository with entries by path, or update the open one.
 
-    Other entries in these files are kept.
+    Other entries in these files are kept. A pull request is updated if it is open, has the title of
+    the new one, and was opened by the same user.
 
     Returns:
         The URL of the pull request. None if the repository already has these results.
@@ -229,21 +245,86 @@ def push(model: str, files: Mapping[str, Sequence[EvalResultEntry]]) -> str | No
     check_name("the model", model, "ORG/NAME")
     api = HfApi()
     require_token(api)
+    title = f"Add evaluation results: {', '.join(Path(path).stem for path in files)}"
     with bounded_answers(), hub_errors(api):
-        head = api.model_info(model).sha
-        old = {path: _content(api, model, path, head) for path in files}
-        new = {path: to_yaml(entries, old[path], path).encode() for path, entries in files.items()}
-        changed = [CommitOperationAdd(path, new[path]) for path in files if new[path] != old[path]]
-        if not changed:
+        changes = _changes(api, model, files, api.model_info(model).sha)
+        if not changes:
             return None
-        commit = api.create_commit(
-            model,
-            changed,
-            commit_message=f"Add evaluation results: {', '.join(Path(path).stem for path in files)}",
-            commit_description=DESCRIPTION,
-            create_pr=True,
-        )
-    return str(commit.pr_url)
+        pull_request = _open_pull_request(api, model, title)
+        if pull_request is None:
+            commit = api.create_commit(
+                model, changes, commit_message=title, commit_description=DESCRIPTION, create_pr=True
+            )
+            return str(commit.pr_url)
+        branch = pull_request.git_reference
+        if changes := _changes(api, model, files, branch):
+            api.create_commit(model, changes, commit_message=title, revision=branch)
+        return str(pull_request.url)
+
+
+def _changes(
+    api: HfApi, model: str, files: Mapping[str, Sequence[EvalResultEntry]], revision: str | None
+) -> list[CommitOperationAdd]:
+    """Return the files that have to change in a revision of the model's repository."""
+    changes = []
+    for path, entries in files.items():
+        old = _content(api, model, path, revision)
+        new = to_yaml(entries, old, path).encode()
+        if new != old:
+            changes.append(CommitOperationAdd(path, new))
+    return changes
+
+
+def _open_pull_request(api: HfApi, model: str, title: str) -> Discussion | None:
+    """Return the open pull request of the token's user with this title, or None."""
+    user = api.whoami()["name"]
+    opened = api.get_repo_discussions(
+        model, author=user, discussion_type="pull_request", discussion_status="open"
+    )
+    return next((discussion for discussion in opened if discussion.title == title), None)
+
+
+def published_revision(dataset: str, digests: Collection[str]) -> str | None:
+    """Return the current commit of a dataset on the Hub, or None if its data is not known to be the scored data.
+
+    Args:
+        dataset: its id, such as "qabench/fanoutqa".
+        digests: the digests of the scored files, as in signatures: the first hexadecimal digits.
+
+    Raises HubError if the Hub cannot be reached.
+    """
+    api = HfApi()
+    with bounded_answers(), hub_errors(api):
+        try:
+            commit = api.dataset_info(dataset).sha
+            path = api.hf_hub_download(dataset, MANIFEST, repo_type="dataset", revision=commit)
+            manifest = json_of(Path(path).read_bytes())
+        except (RepositoryNotFoundError, EntryNotFoundError, ValueError):
+            return None
+    sources = manifest.get("sources") if isinstance(manifest, dict) else None
+    published = [
+        str(source.get(name) or "") for source in sources or () for name in ("sha256", "git_blob_sha1")
+    ]
+    for digest in digests:
+        if not any(full.startswith(digest) for full in published):
+            return None
+    return commit if digests else None
+
+
+def with_revisions(entries: Sequence[EvalResultEntry], report: Report) -> list[EvalResultEntry]:
+    """Return the entries of a report with the commit of their dataset on the Hub, where it has the scored data."""
+    digests = set()
+    for line in report["signatures"].values():
+        fields = parse(line)[1]
+        if "data" in fields:
+            digests.add(fields["data"])
+    for dataset in {entry.dataset_id for entry in entries if entry.dataset_revision is None}:
+        revision = published_revision(dataset, digests)
+        entries = [
+            replace(entry, dataset_revision=revision) if entry.dataset_id == dataset else entry
+            for entry in entries
+        ]
+    return list(entries)
 
 
 def _key(row: Row) -> tuple[str, str]:

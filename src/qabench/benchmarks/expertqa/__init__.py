@@ -8,7 +8,7 @@ from operator import truediv
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
 
@@ -246,6 +246,9 @@ class ExpertQABenchmark(Benchmark):
     }
     default_groups = tuple(groups)
     groupings = {"field": "field", "question type": "type of question", "system": "system"}
+    leaderboards = Leaderboards(
+        {"main": ("autoais",), "lfqa_random": ("rouge",), "lfqa_domain": ("rouge",)}
+    )
     needs = (
         Need("ROUGE and agreement with experts"),
         Need(

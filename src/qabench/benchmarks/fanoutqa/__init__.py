@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from qabench.answers import UNANSWERED, loads, text_of, type_name
-from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.predictions import parse_predictions, parse_run, read_bytes, read_predictions, some
 from qabench.data.rows import Json, Row
 from qabench.errors import DataError, InputError, SourceError
@@ -168,6 +168,7 @@ class FanOutQABenchmark(Benchmark):
             "evidence_k", "Count only the first pages of each question, this many. Default: all.", int
         ),
     )
+    leaderboards = Leaderboards(dict.fromkeys(("dev", "dev_nov23"), ("acc", "rouge", "bleurt", "judge")))
     needs = (
         Need(
             "loose and strict accuracy",

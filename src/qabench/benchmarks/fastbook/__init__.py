@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
@@ -71,6 +71,9 @@ class FastbookBenchmark(Benchmark):
     default_groups = ("retrieval",)
     counted_by = "chapter"
     groupings = {"chapter": "chapter"}
+    leaderboards = Leaderboards(
+        {"questions": ("retrieval",)}, settings=("rag bm25", "rag fts", "rag dense", "rag colbert")
+    )
     needs = (
         Need("MRR@k and Recall@k"),
         Need("the questions", "qabench fetch fastbook", files=("fastbook-benchmark.json",)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from qabench.benchmarks.base import Benchmark, Need, Option, Setting
+from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setting
 from qabench.benchmarks.felm.formulas import COUNTS, FUNCTIONS, READABLE, RESPONSES, f1_of_counts
 from qabench.data.rows import Json, Row
 from qabench.evaluation.score_spec import ScoreSpec
@@ -113,6 +113,9 @@ class Felm(Benchmark):
     default_groups = ("felm",)
     counted_by = "domain"
     groupings = {"domain": "domain", "error type": "type of error"}
+    leaderboards = Leaderboards(
+        dict.fromkeys(("all", "wk", "science", "math", "reasoning", "writing_rec"), ("felm",))
+    )
     needs = (
         Need("F1 and balanced accuracy of predictions"),
         Need(
