@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from qabench.benchmarks.published import RankedSystem
     from qabench.evaluation import Evaluation
 
-EXPORTS = ("predictions", "records")
+PREDICTIONS, RECORDS, EVERY_EVAL_EVER = EXPORTS = ("predictions", "records", "eee")
 HUB_SECONDS = 20.0
 # fields of a ranked system, before and after its value and interval
 SYSTEM, SCORE = ("rank", "system"), ("n", "metric", "config", "setting", "judge", "source")
@@ -163,7 +163,13 @@ def _table(scorer: Benchmark, entries: Sequence[RankedSystem]) -> Table:
 
 
 def export(
-    logs: Annotated[list[str], Argument(metavar="LOG...", help="Logs of runs, and folders of logs.")],
+    logs: Annotated[
+        list[str],
+        Argument(
+            metavar="LOG...",
+            help="Logs of runs, and folders of logs. With eee also a benchmark and files of predictions.",
+        ),
+    ],
     output: Annotated[
         Path | None,
         Option(
@@ -177,20 +183,54 @@ def export(
         str,
         Option(
             help='predictions: the input of `qabench score`, such as {"id", "answer"}. records: everything, for '
-            "load_dataset('json')."
+            "load_dataset('json'). eee: scores and records in the schema of Every Eval Ever, below the folder --output."
         ),
-    ] = "predictions",
+    ] = PREDICTIONS,
+    benchmark: Annotated[
+        str | None, Option(help="With eee: the benchmark, for files of predictions instead of logs.")
+    ] = None,
+    config: ConfigName = None,
+    developer: Annotated[
+        str | None,
+        Option(help="With eee: who made the model. Default: the organization in the model's name."),
+    ] = None,
+    model_id: Annotated[
+        str | None, Option(metavar="ORG/NAME", help="With eee: the model's id, for a single run.")
+    ] = None,
 ) -> None:
-    """Write the answers of runs as predictions or as records."""
+    """Write the answers of runs as predictions or as records, or the scores in the schema of Every Eval Ever."""
+    from qabench.runs import every_eval_ever
     from qabench.runs import export as runs_export
 
     if format not in EXPORTS:
         raise unknown_name("unknown format", format, EXPORTS)
-    sources = read_evaluations(logs)
+    if format == EVERY_EVAL_EVER:
+        # The stated benchmark, or the first argument if it is one.
+        paths, benchmark = benchmark_first([Path(log) for log in logs], benchmark)
+        sources = read_evaluations(paths, benchmark, config)
+    else:
+        options = {
+            "--benchmark": benchmark,
+            "--config": config,
+            "--developer": developer,
+            "--model-id": model_id,
+        }
+        if unused := [option for option, value in options.items() if value is not None]:
+            raise InputError(
+                f"{', '.join(unused)} has no effect on --format {format}; allowed: with --format eee"
+            )
+        sources = read_evaluations(logs)
     several = len(sources.evaluations) > 1
-    if output is None and several:
-        raise InputError("--output is required for several runs")
+    if output is None and (several or format == EVERY_EVAL_EVER):
+        raise InputError(
+            "--output is required for several runs, and for --format eee, which writes a folder"
+        )
+    if model_id and several:
+        raise InputError(f"--model-id is for a single run; these are {len(sources.evaluations)}")
     for run in sources.evaluations:
+        if format == EVERY_EVAL_EVER and output is not None:
+            say(f"wrote {every_eval_ever.write_evaluation(run, output, developer, model_id)}")
+            continue
         text = runs_export.predictions(run) if format == "predictions" else runs_export.records(run)
         if output is None:
             write_document(text)
