@@ -118,7 +118,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
             patch.setattr("qabench.hub.staging.check_dataset", lambda name, folder: None)
             patch.setattr("qabench.hub.staging.run_card", lambda card, folder: None)
             patch.setattr("qabench.hub.publish.own_wheel", lambda folder: None)
-            assert publish("all", "qabench", accept_licenses=True, skip_missing=True).ok
+            assert publish("all", "qabench", accept_licenses=True, skip_missing=True, unreleased=True).ok
         yield hub
 
 

@@ -51,7 +51,7 @@ def api(hub: Hub) -> HfApi:
 
 
 def send(what: Any = "all", org: str = "qabench", **options: Any) -> Published:
-    return publish(what, org, **{"accept_licenses": True, "skip_missing": True} | options)
+    return publish(what, org, **{"accept_licenses": True, "skip_missing": True, "unreleased": True} | options)
 
 
 def states(published: Published) -> dict[str, str]:
@@ -159,7 +159,8 @@ def test_repositories_of_others_are_not_changed(hub: Hub, api: HfApi) -> None:
     assert hub.repo("dataset", "qabench/felm").tip.tree.keys() == {".gitattributes", "data.csv"}
 
 
-def test_private(hub: Hub, next_version: Any) -> None:
+def test_private(hub: Hub, next_version: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qabench.hub.publish.is_released", lambda: True)
     assert send("metrics", private=True).ok and all(repo.private for repo in hub.repos.values())
     for repo in hub.repos.values():
         repo.private = False
@@ -256,7 +257,9 @@ def test_a_missing_tag_is_added(hub: Hub) -> None:
 def run(hub: Hub) -> Callable[..., Any]:
     app = typer.Typer()
     app.command()(command)
-    return lambda *arguments: CliRunner().invoke(app, [*arguments, "--org", "qabench"], env={"COLUMNS": "200"})
+    return lambda *arguments: CliRunner().invoke(
+        app, [*arguments, "--org", "qabench", "--unreleased"], env={"COLUMNS": "200"}
+    )
 
 
 def test_the_command(run: Callable[..., Any], hub: Hub) -> None:
@@ -317,3 +320,13 @@ def test_an_upload_without_an_answer_ends(hub: Hub, monkeypatch: pytest.MonkeyPa
     message = r"no complete answer within (1\.[5-9]|[2-9]\.\d|\d\d+\.\d) seconds"
     with client.bounded_answers(), pytest.raises(httpx2.ReadTimeout, match=message):
         get_session().put(f"{hub.url}/file", content=b"a" * 50_000)
+
+
+def test_an_unreleased_version_is_published_only_on_request(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(QabenchError, match=r"was not installed from an index: .* Nothing was published"):
+        send(unreleased=False)
+    with pytest.raises(QabenchError, match="private Spaces"):
+        send("metrics", private=True)
+    assert not writes(hub)
+    monkeypatch.setattr("qabench.hub.publish.is_released", lambda: True)
+    assert send("metrics", unreleased=False, private=True).ok

@@ -122,6 +122,13 @@ def publish(
             "--skip-missing", help="Publish datasets without the configs whose data is not available."
         ),
     ] = False,
+    unreleased: Annotated[
+        bool,
+        Option(
+            "--unreleased",
+            help="Publish a version that is not on PyPI. Spaces then install the wheel that they contain.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Publish the datasets and metrics to the Hugging Face Hub, each checked first.
@@ -148,6 +155,7 @@ def publish(
             dry_run=dry_run,
             accept_licenses=accept_licenses,
             skip_missing=skip_missing,
+            unreleased=unreleased,
             progress=progress,
         )
     if as_json:

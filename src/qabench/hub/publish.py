@@ -29,7 +29,7 @@ from qabench.evaluation.signature import version
 from qabench.hub.build import MANIFEST
 from qabench.hub.cards import check_accepted
 from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors, require_token
-from qabench.hub.requirements import own_wheel
+from qabench.hub.requirements import is_released, own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
 from qabench.loading_scripts import benchmark_names, dataset_table
@@ -73,6 +73,7 @@ def publish(
     dry_run: bool = False,
     accept_licenses: bool = False,
     skip_missing: bool = False,
+    unreleased: bool = False,
     progress: Progress | None = None,
 ) -> Published:
     """Publish datasets, metrics or both under an organization, on the Hub of HF_ENDPOINT with the token of HF_TOKEN.
@@ -92,6 +93,8 @@ def publish(
         accept_licenses: the user has read the licenses of the data and will comply with them.
         skip_missing: publish datasets without the configs whose data is not available here, unless
             the Hub has them.
+        unreleased: publish a version that is not on PyPI. Spaces then install the wheel that they
+            contain.
         progress: called with the number of repositories processed, and of all repositories.
     """
     chosen = [dataset_table(name).name for name in names] or benchmark_names()
@@ -102,6 +105,8 @@ def publish(
         else []
     )
     check_name("--org with a repository", f"{org}/{max([*datasets, *spaces], key=len)}", "ORG/NAME")
+    if not dry_run:
+        _check_release(unreleased, private_spaces=private and bool(spaces))
     api = HfApi(library_name="qabench", library_version=version())
     with bounded_answers():
         if not dry_run:
@@ -126,6 +131,24 @@ def publish(
                 if progress:
                     progress(len(outcomes), len(datasets) + len(spaces))
     return Published(org, api.endpoint, dry_run, tuple(outcomes))
+
+
+def _check_release(unreleased: bool, private_spaces: bool) -> None:
+    """Raise QabenchError for an unreleased version that was not allowed, or that Spaces could not install."""
+    if is_released():
+        return
+    if not unreleased:
+        raise QabenchError(
+            f"qabench {version()} was not installed from an index: cards and Spaces would tell visitors to install a "
+            "name that anybody could register on PyPI. Release it first and install the release, or pass --unreleased, "
+            "so that Spaces install the wheel that they contain. Nothing was published"
+        )
+    if private_spaces:
+        raise QabenchError(
+            "an unreleased version cannot be published in private Spaces: a Space installs its packages without a "
+            "token, so it cannot download the wheel from its own private repository. Publish public Spaces, only the "
+            "datasets, or a release. Nothing was published"
+        )
 
 
 def _outcome(api: HfApi, staged: Repository, private: bool, dry_run: bool) -> Repository:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Any
 
 from qabench.errors import QabenchError
 from qabench.io.environment import code_version
@@ -18,13 +19,23 @@ PIP_SECONDS = 900
 REPRODUCIBLE = {"SOURCE_DATE_EPOCH": "315532800"}
 
 
+def is_released() -> bool:
+    """Return whether qabench was installed from an index, such as PyPI: a version that anybody can install."""
+    return not _origin()
+
+
+def _origin() -> dict[str, Any]:
+    """Return where pip installed qabench from, or {} for an index (PEP 610)."""
+    return dict(json.loads(distribution("qabench").read_text("direct_url.json") or "{}"))
+
+
 def own_wheel(folder: Path) -> Path | None:
     """Build a wheel of the installed qabench in a folder, or None if it was installed from an index.
 
     Raises:
         QabenchError: the wheel cannot be built.
     """
-    origin = json.loads(distribution("qabench").read_text("direct_url.json") or "{}")
+    origin = _origin()
     if not origin:
         return None
     source = origin["url"]
