@@ -44,7 +44,7 @@ def test_hf() -> None:
         parsed += 1
     assert parsed >= 6
     with pytest.raises(click.UsageError):
-        parse(program, ["jobs", "run", "--no-such-option", "image", "command"])
+        parse(program, ["jobs", "hardware", "--no-such-option"])
 
 
 def test_inspect() -> None:
