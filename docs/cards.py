@@ -71,17 +71,29 @@ def results(name: str, *metrics: str, best: int | None = None) -> str:
         )
     tables = [
         _results_table(of.score_spec, group, shown, title, best)
-        for title, group in _groups(scores)
+        for title, group in _groups(scores, shown[0])
         if _any_of(group, shown)
     ]
     return "\n\n".join([*tables, _source(name)])
 
 
-def _groups(scores: Sequence[PublishedScore]) -> Iterator[tuple[str, list[PublishedScore]]]:
-    keys = dict.fromkeys((one.config, one.setting) for one in scores)
+def _groups(
+    scores: Sequence[PublishedScore], ranked_by: str
+) -> Iterator[tuple[str, list[PublishedScore]]]:
+    """Yield the scores of each table with its title.
+
+    Systems are ranked by one score. If judges gave it, each judge has a table of its own.
+    """
+    keys = dict.fromkeys((score.config, score.setting) for score in scores)
     for config, setting in keys:
         title = f"Config `{config}`" + (f", {setting}" if setting else "")
-        yield title, [one for one in scores if (one.config, one.setting) == (config, setting)]
+        table = [score for score in scores if (score.config, score.setting) == (config, setting)]
+        judges = sorted({score.judge for score in table if score.metric == ranked_by and score.judge})
+        if not judges:
+            yield title, table
+        for judge in judges:
+            of_judge = [score for score in table if score.judge == judge]
+            yield f"{title}, judged by `{judge}`", of_judge
 
 
 def _any_of(scores: Sequence[PublishedScore], metrics: Sequence[str]) -> bool:
@@ -98,8 +110,13 @@ def _results_table(
     systems: dict[str, dict[str, float]] = {}
     for one in scores:
         systems.setdefault(one.system, {})[one.metric] = one.value
-    judges = {one.system: f"`{one.judge}`" for one in scores if one.judge and one.metric in metrics}
     first = metrics[0]
+    # The table of a judge says whose it is in the title.
+    judges = {
+        score.system: f"`{score.judge}`"
+        for score in scores
+        if score.judge and score.metric in metrics[1:]
+    }
     order = sorted(systems, key=lambda system: -systems[system].get(first, float("-inf")))
     lines = [
         "| system | "

@@ -86,6 +86,8 @@ def test_metric_cards_follow_the_template_with_the_arguments(name: str) -> None:
     data = SpaceCard(text).data
     assert data.sdk == "gradio" and {"evaluate", "metric"} <= set(data.tags or ())
     assert data.app_file == "app.py"  # which `qabench publish` writes
+    assert data.license == "apache-2.0"
+    assert 0 < len(data.short_description) <= 60  # the Hub's limit
     assert data.title and data.emoji
     requirements = (ROOT / "metrics" / name / "requirements.txt").read_text(encoding="utf-8")
     assert len(re.findall(r"^qabench(\[[\w,-]+\])?$", requirements, re.MULTILINE)) == 1  # `qabench publish` pins it
