@@ -13,10 +13,13 @@ import functools
 import hashlib
 import os
 import re
+import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from qabench.data.pinned import HubDataset, SourceFile, load_table
 from qabench.data.rows import read_json
 from qabench.data.sources import local_path
 from qabench.errors import InputError, check_name, unknown_name, unreadable
+from qabench.io.tables import printable
 
 FOLDER = Path(__file__).parent
 TABLE = "configs.json"
@@ -35,6 +39,7 @@ LEADERBOARD = "leaderboard"  # the name of a config with published scores
 SHIPPED = "./"
 HUB_CONFIG = "questions"  # the config of a benchmark whose rows are on the Hub
 _INSTANCE = re.compile(rb"^BENCHMARK\b", re.MULTILINE)
+MAX_CODE = 10_000_000  # bytes of a module that are searched for ``BENCHMARK``
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ class DatasetTable:
 
 
 def custom_folders() -> dict[str, Path]:
-    """Return the folders of benchmarks outside of this package, by name.
+    """Return the folders of benchmarks outside of this package, by name. Imports none of them.
 
     These are the folders ``DIR/NAME`` whose ``__init__.py`` defines ``BENCHMARK``, for each DIR in
     ``QABENCH_PATH``, and the packages with an entry point of the group ``qabench.benchmarks``. The
@@ -89,20 +94,79 @@ def custom_folders() -> dict[str, Path]:
 def _custom_folders(path: str) -> dict[str, Path]:
     folders = {}
     for entry_point in entry_points(group=ENTRY_POINTS):
-        spec = find_spec(entry_point.module)
-        for location in (spec and spec.submodule_search_locations) or ():
-            folders[entry_point.name] = Path(location)
+        if folder := _package_folder(entry_point):
+            folders[entry_point.name] = folder
     for directory in filter(None, path.split(os.pathsep)):
-        for module in Path(directory).absolute().glob("*/__init__.py"):
-            if _INSTANCE.search(module.read_bytes()):
-                folders[module.parent.name] = module.parent
+        for folder in _benchmarks_in(Path(directory).absolute()):
+            folders[folder.name] = folder
     return {name: folder for name, folder in folders.items() if not (FOLDER / name / TABLE).is_file()}
+
+
+def _package_folder(entry_point: EntryPoint) -> Path | None:
+    """Return the folder of an entry point's package, or None if there is none."""
+    top, *submodules = entry_point.value.partition(":")[0].strip().split(".")
+    try:
+        spec = find_spec(top)  # ``find_spec`` of a submodule would import the packages above it
+    except Exception:  # import hooks of other packages may raise anything
+        return None
+    locations = (spec and spec.submodule_search_locations) or ()
+    folders = [Path(location, *submodules) for location in locations]
+    return next((folder for folder in folders if folder.is_dir()), None)
+
+
+def _benchmarks_in(directory: Path) -> Iterator[Path]:
+    """Yield the folders of a directory that are benchmarks, also those whose code cannot be read."""
+    try:
+        folders = sorted(path for path in directory.iterdir() if path.is_dir())
+    except OSError:  # not a directory, or no permission
+        return
+    for folder in folders:
+        try:
+            text = _code(folder / "__init__.py")
+        except FileNotFoundError:
+            continue
+        except OSError:  # importing it says why
+            yield folder
+        else:
+            if _INSTANCE.search(text):
+                yield folder
+
+
+def _code(file: Path) -> bytes:
+    """Return the text of a module. Raises OSError for anything but a regular file: a fifo would wait for a writer."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise OSError(f"{file} is not a regular file")
+    with file.open("rb") as opened:
+        return opened.read(MAX_CODE)
+
+
+def shipped_names() -> list[str]:
+    """Return the names of the benchmarks of this package, sorted."""
+    return sorted(path.parent.name for path in FOLDER.glob(f"*/{TABLE}"))
 
 
 def benchmark_names() -> list[str]:
     """Return the names of all benchmarks, sorted."""
-    shipped = [path.parent.name for path in FOLDER.glob(f"*/{TABLE}")]
-    return sorted([*shipped, *custom_folders()])
+    return sorted([*shipped_names(), *custom_folders()])
+
+
+def usable_names() -> list[str]:
+    """Return the names of all benchmarks whose tables can be read, sorted. Warns about each of the others.
+
+    For commands that work on all benchmarks unless some are named.
+    """
+    names = []
+    for name in benchmark_names():
+        try:
+            source_table(name)
+            dataset_table(name)
+        except InputError as error:
+            if name in shipped_names():
+                raise
+            warnings.warn(f"left out: {error}", stacklevel=2)
+        else:
+            names.append(name)
+    return names
 
 
 def folder_of(name: str) -> Path:
@@ -129,19 +193,66 @@ def dataset_table(name: str) -> DatasetTable:
 def custom_benchmark(name: str, folder: Path) -> Any:
     """Import the package of a benchmark outside of this package, and return its ``BENCHMARK``.
 
-    Raises InputError if there is no such instance of this name.
+    Its module has a name outside of ``qabench``, so that it replaces none of qabench's modules.
+
+    Raises InputError if it cannot be imported, or if there is no such instance of this name.
     """
-    module, file = f"qabench.benchmarks.{name}", folder / "__init__.py"
-    spec = spec_from_file_location(module, file)
+    module, file = custom_module(name), folder / "__init__.py"
+    spec = spec_from_file_location(module, file, submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
-    sys.modules[module] = package = module_from_spec(spec)
-    spec.loader.exec_module(package)
-    instance: Any = getattr(package, "BENCHMARK", None)
-    if getattr(instance, "name", None) != name:
-        raise InputError(f"{file} has no BENCHMARK with the name {name!r}")
-    for group in [*(spec.group for spec in instance.scores), *instance.default_groups]:
-        check_name(f"{file}: unknown group", group, instance.groups)
+    _forget(module)
+    try:
+        _code(file)
+        sys.modules[module] = package = module_from_spec(spec)
+        spec.loader.exec_module(package)
+        instance: Any = getattr(package, "BENCHMARK", None)
+        if getattr(instance, "name", None) != name:
+            raise InputError(f"{file} has no BENCHMARK with the name {name!r}")
+        if not hasattr(instance, "check_declared"):
+            raise InputError(f"{file}: BENCHMARK is not an instance of a subclass of Benchmark")
+        instance.check_declared(file)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # code from outside may raise anything, also SystemExit
+        _forget(module)
+        if isinstance(error, InputError):
+            raise
+        raise outside_error(f"the benchmark {name} cannot be imported", error, folder) from error
     return instance
+
+
+def custom_module(name: str) -> str:
+    """Return the name of the module of a benchmark outside of this package."""
+    return f"qabench_outside_{name}"
+
+
+def _forget(module: str) -> None:
+    """Remove a package and its submodules, which may be from another folder, from the imported modules."""
+    for each in [each for each in sys.modules if each == module or each.startswith(f"{module}.")]:
+        del sys.modules[each]
+
+
+def outside_error(what: str, error: BaseException, folder: Path) -> InputError:
+    """Return the error for an exception in code from outside, with the last line of the folder that it passed."""
+    reason = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    places = _lines_in(folder, error)
+    return InputError(printable(f"{what}: {reason} ({places[-1] if places else folder})"))
+
+
+def raised_outside(error: BaseException) -> InputError | None:
+    """Return the error for an exception that passed the code of a benchmark from outside, or None if it did not."""
+    for name, folder in custom_folders().items():
+        if _lines_in(folder, error):
+            return outside_error(f"the benchmark {name} failed", error, folder)
+    return None
+
+
+def _lines_in(folder: Path, error: BaseException) -> list[str]:
+    """Return the files and lines of a folder that an exception passed, the last one last."""
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        places.append((error.filename, error.lineno))
+    return [f"{file}, line {line}" for file, line in places if Path(file).is_relative_to(folder)]
 
 
 def hub_dataset(name: str) -> HubDataset | None:

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from qabench.loading_scripts import custom_folders
+from qabench.loading_scripts import custom_folders, outside_error
 
 
 def metric_folders() -> dict[str, Path]:
     """Return the folders of all metrics by name: those here, and ``metrics/NAME`` of benchmarks outside of qabench."""
     parents = [Path(__file__).parent, *(folder / "metrics" for folder in custom_folders().values())]
     paths = [path for parent in reversed(parents) for path in parent.glob("*/*.py")]
-    return {path.stem: path.parent for path in paths if path.stem == path.parent.name}
+    return {path.stem: path.parent for path in paths if path.stem == path.parent.name and path.is_file()}
 
 
 def metric_names() -> list[str]:
@@ -35,7 +35,16 @@ def metric_module(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(f"the metric {name} cannot be imported")
     module = module_from_spec(spec)
-    spec.loader.exec_module(module)
+    folder = metric_folder(name)
+    if folder.parent == Path(__file__).parent:
+        spec.loader.exec_module(module)
+        return module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # code from outside may raise anything, also SystemExit
+        raise outside_error(f"the metric {name} cannot be imported", error, folder) from error
     return module
 
 

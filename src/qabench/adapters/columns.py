@@ -12,7 +12,7 @@ import pyarrow
 from qabench.benchmarks import benchmark
 from qabench.errors import QabenchError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
-from qabench.evaluation.scoring import Item
+from qabench.evaluation.scoring import Item, outcomes_of
 from qabench.scale.jobs import Columns, Rows, map_parts
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _load(
             Item(row, None if value is None else {scored.prediction_fields[0]: value})
             for row, value in zip(rows, predictions, strict=True)
         ]
-        outcomes = [outcome.scores for outcome in scorer.score(items)]
+        outcomes = [outcome.scores for outcome in outcomes_of(scorer, items, name)]
         computed = [column for each in outcomes for column in each]
         names = [column for column in declared if not column.endswith(CUTOFF)] + computed
         return {

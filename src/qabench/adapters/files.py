@@ -13,7 +13,7 @@ from qabench.errors import InputError
 from qabench.evaluation import MISSING, Evaluation, Message, Record
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import present
-from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer
+from qabench.evaluation.scoring import Item, Outcome, Progress, Question, Scorer, outcomes_of
 from qabench.evaluation.signature import asked_field, with_fields
 
 
@@ -53,7 +53,7 @@ def evaluate(
         Item(question.row, prediction.fields if prediction else None)
         for question, prediction in zip(rows, joined.rows, strict=True)
     ]
-    outcomes = scorer.score(items, progress)
+    outcomes = outcomes_of(scorer, items, benchmark.name, joined.ids, progress)
     signatures = scorer.signatures(items, {"benchmark": benchmark.name, **loaded.fields})
     _check_computed(scorer, groups, signatures, predictions.path)
     split = {} if loaded.split is None else {"split": loaded.split}

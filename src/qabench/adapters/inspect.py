@@ -24,7 +24,7 @@ from qabench.benchmarks import Benchmark, Setting, benchmark
 from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
-from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions
+from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions, outcomes_of
 from qabench.tasks.common import answer_of, ask, asked_with, chat, metric_values, texts
 
 STORE = "qabench"
@@ -201,7 +201,10 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
                 generation = asked_with()
             items = [Item(state.metadata["row"], fields or None)]
             async with concurrency("qabench scoring", answers.concurrency):
-                (outcome,) = await anyio.to_thread.run_sync(answers.score, items)
+                ids = [str(state.sample_id)]
+                (outcome,) = await anyio.to_thread.run_sync(
+                    outcomes_of, answers, items, scored.name, ids
+                )
             about = {
                 "benchmark": scored.name,
                 **(signed or {}),

@@ -27,7 +27,7 @@ from qabench.errors import unknown_name
 from qabench.evaluation import EMPTY, MISSING, Record
 from qabench.evaluation.records import values_of
 from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
-from qabench.evaluation.scoring import Asking, Item, Questions, Scorer
+from qabench.evaluation.scoring import Asking, Item, Questions, Scorer, outcomes_of
 from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
 from qabench.loading import load_dataset
 
@@ -143,7 +143,9 @@ class QabenchTask(ConfigurableTask):
         The value of a score that is not a mean is the list of what it needs. See ``total``.
         """
         (reply,) = results
-        (outcome,) = self.scorer.score([Item(doc, None if reply is None else {"answer": reply})])
+        item = Item(doc, None if reply is None else {"answer": reply})
+        question = self.benchmark.question(doc).id
+        (outcome,) = outcomes_of(self.scorer, [item], self.benchmark.name, [question])
         unanswered = reply is None or outcome.status == MISSING
         unparsed = not unanswered and (bool(outcome.problem) or outcome.status == EMPTY)
         values: Json = {"unparsed": int(unparsed), "unanswered": int(unanswered)}

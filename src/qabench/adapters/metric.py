@@ -24,7 +24,7 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation import Record
 from qabench.evaluation.records import values_of
-from qabench.evaluation.scoring import Item
+from qabench.evaluation.scoring import Item, outcomes_of
 from qabench.evaluation.signature import deviations, digest, signature
 from qabench.loading_scripts import citation
 
@@ -81,7 +81,7 @@ class MetricModule:
             Item({self.REFERENCE: reference}, None if answer is UNANSWERED else {"answer": answer})
             for answer, reference in zip(predictions, references, strict=True)
         ]
-        outcomes = scorer.score(items)
+        outcomes = outcomes_of(scorer, items, self.BENCHMARK)
         records = [
             Record(str(number), 1, "", "", (), None, outcome.status, scores=outcome.scores)
             for number, outcome in enumerate(outcomes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -45,6 +45,15 @@ if TYPE_CHECKING:
     from qabench.evaluation.records import ExtraSection
     from qabench.evaluation.signature import Declaration
     from qabench.loading_scripts.published import PublishedScore
+
+
+# The types of the attributes of a benchmark, for ``Benchmark.check_declared``.
+TEXTS: Mapping[str, Any] = {
+    **dict.fromkeys(("name", "title", "prompt", "part", "counted_by"), str),
+    "data": HubDataset | None,
+    "failures_official": bool,
+}
+MAPPINGS = ("groups", "groupings", "official", "generation_fields")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +155,29 @@ class Leaderboards:
     cutoff: str = "10"
 
 
+SEQUENCES: Mapping[str, type] = {
+    "settings": Setting,
+    "scores": ScoreSpec,
+    "options": Option,
+    "needs": Need,
+    **dict.fromkeys(("headline", "default_groups", "prediction_fields", "id_fields"), str),
+    **dict.fromkeys(("model_fields", "groups_without_model", "commands"), str),
+}
+
+
+def _allowed(kind: Any) -> str:
+    """Return the name of a type, for an error."""
+    return {str: "a string", bool: "True or False"}.get(kind, "a HubDataset or None")
+
+
+def _check_texts(element: object, where: str) -> None:
+    """Check that the fields of a declared object that are texts are strings."""
+    for each in fields(element) if is_dataclass(element) else ():
+        value = getattr(element, each.name)
+        if each.type == "str" and not isinstance(value, str):
+            raise InputError(f"{where}: the field {each.name} is {value!r:.60}; allowed: a string")
+
+
 class Benchmark(Displayed, ABC):
     """A benchmark: its settings and scores as attributes, its work as methods.
 
@@ -208,6 +240,27 @@ class Benchmark(Displayed, ABC):
     leaderboards: ClassVar[Leaderboards] = Leaderboards()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
+
+    def check_declared(self, where: object) -> None:
+        """Check the types of the attributes. Raises InputError that begins with ``where``."""
+        for name, kind in TEXTS.items():
+            value = getattr(self, name, None)
+            if not isinstance(value, kind):
+                raise InputError(f"{where}: {name} is {value!r:.60}; allowed: {_allowed(kind)}")
+        for name, kind in SEQUENCES.items():
+            values = getattr(self, name, None)
+            if not isinstance(values, list | tuple) or not all(
+                isinstance(each, kind) for each in values
+            ):
+                allowed = f"a tuple or list with elements of the type {kind.__name__}"
+                raise InputError(f"{where}: {name} is {values!r:.60}; allowed: {allowed}")
+            for element in values:
+                _check_texts(element, f"{where}: {name}")
+        for name in MAPPINGS:
+            if not isinstance(value := getattr(self, name, None), Mapping):
+                raise InputError(f"{where}: {name} is {value!r:.60}; allowed: a dictionary")
+        for group in [*(spec.group for spec in self.scores), *self.default_groups]:
+            check_name(f"{where}: unknown group", group, self.groups)
 
     def declarations(self) -> Mapping[str, Declaration]:
         """Return the official values of each signature's fields, by the signature's name.

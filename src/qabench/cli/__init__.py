@@ -22,11 +22,12 @@ import typer
 from typer import Exit, Option
 from typer.core import TyperCommand, TyperGroup
 
-from qabench.benchmarks import benchmark, benchmark_names
+from qabench.benchmarks import benchmark, benchmark_names, shipped_names
 from qabench.cli.output import set_quiet
 from qabench.errors import InputError, QabenchError, unknown_name
 from qabench.evaluation.signature import version
 from qabench.io.tables import write_line
+from qabench.loading_scripts import custom_folders, custom_module, outside_error, raised_outside
 
 DATA, HUB = "qabench.cli.data", "qabench.cli.hub"
 MACHINE, RETRIEVE = "qabench.cli.machine", "qabench.cli.retrieve"
@@ -84,6 +85,7 @@ METAVARS = {
     "<float>": "X",
     "<float range>": "X",
 }
+OUTSIDE = "qabench.outside"  # in a context's meta: the benchmark from outside that the arguments name
 REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 FOLDERS = (
     "; set HF_HOME (Hugging Face's caches), QABENCH_CACHE (qabench's) or XDG_DATA_HOME (Inspect AI's) to a folder "
@@ -151,6 +153,14 @@ class CommandGroup(_ShortHelp, TyperGroup):
 class TopLevel(CommandGroup):
     """The top-level commands, and one group per benchmark with specific commands."""
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command to run. A benchmark from outside is imported only if it is named."""
+        words = [word.removeprefix("--benchmark=").removeprefix("qabench/") for word in args[1:]]
+        benchmarks = [word for word in words if word in benchmark_names()]
+        if benchmarks and benchmarks[0] in custom_folders():
+            ctx.meta[OUTSIDE] = benchmarks[0]
+        return super().resolve_command(ctx, args)
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names, without importing a command."""
         return [*(name for commands in COMMANDS.values() for name in commands), *_with_commands()]
@@ -160,7 +170,10 @@ class TopLevel(CommandGroup):
         for commands in COMMANDS.values():
             if cmd_name in commands:
                 module, attribute, _ = commands[cmd_name]
-                return command_of(cmd_name, getattr(importlib.import_module(module), attribute))
+                command = getattr(importlib.import_module(module), attribute)
+                if module == SCORE:  # the options depend on the benchmark
+                    command = command(ctx.meta.get(OUTSIDE) if ctx else None)
+                return command_of(cmd_name, command)
         return _benchmark_group(cmd_name) if cmd_name in _with_commands() else None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -170,8 +183,10 @@ class TopLevel(CommandGroup):
             for title, commands in COMMANDS.items()
         }
         sections["Benchmarks"] = [
-            (name, f"Commands of {benchmark(name).title}: {', '.join(commands)}.")
-            for name, commands in _with_commands().items()
+            (name, f"Commands of {benchmark(name).title}: {', '.join(benchmark(name).commands)}.")
+            if name in shipped_names()
+            else (name, f"Commands of {name}.")
+            for name in _with_commands()
         ]
         for title, rows in sections.items():
             with formatter.section(title):
@@ -198,13 +213,25 @@ def _group(name: str, about: str, functions: Mapping[str, Any]) -> CommandGroup:
     )
 
 
-def _with_commands() -> dict[str, Sequence[str]]:
-    """Return the names of the commands of each benchmark that has specific ones."""
-    return {name: benchmark(name).commands for name in benchmark_names() if benchmark(name).commands}
+def _with_commands() -> list[str]:
+    """Return the names of the benchmarks that have specific commands. Those from outside are not imported."""
+    names = [name for name in shipped_names() if benchmark(name).commands]
+    for name, folder in custom_folders().items():
+        if (folder / "commands.py").is_file() or (folder / "commands" / "__init__.py").is_file():
+            names.append(name)
+    return sorted(names)
 
 
 def _benchmark_group(name: str) -> CommandGroup:
-    module = importlib.import_module(f"qabench.benchmarks.{name}.commands")
+    benchmark(name)
+    package = custom_module(name) if name in custom_folders() else f"qabench.benchmarks.{name}"
+    try:
+        module = importlib.import_module(f"{package}.commands")
+    except BaseException as error:  # code from outside may raise anything, also SystemExit
+        if name in shipped_names() or isinstance(error, KeyboardInterrupt):
+            raise
+        what = f"the commands of the benchmark {name} cannot be imported"
+        raise outside_error(what, error, custom_folders()[name]) from error
     about = f"Commands of {benchmark(name).title} only. Others take its name: qabench score {name} FILE"
     functions = {command: getattr(module, command) for command in benchmark(name).commands}
     return _group(name, about, functions)
@@ -306,6 +333,12 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:  # such as a full disk, below HF_HOME or on standard output
         _stop(error, 1)
+    except (
+        Exception
+    ) as error:  # a bug: of a benchmark from outside, whose author gets its line, or of this package
+        if (outside := raised_outside(error)) is None:
+            raise
+        _stop(outside, 1)
 
 
 def _stop(error: Exception, code: int) -> None:

@@ -21,14 +21,14 @@ from qabench.cli.options import (
     Format,
     SkipMissing,
 )
-from qabench.cli.output import print_json, print_table, print_tables, progress_bar, say
+from qabench.cli.output import plain_warnings, print_json, print_table, print_tables, progress_bar, say
+from qabench.cli.outside import listing
 from qabench.data import sources
 from qabench.data.rows import Json
-from qabench.data.sources import available
 from qabench.errors import InputError
 from qabench.io.tables import Table
 from qabench.loading import load_dataset
-from qabench.loading_scripts import benchmark_names, dataset_table, source_table
+from qabench.loading_scripts import benchmark_names, dataset_table, source_table, usable_names
 from qabench.metrics import metric_folder, metric_names
 
 if TYPE_CHECKING:
@@ -49,23 +49,10 @@ def list_all(
         print_tables(benchmark_of(name).tables(), "json" if as_json else "table")
         return
 
-    configs = []
-    for name in benchmark_names():
-        for config in dataset_table(name).configs.values():
-            places = {available(source_table(name)[file]) for file in config.files}
-            data = "to fetch" if None in places else " and ".join(sorted(map(str, places)))
-            configs.append(
-                {
-                    "benchmark": name,
-                    "config": config.name,
-                    "splits": list(config.splits),
-                    "data": data or "shipped",
-                    "description": config.description,
-                }
-            )
+    benchmarks = listing("configs")
     metrics = {name: _summary_of_metric(name) for name in metric_names()}
     if as_json:
-        print_json({"configs": configs, "metrics": metrics})
+        print_json({"configs": benchmarks.rows, "metrics": metrics} | benchmarks.document)
         return
     cells: list[list[Any]] = [
         [
@@ -74,17 +61,21 @@ def list_all(
             row["data"],
             row["description"],
         ]
-        for row in configs
+        for row in benchmarks.rows
     ]
     columns = ["benchmark and config", "splits", "data", "description"]
-    print_table(Table("Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)", columns, cells))
+    title = "Benchmarks: qabench.load_dataset(BENCHMARK, CONFIG)"
+    print_table(Table(title, columns, cells, benchmarks.notes))
     cells = [list(item) for item in metrics.items()]
     print_table(Table("Metrics: qabench.load_metric(NAME)", ["name", "what it measures"], cells))
 
 
 def _summary_of_metric(name: str) -> str:
     """Return the first sentence of the docstring of a metric's module, without importing it."""
-    text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
+    try:
+        text = ast.get_docstring(ast.parse((metric_folder(name) / f"{name}.py").read_bytes()))
+    except (OSError, SyntaxError, ValueError) as error:  # of a benchmark from outside
+        return f"cannot be read: {error}"
     return (
         str(text)
         .partition("\n")[0]
@@ -137,9 +128,14 @@ def fetch(
         raise Exit(1)
 
 
+def _usable_names() -> list[str]:
+    with plain_warnings():
+        return usable_names()
+
+
 def _source_files(benchmarks: list[str], configs: list[str]) -> list[SourceFile]:
 
-    names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or benchmark_names())]
+    names = [dataset_table(name).name for name in dict.fromkeys(benchmarks or _usable_names())]
     if not configs:
         return [file for name in names for file in source_table(name).values()]
     name = _only_benchmark(names)
@@ -259,9 +255,8 @@ def register(
         raise InputError(
             f"name the benchmarks to register ({', '.join(benchmark_names())}), or use --all"
         )
-    names = (
-        [_only_benchmark(benchmarks or benchmark_names())] if config else benchmarks or benchmark_names()
-    )
+    chosen = benchmarks or _usable_names()
+    names = [_only_benchmark(chosen)] if config else chosen
     tables = list(map(dataset_table, names))
     configs = [
         (table.name, table.config(name).name) for table in tables for name in config or table.configs

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 from typer import Argument
 
-from qabench.benchmarks import benchmark, benchmark_names
 from qabench.cli.options import AsJson, Format
 from qabench.cli.output import print_json, print_table, print_tables, say
+from qabench.cli.outside import listing
 from qabench.errors import unknown_name
 from qabench.io.environment import environment, folder_size
 from qabench.io.files import cache_dir, run_replies_dir
@@ -70,14 +70,11 @@ def env(as_json: AsJson = False) -> None:
 
     Keys are never shown.
     """
-    official = [
-        {"benchmark": name, "what": need.what, "missing": need.missing(name), "fix": need.fix}
-        for name in benchmark_names()
-        for need in benchmark(name).needs
-    ]
+    benchmarks = listing("needs")
+    official = benchmarks.rows
     facts = environment()
     if as_json:
-        print_json(facts | {"official": official})
+        print_json(facts | {"official": official} | benchmarks.document)
         return
     versions = [[name, facts[name]] for name in ("qabench", "python", "platform")]
     versions += [[name, version or "not installed"] for name, version in facts["packages"].items()]
@@ -89,4 +86,5 @@ def env(as_json: AsJson = False) -> None:
     for row in official:
         missing = f"no: {', '.join(row['missing'])} missing; {row['fix']}"
         rows.append([row["benchmark"], row["what"], missing if row["missing"] else "yes"])
-    print_table(Table("What is official on this machine", ["benchmark", "what", "official"], rows))
+    title = "What is official on this machine"
+    print_table(Table(title, ["benchmark", "what", "official"], rows, benchmarks.notes))

@@ -9,15 +9,18 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from qabench.benchmarks import Benchmark, benchmark, benchmark_names
+from qabench.benchmarks import Benchmark, benchmark, benchmark_names, shipped_names
 from qabench.errors import InputError
 
 FORMATS = ("table", "csv", "markdown", "latex", "json")
 
 
 def _by_benchmark(names_of: Callable[[Benchmark], Iterable[str]]) -> str:
-    """Return the allowed names of each benchmark, for a help text."""
-    return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in benchmark_names())
+    """Return the allowed names of each benchmark of this package, for a help text.
+
+    Those from outside would have to be imported: `qabench list BENCHMARK` prints theirs.
+    """
+    return "; ".join(f"{name}: {', '.join(names_of(benchmark(name)))}" for name in shipped_names())
 
 
 BenchmarkName = Annotated[

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +15,7 @@ from typer import Argument, Exit, Option
 
 from qabench.benchmarks import Option as BenchmarkOption
 from qabench.benchmarks import benchmark as benchmark_of
-from qabench.benchmarks import benchmark_names
+from qabench.benchmarks import benchmark_names, shipped_names
 from qabench.cli import with_parameters
 from qabench.cli.options import (
     AllScores,
@@ -51,14 +51,14 @@ NAMES = ", ".join(benchmark_names())
 LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 
 
-def parameters() -> list[inspect.Parameter]:
-    """Return the options of all benchmarks as parameters that Typer reads.
+def parameters(outside: str | None) -> list[inspect.Parameter]:
+    """Return the options of the benchmarks of this package as parameters that Typer reads.
 
-    The default of each is None.
+    Also those of a benchmark from outside, if it is named. The default of each is None.
     """
     options: dict[str, BenchmarkOption] = {}
     benchmarks: dict[str, list[str]] = {}
-    for name in benchmark_names():
+    for name in [*shipped_names(), *([outside] if outside else [])]:
         for option in benchmark_of(name).options:
             options.setdefault(option.name, option)
             benchmarks.setdefault(option.name, []).append(name)
@@ -134,7 +134,9 @@ def _score(
         raise Exit(2)
 
 
-score = with_parameters(_score, parameters())
+def score(outside: str | None) -> Callable[..., None]:
+    """Return the command with the options of the benchmarks. See ``parameters``."""
+    return with_parameters(_score, parameters(outside))
 
 
 def per_item_lines(evaluations: list[Evaluation]) -> str:
@@ -215,7 +217,9 @@ def _compare(
     print_notes(evaluations, notes, format)
 
 
-compare = with_parameters(_compare, parameters())
+def compare(outside: str | None) -> Callable[..., None]:
+    """Return the command with the options of the benchmarks. See ``parameters``."""
+    return with_parameters(_compare, parameters(outside))
 
 
 # --- What commands print of evaluations

@@ -6,12 +6,16 @@ through the adapters in ``qabench.adapters``.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from numbers import Real
 from typing import Any, Protocol
 
 from qabench.data.rows import Row
-from qabench.evaluation.records import ANSWERED
+from qabench.errors import InputError, QabenchError
+from qabench.evaluation.records import ANSWERED, STATUSES
 from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]
@@ -144,6 +148,98 @@ class Scorer:
             group: signature(f"{about['benchmark']}_{group}", **about, **fields)
             for group, fields in self.fields.items()
         }
+
+
+def outcomes_of(
+    scorer: Scorer,
+    items: Sequence[Item],
+    benchmark: str,
+    ids: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Return a scorer's outcome of each item. All adapters call scorers through this function.
+
+    Scorers of other packages may raise or return anything. It is one error, which names the benchmark,
+    the question and the value.
+
+    Args:
+        scorer: the scorer.
+        items: what is scored.
+        benchmark: the name of the benchmark, for errors.
+        ids: the ids of the questions, for errors. By default, their positions from 1.
+        progress: see ``Scorer.score``.
+
+    Raises:
+        InputError: the scorer raised another exception than one of qabench's, or returned something else than one
+            ``Outcome`` per item with numbers as scores.
+    """
+    names = list(ids) if ids is not None else [str(number) for number in range(1, len(items) + 1)]
+    scores_singly = type(scorer).score is Scorer.score
+    if not scores_singly:
+        questions = names[0] if len(names) == 1 else f"{len(names)} questions"
+        outcomes = _called(scorer, partial(scorer.score, items, progress), benchmark, questions)
+    else:
+        outcomes = []
+        for item, name in zip(items, names, strict=True):
+            outcomes.append(_called(scorer, partial(scorer.outcome, item), benchmark, name))
+    if not isinstance(outcomes, list) or len(outcomes) != len(items):
+        returned = f"{len(outcomes)} outcomes" if isinstance(outcomes, list) else f"{outcomes!r:.60}"
+        raise InputError(
+            f"{benchmark}: its scorer returned {returned} for {len(items)} questions; allowed: a list with one each"
+        )
+    return [
+        _checked(outcome, f"{benchmark}: its scorer returned for the question {name!r}")
+        for outcome, name in zip(outcomes, names, strict=True)
+    ]
+
+
+def _called(scorer: Scorer, method: Callable[[], Any], benchmark: str, questions: str) -> Any:
+    """Call a method of a scorer. What a scorer of another package raises becomes an error with its place."""
+    try:
+        return method()
+    except QabenchError:
+        raise
+    except Exception as error:  # a scorer of another package may raise anything
+        if type(scorer).__module__.startswith("qabench."):
+            raise  # a bug here, or a full disk: the traceback says more
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"{benchmark}: its scorer raised {type(error).__name__}: {error} for the question {questions!r} "
+            f"({frame.filename}, line {frame.lineno})"
+        ) from error
+
+
+def _checked(outcome: Any, what: str) -> Outcome:
+    """Return an outcome whose scores are numbers. Raises InputError that begins with ``what``."""
+    if not isinstance(outcome, Outcome):
+        raise InputError(f"{what} {outcome!r:.60}; allowed: an Outcome")
+    for attribute in ("scores", "detail"):
+        if not isinstance(value := getattr(outcome, attribute), Mapping):
+            raise InputError(f"{what} the {attribute} {value!r:.60}; allowed: a dictionary")
+    if outcome.status not in STATUSES:
+        raise InputError(f"{what} the status {outcome.status!r:.60}; allowed: {', '.join(STATUSES)}")
+    for name, value in outcome.scores.items():
+        if not isinstance(name, str) or not _is_number(value):
+            shown = f"{value!r:.60}" if not isinstance(value, int) else "an integer of too many digits"
+            raise InputError(
+                f"{what} the score {name!r:.60}: {shown}; allowed: a number, or nan if undefined"
+            )
+    for name in ("answer", "problem", "explanation"):
+        value = getattr(outcome, name)
+        if not isinstance(value, str | None):
+            raise InputError(f"{what} the {name} {value!r:.60}; allowed: a string or None")
+    return outcome
+
+
+def _is_number(value: object) -> bool:
+    """Tell whether a value is a real number that a float can represent."""
+    if not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 class Asking(Protocol):

@@ -32,7 +32,7 @@ from qabench.hub.leaderboards import FRAMEWORKS, INSPECT_AI
 from qabench.hub.register import NAMESPACE
 from qabench.io.files import write_json, write_text
 from qabench.loading import load_dataset
-from qabench.loading_scripts import DatasetTable, benchmark_names, dataset_table, folder_of, source_table
+from qabench.loading_scripts import DatasetTable, dataset_table, folder_of, source_table, usable_names
 
 MANIFEST = "qabench.json"
 FORMAT = "qabench dataset repository"
@@ -102,7 +102,7 @@ def build(
     ``configs``, such configs are left out.
     """
     check_name("eval.yaml has no framework", framework, FRAMEWORKS)
-    tables = {table.name: table for table in map(dataset_table, names or benchmark_names())}
+    tables = {table.name: table for table in map(dataset_table, names or usable_names())}
     if configs and len(tables) != 1:
         raise InputError(f"configs need exactly one benchmark; got {len(tables)}: {', '.join(tables)}")
     for name in tables:  # before the work

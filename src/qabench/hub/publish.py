@@ -32,7 +32,7 @@ from qabench.hub.client import HubError, bounded_answers, check_name, hub_errors
 from qabench.hub.requirements import is_released, own_wheel
 from qabench.hub.staging import Repository, stage_dataset, stage_space
 from qabench.io.limits import json_of
-from qabench.loading_scripts import benchmark_names, dataset_table
+from qabench.loading_scripts import dataset_table, usable_names
 from qabench.metrics import metric_class, metric_names
 
 # Files that the Hub adds to a new repository.
@@ -97,7 +97,7 @@ def publish(
             contain.
         progress: called with the number of repositories processed, and of all repositories.
     """
-    chosen = [dataset_table(name).name for name in names] or benchmark_names()
+    chosen = [dataset_table(name).name for name in names] or usable_names()
     datasets = chosen if what != "metrics" else []
     spaces = (
         [name for name in metric_names() if metric_class(name).BENCHMARK in chosen]

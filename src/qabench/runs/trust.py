@@ -18,7 +18,7 @@ from typing import Any
 from inspect_ai.log import EvalConfig, EvalLog, EvalPlan, EvalSpec
 from inspect_ai.model import GenerateConfig
 
-from qabench.benchmarks import Benchmark, Setting, benchmark, benchmark_names
+from qabench.benchmarks import Benchmark, Setting, search_order
 from qabench.data.rows import without_none
 from qabench.errors import InputError
 from qabench.io.tables import printable
@@ -198,7 +198,7 @@ def task_of(name: str, passed: Mapping[str, Any], path: str | Path) -> tuple[Ben
     """
     task = name.removeprefix("qabench/")
     if "/" not in task:  # of another package
-        for scorer in map(benchmark, benchmark_names()):
+        for scorer in search_order():
             if setting := setting_of(scorer, task, passed):
                 return scorer, setting
     raise InputError(f"{path} is the log of {printable(name)!r}, which is not a task of qabench")
