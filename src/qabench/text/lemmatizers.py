@@ -126,8 +126,9 @@ class SpacyLemmatizer:
         import spacy
 
         from qabench.text.spacy_fast import FastLemmas
+        from qabench.text.tokenizer import with_linear_tokenizer
 
-        nlp = spacy.load(self.source, exclude=UNUSED)
+        nlp = with_linear_tokenizer(spacy.load(self.source, exclude=UNUSED))
         # the limit protects the memory of the entity recognizer, which is not loaded
         nlp.max_length = sys.maxsize
         return FastLemmas.of(nlp) or (

@@ -33,6 +33,7 @@ from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
 from qabench.stats import bootstrap, bootstrap_mean
+from qabench.text.tokenizer import with_linear_tokenizer
 
 LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in quadratic time
 MIN_LENGTH = 5  # a claim has more characters than this
@@ -193,7 +194,7 @@ def _sentencizer() -> Any:
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     pipeline.max_length = 10**9  # of characters. The rules need little memory
-    return pipeline
+    return with_linear_tokenizer(pipeline)
 
 
 def split_predictions(predictions: Predictions) -> list[Item]:

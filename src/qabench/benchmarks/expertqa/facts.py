@@ -41,6 +41,7 @@ from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import AUTO
 from qabench.text.lemmatizers import MODEL_VARIABLE, OFFICIAL_MODEL, SpacyLemmatizer, find_spec_of
+from qabench.text.tokenizer import with_linear_tokenizer
 
 K = 5  # passages that the authors retrieve. The verdict's prompt shows three of them
 SEARCHES_AT_ONCE = 8
@@ -115,6 +116,7 @@ def _entities_by(model: str) -> tuple[str, Entities]:
     import spacy
 
     nlp: Any = spacy.load(model if find_spec_of(model) else lemmatizer.folder, exclude=UNUSED_PIPES)
+    with_linear_tokenizer(nlp)
 
     @cache
     def entities(text: str) -> list[str]:
