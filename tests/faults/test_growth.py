@@ -8,9 +8,8 @@ from importlib.util import find_spec
 import pytest
 from fuzz_targets import TARGETS, check
 
-from qabench.benchmarks.expertqa.claims import split_claims
-from qabench.benchmarks.expertqa.facts import sentence_of
-from qabench.benchmarks.expertqa.factscore import entities_of
+from qabench.benchmarks.expertqa.claims import sentences, split_claims
+from qabench.benchmarks.expertqa.factscore import entities_of, first_sentence, post_processed
 from qabench.errors import QabenchError
 from qabench.io.tables import csv_text, html_text, markdown_text, one_line, visible
 from qabench.text.lemmatizers import resolve_lemmatizer
@@ -29,7 +28,8 @@ def split_both(text: str) -> None:
 
 def facts(text: str) -> None:
     entities_of(text, lambda part: [(part, "DATE")])
-    sentence_of(text)
+    first_sentence(text, sentences)
+    post_processed(text, [text[:100], text], lambda part: entities_of(part, lambda span: [(span, "DATE")]))
 
 
 FUNCTIONS: dict[str, Callable[[str], object]] = {
