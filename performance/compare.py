@@ -4,7 +4,7 @@
 
 Each revision has a process per script, with the package of that revision and the scripts of this checkout. They take
 turns as A B B A, so that a drift of the machine's speed affects both. The ratio (this checkout to REV) is the geometric
-mean over these groups of four, with a bootstrap interval. A case is slower if the ratio is at least 1.1 and the whole
+mean over these groups of four, with a 95% interval. A case is slower if the ratio is at least 1.1 and the whole
 interval is above 1; the exit code is then 1.
 """
 
@@ -112,7 +112,7 @@ def largest_size(script: str, size: int) -> int | None:
 
 def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]:
     """The ratio of the new seconds to the old ones, and the bounds of its 95% interval."""
-    from qabench.stats import bootstrap_mean
+    from qabench.stats import mean_interval
 
     logs = []
     for number in range(pairs):
@@ -121,7 +121,7 @@ def compared(old: Worker, new: Worker, pairs: int) -> tuple[float, float, float]
         for worker in (first, second, second, first):
             times[worker] += worker.seconds()
         logs.append(math.log(times[new] / times[old]))
-    interval = bootstrap_mean(logs)
+    interval = mean_interval(logs)
     middle = sum(logs) / len(logs)
     return math.exp(middle), math.exp(interval.low), math.exp(interval.high)
 

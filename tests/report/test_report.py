@@ -18,7 +18,7 @@ from qabench.evaluation.comparison import compare
 from qabench.loading_scripts.published import PublishedScore
 from qabench.report import build_report
 from qabench.report.analysis import finding, sections_of
-from qabench.stats import bootstrap_mean
+from qabench.stats import mean_interval
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_the_finding_names_leader_difference_and_test() -> None:
 
 
 def test_a_benchmark_adds_sections(three: list[Evaluation], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = SectionRow("large", "Recall", "some type", bootstrap_mean([0.5, 0.5]), 2)
+    row = SectionRow("large", "Recall", "some type", mean_interval([0.5, 0.5]), 2)
     extra = [ExtraSection("Type of error", "errors", [row], note="A note."), ExtraSection("Empty", "errors", [])]
     (section,) = sections_of(three)
     monkeypatch.setattr(type(section.benchmark), "report_sections", lambda self, evaluations: extra)

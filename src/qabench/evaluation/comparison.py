@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import combinations
-from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -19,16 +17,19 @@ from qabench.evaluation.records import Score, reduced, rows_by_question, scores_
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
-    CONFIDENCE,
     FEWEST_DIFFERING,
     RESAMPLES,
     ROUNDING,
+    SIGNIFICANCE,
     TESTS,
     Array,
     Difference,
     Function,
+    Interval,
     adjust,
+    mean,
     paired_tests,
+    table,
 )
 from qabench.stats import scores as sums_to_scores
 
@@ -50,12 +51,13 @@ class Pair:
         second: the label of the other system.
         difference: first minus second, with its interval and p-value.
         corrected_p: the p-value corrected for the number of pairs.
-        wins: the number of questions on which the first is better.
-        ties: the number of questions on which both have the same score.
+        wins: the number of questions on which the first is better: with the second's answer to
+            the question alone, the first's score would be lower (or for an error rate higher).
+        ties: the number of questions whose answers make no difference to the score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
         detectable: the smallest difference that these questions would show with a power of 80 %,
-            or None if too few of them differ. See ``detectable_difference``.
+            or None if too few of them differ, or all by the same. See ``detectable_difference``.
     """
 
     first: str
@@ -70,8 +72,8 @@ class Pair:
 
     @property
     def significant(self) -> bool:
-        """Return whether the corrected p-value is below 1 - confidence: then the first is better than the second."""
-        return self.corrected_p < 1 - self.difference.interval.confidence
+        """Return whether the corrected p-value is below 5%: then the first is better than the second."""
+        return self.corrected_p < SIGNIFICANCE
 
     def as_dict(self) -> dict[str, Any]:
         """Return the pair as JSON data."""
@@ -195,8 +197,7 @@ def compare(
 
     The epochs of a question count as one question, with the mean of its statistics. A score that
     is a function of sums (F1, shares of claims) is computed from the sums over the questions.
-    Resamples in which the difference is undefined are left out. ``Interval.undefined`` is their
-    share.
+    Swaps and resamples in which the difference is undefined are left out.
 
     Args:
         evaluations: by label, all on the same config. See ``without_superseded`` for resumed runs.
@@ -266,27 +267,28 @@ def _tested_pairs(
     tested: list[Pair] = []
     for ids, pairs in pairs_by_questions.items():
         n = len(ids)
-        function = spec.resampled or spec.function or partial(_mean, n)
-        one_less = spec.resampled or spec.function or partial(_mean, n - 1)
+        function = spec.resampled or spec.function or mean
         rows: dict[str, Array] = {}
         gains: dict[str, float] = {}
         for label in dict.fromkeys(label for pair in pairs for label in pair):
-            table = np.array([tables[label][id] for id in ids])
-            (score,) = sums_to_scores(function, table.sum(axis=0, keepdims=True))
+            columns = [tables[label][id] for id in ids]
+            statistics = np.array(columns)
+            if function is mean:
+                # in Fortran order NumPy adds a column pairwise, which is more exact
+                statistics = np.asfortranarray(table([values[0] for values in columns]))
+            (score,) = sums_to_scores(function, statistics.sum(axis=0, keepdims=True))
             if np.isfinite(score):
-                rows[label], gains[label] = table, sign * score
+                rows[label], gains[label] = statistics, sign * score
         ordered = [
             (first, second) if gains[first] >= gains[second] else (second, first)
             for first, second in pairs
             if first in rows and second in rows
         ]
-        items = {label: _items(spec, table) for label, table in rows.items()}
         differences = paired_tests(rows, ordered, function, test, resamples, seed)
         for (first, second), difference in zip(ordered, differences, strict=True):
-            # A question without a score, such as an answer without claims, is a tie.
-            own_gains = np.nan_to_num(items[first] - items[second], nan=0, posinf=0, neginf=0)
-            wins = int((sign * own_gains > ROUNDING).sum())
-            losses = int((sign * own_gains < -ROUNDING).sum())
+            own_gains = sign * n * contributions(rows[first], rows[second], function)
+            wins = int((own_gains > ROUNDING).sum())
+            losses = int((own_gains < -ROUNDING).sum())
             tested.append(
                 Pair(
                     first,
@@ -297,44 +299,49 @@ def _tested_pairs(
                     ties=n - wins - losses,
                     losses=losses,
                     n=n,
-                    detectable=detectable_difference(rows[first], rows[second], one_less),
+                    detectable=detectable_difference(
+                        rows[first], rows[second], function, difference.interval
+                    ),
                 )
             )
     return sorted(tested, key=lambda pair: sorted(map(labels.index, (pair.first, pair.second))))
 
 
-def _mean(n: int, total: Array) -> Array:
-    return total / n
+def contributions(first: Array, second: Array, function: Function) -> Array:
+    """Return how much of the difference of two systems each unit makes, 0 where that is undefined.
+
+    It is the mean of two changes: of the first system's score if it had the second's result of the
+    unit, and of the second's if it had the first's. For a mean, these are the differences of the
+    units divided by their number.
+    """
+    change = first - second
+    totals = first.sum(axis=0), second.sum(axis=0)
+    losses = sums_to_scores(function, totals[0][None]) - sums_to_scores(function, totals[0] - change)
+    gains = sums_to_scores(function, totals[1] + change) - sums_to_scores(function, totals[1][None])
+    return np.asarray(np.nan_to_num((losses + gains) / 2, nan=0, posinf=0, neginf=0))
 
 
-def _items(spec: ScoreSpec, rows: Array) -> Array:
-    """Return the score of each question, NaN where it is undefined."""
-    if spec.item is None:
-        return rows[:, 0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.array([spec.item(*row) for row in rows], dtype=np.float64)
-
-
-def detectable_difference(first: Array, second: Array, function: Function) -> float | None:
+def detectable_difference(
+    first: Array, second: Array, function: Function, difference: Interval
+) -> float | None:
     """Return the smallest difference that a two-sided test of this size would find with the power ``POWER``.
 
     It is the sum of two normal quantiles (2.80 for 5 % and a power of 80 %) times the standard
-    error of the paired difference, by the jackknife: for means, the standard deviation of the
-    differences divided by the root of their number. None if so few units differ that the variance
-    says little.
+    error of the paired difference. For 0/1 scores, one question is added, because their test has
+    steps of one question. None if so few units differ that the variance says little, or if all
+    differ by the same.
 
     Args:
         first: the statistics of the first system, one row per unit.
         second: the statistics of the second system, aligned.
-        function: of the sums of the statistics of all units but one.
+        function: of the sums of the statistics.
+        difference: of the two systems.
     """
     if np.count_nonzero((first != second).any(axis=1)) < FEWEST_DIFFERING:
         return None
-    left_out = [sums_to_scores(function, rows.sum(axis=0) - rows) for rows in (first, second)]
-    differences = left_out[0] - left_out[1]
-    if not np.isfinite(differences).all():
+    if difference.undefined or difference.standard_error <= ROUNDING:
         return None
-    n = len(differences)
-    error = sqrt(float(((differences - differences.mean()) ** 2).sum()) * (n - 1) / n)
     normal = NormalDist()
-    return (normal.inv_cdf((1 + CONFIDENCE) / 2) + normal.inv_cdf(POWER)) * error
+    quantiles = normal.inv_cdf(1 - SIGNIFICANCE / 2) + normal.inv_cdf(POWER)
+    is_binary = function is mean and np.isin([first, second], (0, 1)).all()
+    return quantiles * difference.standard_error + (1 / len(first) if is_binary else 0)

@@ -179,7 +179,7 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
 
     Args:
         specs: the benchmark's scores. Those whose columns are in no record are left out.
-        records: epochs of one question are resampled together.
+        records: the epochs of one question are one unit of the interval.
 
     Returns:
         Name -> score, in the order of ``specs``. A score that is undefined on these
@@ -188,11 +188,11 @@ def scores_of(specs: Sequence[ScoreSpec], records: Sequence[Record]) -> dict[str
     computed = _computed(specs, records)
     if not computed:
         return {}
-    from qabench.stats import bootstrap_all  # imports NumPy
+    from qabench.stats import interval_of_units  # imports NumPy
 
     scores = {}
-    intervals = bootstrap_all([sample for _, sample in computed])
-    for (score, _), interval in zip(computed, intervals, strict=True):
+    for score, (statistics, function) in computed:
+        interval = interval_of_units(statistics, function)
         scores[score.spec.name] = replace(score, interval=replace(interval, mean=score.value))
     return scores
 

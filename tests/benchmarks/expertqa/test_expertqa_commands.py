@@ -19,7 +19,7 @@ from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli import main
 from qabench.errors import InputError
 from qabench.io.tables import bounds_text
-from qabench.stats import bootstrap_mean
+from qabench.stats import mean_interval
 
 Row = dict[str, Any]
 
@@ -166,7 +166,7 @@ def test_autoais_of_any_answers(tmp_path: Path, labeler: type[Labeler], capsys: 
     # Claims of one answer are not independent: the interval is over the answers.
     for share, n in ((mean(shares), 2), (sum(own.count("Y") for own in labels) / 5, 5)):
         assert re.search(rf"{share:.4f} .* {n}\n", printed), printed
-    assert bounds_text(bootstrap_mean(shares).low, bootstrap_mean(shares).high) in printed
+    assert bounds_text(mean_interval(shares).low, mean_interval(shares).high) in printed
     assert "unofficial: no expert has judged these claims" in printed
     asked = labeler.asked
     assert command("attribute", file, "-o", out) == 0 and labeler.asked == asked  # labels are kept
@@ -213,7 +213,7 @@ def test_the_metric_labels_claims_of_any_answers(labeler: type[Labeler]) -> None
     assert result["macro"] == pytest.approx(mean(shares))
     assert result["micro"] == sum(own.count("Y") for own in labels) / 7
     assert (result["answers"], result["answers_without_claims"], result["claims"]) == (3, 1, 7)
-    assert result["macro_interval"] == [bootstrap_mean(shares).low, bootstrap_mean(shares).high]
+    assert result["macro_interval"] == [mean_interval(shares).low, mean_interval(shares).high]
     assert f"|labels:{labeler.name}|" in result["signature"] and "|counted:all claims|" in result["signature"]
     for start in ("labels: ", "claims counted: all claims", "references: not the"):
         assert any(sentence.startswith(start) for sentence in result["deviations"])

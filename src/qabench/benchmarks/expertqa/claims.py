@@ -32,7 +32,7 @@ from qabench.errors import InputError
 from qabench.evaluation.scoring import Questions
 from qabench.io.files import write_text
 from qabench.models.entailment import Entailment, Splitter, label_claims
-from qabench.stats import bootstrap, bootstrap_mean
+from qabench.stats import mean_interval, score_interval
 from qabench.text.tokenizer import with_linear_tokenizer
 
 LONGEST_ANSWER = 200_000  # characters. Sentences are removed from an answer in quadratic time
@@ -337,8 +337,8 @@ def share_supported(items: Sequence[Item]) -> Json:
     if not labels:
         raise InputError("nothing to score: no answer has a claim")
     counts = [(own.count("Y"), len(own)) for own in labels]
-    macro = bootstrap_mean([supported / n for supported, n in counts])
-    micro = bootstrap(counts, truediv)
+    macro = mean_interval([supported / n for supported, n in counts])
+    micro = score_interval(counts, truediv)
     return {
         "macro": macro.mean,
         "micro": micro.mean,

@@ -18,7 +18,7 @@ from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.records import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
-from qabench.stats import bootstrap_mean
+from qabench.stats import mean_interval
 from qabench.text.rouge import backend_version, rouge
 
 # The fields of signatures that describe how passages were retrieved.
@@ -159,7 +159,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
         for k in scores.cutoffs:
             for name, title in (("mrr", "MRR@k"), ("recall", "Recall@k")):
                 values = [column[f"{name}@{k}"] for column in columns]
-                interval = bootstrap_mean(values, clusters=ids)
+                interval = mean_interval(values, clusters=ids)
                 rows.append(SectionRow(label, title, k, interval, len(ids)))
         beyond = [
             rank is None or rank > depth for ranks_of_question in ranks for rank in ranks_of_question

@@ -14,7 +14,7 @@ from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
 from qabench.evaluation.records import ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Scorer
-from qabench.stats import bootstrap_mean
+from qabench.stats import mean_interval
 
 NOTE = (
     "The share of the wrong segments that were judged wrong. A segment for which no reply has a verdict counts as "
@@ -157,7 +157,7 @@ def sections(evaluations: Mapping[str, Evaluation]) -> list[ExtraSection]:
             if not segment["label"]
         )
         for kind, hits in sorted(hits_by_kind.items(), key=lambda item: (-len(item[1]), item[0])):
-            recall = bootstrap_mean([value for _, value in hits], clusters=[id for id, _ in hits])
+            recall = mean_interval([value for _, value in hits], clusters=[id for id, _ in hits])
             rows.append(SectionRow(label, "Recall of errors", kind, recall, len(hits)))
     return (
         [ExtraSection("Type of error", "errors", rows, note=NOTE, replaces="error type")] if rows else []
