@@ -137,8 +137,8 @@ def mean_interval(values: Sequence[float], *, clusters: Clusters = None) -> Inte
 def interval_of_units(rows: Array, function: Function) -> Interval:
     """Return the score of independent units (see ``units``) with its interval. See ``score_interval``."""
     observed = observed_score(function, rows)
-    low, high = score_bounds(rows, function, observed)
-    return _interval(observed, (low, high), scores_without_one(function, rows))
+    bounds = score_bounds(rows, function, observed)
+    return _interval(observed, bounds, scores_without_one(function, rows))
 
 
 def scores_without_one(function: Function, rows: Array) -> Array:
@@ -281,15 +281,13 @@ def paired_test(
     if len(first) != len(second):
         raise InputError(f"paired scores must be aligned: {len(first)} and {len(second)} values")
     rows = [units(values if function else table(values), clusters) for values in (first, second)]
-    items = None if function else [np.asarray(values, dtype=np.float64) for values in (first, second)]
+    items: dict[Any, Array] = {}
+    if function is None:
+        items = {
+            place: np.asarray(values, dtype=np.float64) for place, values in enumerate((first, second))
+        }
     (difference,) = paired_tests(
-        dict(enumerate(rows)),
-        [(0, 1)],
-        function or mean,
-        test,
-        resamples,
-        seed,
-        items=items and dict(enumerate(items)),
+        dict(enumerate(rows)), [(0, 1)], function or mean, test, resamples, seed, items=items
     )
     return difference
 
@@ -539,14 +537,14 @@ def _halved_weights(weights: Array, draws: int, seed: int) -> Array:
     """Return sums of the weights of random subsets."""
     if (weights == weights[0]).all():
         numbers = np.random.default_rng(seed).binomial(len(weights), 0.5, draws)
-        return numbers * float(weights[0])
-    return halved_sums(weights[:, None], draws, seed)[:, 0]
+        return np.asarray(numbers * float(weights[0]), dtype=np.float64)
+    return np.asarray(halved_sums(weights[:, None], draws, seed)[:, 0], dtype=np.float64)
 
 
 def _unit_scores(rows: Array) -> Array:
     """Return the mean score of each unit, given as a sum and a count."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(rows[:, 0] / rows[:, 1])
+        return np.asarray(rows[:, 0] / rows[:, 1], dtype=np.float64)
 
 
 def _are_means(first: Array, second: Array, function: Function) -> bool:
