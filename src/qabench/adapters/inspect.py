@@ -25,10 +25,12 @@ from qabench.data.rows import Json
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.score_spec import CUTOFF
 from qabench.evaluation.scoring import Asking, Item, Messages, Question, Questions, outcomes_of
+from qabench.evaluation.signature import field_value
 from qabench.tasks.common import answer_of, ask, asked_with, chat, metric_values, texts
 
 STORE = "qabench"
 PREDICTED = "prediction"  # in the metadata of a sample
+ASKED_WITH = "asked_with"  # in the metadata of a task: fields of signatures
 Names = Sequence[str] | str | None
 """Several names: a list, or a string with commas."""
 
@@ -43,6 +45,7 @@ def benchmark_task(
     scores: Names = None,
     predicted: Mapping[str, Mapping[str, Any]] | None = None,
     prompted: bool = False,
+    conditions: Mapping[str, object] | None = None,
 ) -> Task:
     """Return the task of one setting of a benchmark.
 
@@ -58,6 +61,8 @@ def benchmark_task(
             retrieved passages.
         prompted: whether samples begin with the messages of ``asking``, whose fields are then
             signed with any solver. Always true without a solver.
+        conditions: fields that the solver adds to signatures, as far as they are known before the
+            first question, such as the version of a retriever.
     """
     scorer_of_task = inspect_scorer(scored)
     prompted = prompted or solver is None
@@ -75,6 +80,8 @@ def benchmark_task(
             )
         )
     available = len({question.id for question in questions.rows})
+    # A resumed run must ask in the same way, also where each sample signs how it was asked.
+    asked_with = {**questions.fields, **asking.fields(), **dict(conditions or {})}
     signed = questions.fields | (dict(asking.fields()) if prompted else {})
     return Task(
         dataset=MemoryDataset(samples, name=f"qabench/{scored.name}-{questions.config}"),
@@ -89,6 +96,9 @@ def benchmark_task(
             "setting": setting,
             "data": questions.data,
             "available": available,
+            ASKED_WITH: {
+                name: field_value(value) for name, value in asked_with.items() if value is not None
+            },
         },
         # A failed question is unanswered: the others continue, and a retry asks it again.
         fail_on_error=False,

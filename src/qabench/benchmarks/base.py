@@ -211,6 +211,8 @@ class Benchmark(Displayed, ABC):
         generation_fields: fields of signatures that have an option of the generation under another
             name -> its name.
         groups_without_model: groups of scores that do not depend on the model that answers.
+        resume_hints: field of signatures -> how to ask with the log's value again, for the error of
+            a run that is resumed under other conditions.
         leaderboards: which scores have leaderboards on the Hub.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of
@@ -237,6 +239,7 @@ class Benchmark(Displayed, ABC):
     model_fields: ClassVar[tuple[str, ...]] = ()
     generation_fields: ClassVar[Mapping[str, str]] = {}
     groups_without_model: ClassVar[tuple[str, ...]] = ()
+    resume_hints: ClassVar[Mapping[str, str]] = {}
     leaderboards: ClassVar[Leaderboards] = Leaderboards()
     needs: ClassVar[tuple[Need, ...]] = ()
     commands: ClassVar[tuple[str, ...]] = ()
@@ -411,6 +414,15 @@ class Benchmark(Displayed, ABC):
         if find_spec("inspect_ai") is None:
             raise MissingExtra('running models needs inspect_ai: pip install "qabench[run]"')
         return self.tasks()[setting.task]
+
+    def conditions_of_model(
+        self, setting: Setting, arguments: Mapping[str, Any], model: Any
+    ) -> Mapping[str, str]:
+        """Return the fields of signatures that the solvers add and that depend on the model, before the first call.
+
+        A resumed run compares them with its log. By default, there are none.
+        """
+        return {}
 
     def official_shape(self, evaluation: Evaluation) -> Json | None:
         """Return the scores in the format of the authors' scorer, or None if they have no such format."""

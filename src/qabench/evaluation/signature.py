@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ from qabench.io.tables import redacted
 
 VERSION, ASKED = "qabench", "asked"
 """Fields of all signatures, which are not declared: a part of the questions is a deviation of its own."""
+MIXED = "mixed"  # before the values of a field that differs between answers
+MAX_MIXED_VALUES = 4
+NOT_RECORDED = "not recorded"
 
 
 def version() -> str:
@@ -39,7 +43,7 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
     """Return the name of the score and the fields of a signature, in order.
 
     Raises:
-        InputError: the line is not a signature.
+        InputError: the line is not a signature, or has a field twice.
 
     Examples:
         >>> parse("fanout_acc|config:dev|lemmatizer:simplemma-2.0.0|qabench:0.2.0")
@@ -50,7 +54,15 @@ def parse(line: str) -> tuple[str, dict[str, str]]:
         raise InputError(
             f"not a signature: {line!r:.80}; the format is score|name:value|...|qabench:VERSION"
         )
-    return score, {name: value for name, _, value in (part.partition(":") for part in parts)}
+    fields: dict[str, str] = {}
+    for part in parts:
+        name, _, value = part.partition(":")
+        if name in fields:
+            raise InputError(
+                f"not a signature: {line!r:.80} has the field {name!r} twice; each field is there once"
+            )
+        fields[name] = value
+    return score, fields
 
 
 def short_digest(text: str) -> str:
@@ -85,6 +97,57 @@ def with_fields(line: str, **fields: object) -> str:
     )
 
 
+def merged(lines: Sequence[tuple[str, bool]]) -> str:
+    """Return the signature of answers that have signatures of their own.
+
+    A field that differs between answers gets a value that names all values with the numbers of their
+    answers, which is a deviation (see ``deviations``). The version is the last answer's, because
+    logs are scored again with today's code.
+
+    Args:
+        lines: at least one signature, each with whether it is complete. An incomplete one, of an
+            answer that failed before the model was asked, may lack fields.
+
+    Returns:
+        The signature. A line that is not a signature is returned as it is, and is a deviation too.
+    """
+    scores: Counter[str] = Counter()
+    values_by_field: dict[str, Counter[str]] = {}
+    complete = []
+    for line, is_complete in lines:
+        try:
+            score, fields = parse(line)
+        except InputError:
+            return line
+        made_by = fields.pop(VERSION, code_version())
+        scores[score] += 1
+        for name, value in fields.items():
+            values_by_field.setdefault(name, Counter())[value] += 1
+        if is_complete:
+            complete.append(fields.keys())
+    if len(scores) > 1:
+        values_by_field["score"] = scores
+    parts = [score]
+    for name, values in values_by_field.items():
+        if missing := sum(name not in names for names in complete if name != "score"):
+            values[NOT_RECORDED] = missing
+        parts.append(f"{name}:{next(iter(values)) if len(values) == 1 else _mixed(values)}")
+    return "|".join([*parts, f"{VERSION}:{made_by}"])
+
+
+def _mixed(values: Counter[str]) -> str:
+    """Return the value of a field that differs between answers, the most frequent value first."""
+    shown = [f"{count} {value}" for value, count in values.most_common(MAX_MIXED_VALUES)]
+    if len(values) > MAX_MIXED_VALUES:
+        shown.append(f"{len(values) - MAX_MIXED_VALUES} other values")
+    return f"{MIXED}({', '.join(shown)})"
+
+
+def is_mixed(value: str) -> bool:
+    """Return whether the value of a field says that it differs between answers."""
+    return value.startswith(f"{MIXED}(")
+
+
 def asked_field(ids: Iterable[str]) -> str:
     """Return the field ``asked``: the number of questions that were asked, and a digest of their ids in any order."""
     distinct = sorted(set(ids))
@@ -98,6 +161,11 @@ def asked_part(count: int, available: int | None) -> list[str]:
         if available is not None and count < available
         else []
     )
+
+
+def field_value(value: object) -> str:
+    """Return a value as it is in a signature."""
+    return _clean(value)
 
 
 def _clean(value: object) -> str:
@@ -195,24 +263,28 @@ def deviations(line: str, declaration: Declaration, cutoff: str = "") -> list[st
             field ``k``.
 
     Returns:
-        One sentence for each field with an unofficial value, for each required field that is
-        missing, and for each field that is not declared, in the order of the signature.
+        One sentence for each field with an unofficial value, for each field that differs between
+        answers, for each required field that is missing, and for each field that is not declared,
+        in the order of the signature.
 
     Raises:
         InputError: the text is not a signature.
     """
     _, fields = parse(line)
     fields = {name: value for name, value in fields.items() if name not in (VERSION, ASKED)}
-    if cutoff and "k" in fields:
+    if cutoff and not is_mixed(fields.get("k", MIXED + "(")):
         fields["k"] = cutoff
     sentences = []
     for name, value in fields.items():
-        if name not in declaration:
+        if is_mixed(value):
+            values = value.removeprefix(MIXED).strip("()")
+            sentences.append(f"{name.replace('_', ' ')}: differs between the answers ({values})")
+        elif name not in declaration:
             sentences.append(f"{name.replace('_', ' ')}: {value} (the official value is not known)")
         elif declaration[name].unless not in fields and not declaration[name].accepts(value):
             sentences.append(declaration[name].sentence(name, value))
     sentences += [
-        f"{name.replace('_', ' ')}: not recorded"
+        f"{name.replace('_', ' ')}: {NOT_RECORDED}"
         for name, field in declaration.items()
         if not field.absent and name not in fields
     ]

@@ -22,7 +22,7 @@ from qabench.errors import InputError, MissingExtra, QabenchError
 from qabench.evaluation import ANSWERED, CUT_OFF, EMPTY, FAILED, REFUSED, Evaluation, Message, Record
 from qabench.evaluation.matching import with_passes
 from qabench.evaluation.records import column_names
-from qabench.evaluation.signature import ASKED, VERSION, parse, signature
+from qabench.evaluation.signature import ASKED, VERSION, merged, parse, signature
 from qabench.io.limits import json_of
 from qabench.io.tables import printable
 from qabench.llm.exchange import TOO_LONG, too_long
@@ -221,7 +221,7 @@ def _answered_copies(name: str, contents: Sequence[bytes]) -> list[bytes]:
 def _evaluation(path: str | Path, log: Any) -> Evaluation:
     about = log.metadata
     records: list[Record] = []
-    signatures: dict[str, str] = dict(about.get("signatures") or {})  # of the run as a whole
+    lines: dict[str, list[tuple[str, bool]]] = {}
     ids = log.eval.dataset.sample_ids or []
     local = {name: value for name, value in log.eval.model_args.items() if name == "model_path"}
     if repeated := [id for id, count in Counter(map(str, ids)).items() if count > 1]:
@@ -232,8 +232,11 @@ def _evaluation(path: str | Path, log: Any) -> Evaluation:
         records.append(record)
         # A sample that failed, or asked no model, does not know all that the others were asked
         # with.
-        partial = record.status == FAILED or record.replies == 0
-        signatures = of_sample | signatures if partial else signatures | of_sample
+        is_complete = record.status != FAILED and record.replies != 0
+        for group, line in of_sample.items():
+            lines.setdefault(group, []).append((line, is_complete))
+    signatures = dict(about.get("signatures") or {})  # of the run as a whole
+    signatures |= {group: merged(of_group) for group, of_group in lines.items()}
     return Evaluation(
         path=str(path),
         task=log.eval.task.removeprefix("qabench/"),

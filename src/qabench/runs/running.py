@@ -24,6 +24,7 @@ from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, TaskS
 from inspect_ai.model import GenerateConfig, ModelUsage
 from inspect_ai.solver import SolverSpec
 
+from qabench.adapters.inspect import ASKED_WITH
 from qabench.benchmarks import benchmark
 from qabench.data.rows import without_none
 from qabench.errors import InputError, QabenchError
@@ -37,10 +38,18 @@ from qabench.runs.plan import (
     Arguments,
     at_address,
     check_task_options,
+    make_model,
     plain,
     probe,
 )
-from qabench.runs.trust import check_task, checked_log, resume_command, solver_with_digest, task_of
+from qabench.runs.trust import (
+    check_conditions,
+    check_task,
+    checked_log,
+    resume_command,
+    solver_with_digest,
+    task_of,
+)
 from qabench.tasks.common import REJECTIONS_TO_STOP, caching_replies, naming_arguments, rejections
 
 # Inspect's options that suppress its output and its warnings. Its live scores take CPU time even if
@@ -328,10 +337,15 @@ def resume(
         scorer, setting = task_of(spec.task, spec.task_args_passed, log)
         task = scorer.task_function(setting)(**spec.task_args_passed)
         check_task(log, task)
+        check_conditions(trusted, scorer, task.metadata[ASKED_WITH], log)
         task_config = task.config.merge(trusted.plan.config)
         if solver:
             _check_solver(solver)
-        probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
+        probed = probe(spec.model, spec.model_base_url, model_args, model_config, task_config, watch.say)
+        if isinstance(probed, str):
+            probed = make_model(spec.model, spec.model_base_url, model_args, config=model_config)
+        of_model = scorer.conditions_of_model(setting, spec.task_args_passed, probed)
+        check_conditions(trusted, scorer, of_model, log)
         watch.say(f"{watch.reused} answers are kept")
         try:
             logs = inspect_ai.eval_retry(trusted, log_dir=str(folder), **options, **QUIET)

@@ -11,7 +11,9 @@ import hashlib
 import json
 import re
 import shlex
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from inspect_ai.model import GenerateConfig
 from qabench.benchmarks import Benchmark, Setting, search_order
 from qabench.data.rows import without_none
 from qabench.errors import InputError
+from qabench.evaluation.signature import parse
 from qabench.io.tables import printable
 from qabench.llm.endpoint import clean_url
 from qabench.loading_scripts import dataset_table
@@ -76,6 +79,11 @@ def checked_log(
         "solver": (digest, solver and solver_with_digest(solver)),
         "number of epochs": (spec.config.epochs or 1, epochs or 1),
     }
+    # A choice that the log left to the default can be made now: ``check_conditions`` compares it with
+    # what happened.
+    choices = {option.name for option in task_options(scorer, setting) if option.choices}
+    chosen = {name: value for name, value in repeated.items() if name in choices and name not in passed}
+    passed = passed | chosen
     for name in {**arguments_to_repeat(spec.task, passed), **repeated}:
         checks[f"option {name}"] = passed.get(name, "its default"), repeated.get(name)
     for name, value in spec.model_args.items():
@@ -147,6 +155,50 @@ def check_task(path: str | Path, task: Any) -> None:
             f"{path} has {logged} of {spec.dataset.samples} questions, but its options select {expected} of "
             f"{available}; a run is resumed with the same questions, so start a new run"
         )
+
+
+def check_conditions(
+    log: Any, scorer: Benchmark, conditions: Mapping[str, str | Sequence[str]], path: str | Path
+) -> None:
+    """Raise InputError if answers that a resumed run keeps were asked under other conditions than the new ones.
+
+    Args:
+        log: the log with the samples that are kept.
+        scorer: the benchmark.
+        conditions: field of signatures -> the value with which the run would go on, or the possible
+            values.
+        path: the log's path.
+    """
+    kept = [sample for sample in log.samples or () if sample.error is None]
+    for name, values in conditions.items():
+        allowed = [values] if isinstance(values, str) else list(values)
+        others = Counter(
+            value
+            for sample in kept
+            if (value := signed_values(sample).get(name)) is not None and value not in allowed
+        )
+        if others:
+            (value, count), *_ = others.most_common()
+            hint = scorer.resume_hints.get(name, "")
+            if name in ("prompt", "protocol"):
+                origin = value.rpartition("-")[0] or value
+                hint = f"-T {name}={origin}"
+            raise InputError(
+                f"{path}: {count} of its answers were asked with the {name} {printable(value)}, and now it is "
+                f"{printable(' or '.join(allowed))}. All answers of a run need the same one"
+                + (f": use {hint}" if hint else "")
+                + ", or start a new run"
+            )
+
+
+def signed_values(sample: Any) -> dict[str, str]:
+    """Return the fields of all signatures of a sample by name."""
+    fields: dict[str, str] = {}
+    for score in (sample.scores or {}).values():
+        for line in ((score.metadata or {}).get("signatures") or {}).values():
+            with suppress(InputError):  # an edited one, which scoring reports
+                fields |= parse(line)[1]
+    return fields
 
 
 def arguments_to_repeat(task: str, passed: Mapping[str, Any]) -> dict[str, Any]:

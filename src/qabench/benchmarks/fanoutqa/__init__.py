@@ -168,6 +168,12 @@ class FanOutQABenchmark(Benchmark):
             "evidence_k", "Count only the first pages of each question, this many. Default: all.", int
         ),
     )
+    resume_hints = {
+        "tokenizer": "-T tokenizer=FILE with the tokenizer of the log, or make the same one available",
+        "retriever": "-T lemmatizer=, or the same spaCy model (QABENCH_SPACY_MODEL)",
+        "wikipedia": "-T wiki=FILE, or the same Wikipedia in the environment",
+        "markdownify": "the same version of markdownify",
+    }
     leaderboards = Leaderboards(dict.fromkeys(("dev", "dev_nov23"), ("acc", "rouge", "bleurt", "judge")))
     needs = (
         Need(
@@ -339,6 +345,17 @@ class FanOutQABenchmark(Benchmark):
         return self.prediction(record) | {
             "answer": UNANSWERED if record.answer is None else record.answer
         }
+
+    def conditions_of_model(
+        self, setting: Setting, arguments: Mapping[str, Any], model: Any
+    ) -> Mapping[str, str]:
+        """Return what counts the tokens of the model's prompts, where pages fill them."""
+        if setting.name == "closed-book":
+            return {}
+        from qabench.benchmarks.fanoutqa.window import token_counter
+        from qabench.io.workers import run_sync
+
+        return {"tokenizer": run_sync(token_counter(model, arguments.get("tokenizer"))).name}
 
     def official_shape(self, evaluation: Evaluation) -> Json:
         """Return the scores in the format of the authors' scorer."""

@@ -108,8 +108,12 @@ def fill(prompt: Prompt, document: Prompt | None, question: str, fragments: Sequ
 
 def retrieval_signature(counter: str, normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
     """Return the fields of a signature for the retrieval."""
+    return {"tokenizer": counter} | retrieval_conditions(normalizer, wiki)
+
+
+def retrieval_conditions(normalizer: Normalizer, wiki: str | None = None) -> dict[str, str]:
+    """Return the fields of a signature for the retrieval that do not depend on the model."""
     return {
-        "tokenizer": counter,
         "retriever": normalizer.lemmatizer.name,
         "wikipedia": wikipedia(wiki).name,
         "markdownify": version("markdownify") if find_spec("markdownify") else "none",

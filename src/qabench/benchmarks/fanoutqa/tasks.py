@@ -15,7 +15,8 @@ from qabench.adapters.inspect import benchmark_task, inspect_scorer, select
 from qabench.answers import loads
 from qabench.benchmarks import benchmark
 from qabench.benchmarks.fanoutqa import prompts
-from qabench.benchmarks.fanoutqa.evidence import evidence_provided
+from qabench.benchmarks.fanoutqa.evidence import evidence_provided, retrieval_conditions
+from qabench.benchmarks.fanoutqa.normalizer import shared_normalizer
 from qabench.benchmarks.fanoutqa.open_book import open_book, prompt_for
 from qabench.benchmarks.fanoutqa.prompts import FanOutQAAsking
 from qabench.benchmarks.fanoutqa.window import check_window
@@ -123,8 +124,11 @@ def fanoutqa_open_book(
         strings, followed == OFFICIAL, search, context_length, tokenizer, lemmatizer, wiki
     )
     asking = FanOutQAAsking("open-book", prompt_for(strings, search, active_model()), followed)
+    # Which of the prompts is sent depends on the model, and on whether it rejects tools.
+    prompt_labels = sorted({each.label for each in (strings.tools, strings.tools_gpt_35, strings.text)})
+    conditions = retrieval_conditions(shared_normalizer(lemmatizer), wiki) | {"prompt": prompt_labels}
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task(asking, solver, selection, scoring)
+    return _task(asking, solver, selection, scoring, conditions)
 
 
 @task
@@ -172,7 +176,8 @@ def fanoutqa_evidence_provided(
     )
     asking = FanOutQAAsking("evidence-provided", user_prompt, followed)
     selection, scoring = (config, questions, ids, category), (scores, lemmatizer, judge)
-    return _task(asking, [solver, ask()], selection, scoring)
+    conditions = retrieval_conditions(shared_normalizer(lemmatizer), wiki)
+    return _task(asking, [solver, ask()], selection, scoring, conditions)
 
 
 def _task(
@@ -180,6 +185,7 @@ def _task(
     solver: Solver | list[Solver] | None,
     selection: tuple[str | None, str | None, Names, Names],
     scoring: tuple[str, str, dict[str, Any] | None],
+    conditions: Mapping[str, object] | None = None,
 ) -> Task:
     """Return the task of a setting for the selected config, file, ids and categories, scored by these options."""
     config, file, ids, category = selection
@@ -197,7 +203,15 @@ def _task(
     options = {"lemmatizer": lemmatizer, "judge": judge, "threads": True}
     asking = replace(asking, references=references, scoring=options)
     created = benchmark_task(
-        BENCHMARK, questions, selected, asking, asking.setting, solver, groups, prompted=True
+        BENCHMARK,
+        questions,
+        selected,
+        asking,
+        asking.setting,
+        solver,
+        groups,
+        prompted=True,
+        conditions=conditions,
     )
     fields = {**questions.fields, **asking.fields(), "references": None}
     metadata: Json = created.metadata or {}

@@ -16,8 +16,8 @@ from qabench.io.files import write_text
 from qabench.runs.sources import Found, evaluate_predictions
 
 OTHER_CHUNKS = (
-    "official \"yes\": the scores are computed as the author's. The chunks are qabench's, so the published values of the "
-    "same methods are different: `qabench reproduce fastbook` computes these"
+    "official \"yes\": the scores are computed as the author's. The chunks are qabench's, so the published values of "
+    "the same methods are different: `qabench reproduce fastbook` computes these"
 )
 
 
