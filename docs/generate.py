@@ -27,6 +27,7 @@ from huggingface_hub import metadata_load
 from qabench.errors import SourceError
 from qabench.hub.build import build
 from qabench.loading_scripts import dataset_table
+from qabench.runs.lm_eval_facts import TABLES as LM_EVAL_TABLES
 from qabench.tasks.facts import SIGNED, SYSTEM, TABLES, UNSIGNED
 
 ROOT = Path(__file__).parents[1]
@@ -107,8 +108,9 @@ def with_metadata(path: Path) -> str:
 def facts() -> str:
     """The tables of what each field of Inspect's log and each argument of a provider means for signatures."""
     lines = []
-    for name, (title, table) in TABLES.items():
-        heading = title if name == "MODEL_ARGS" else f"{title} (`{name}`)"
+    for name, (title, table) in {**TABLES, **LM_EVAL_TABLES}.items():
+        is_class = name in TABLES and name != "MODEL_ARGS"
+        heading = f"{title} (`{name}`)" if is_class else title
         lines += [f"### {heading}", "", "| field | in signatures | why |", "|---|---|---|"]
         fields: dict[tuple[str, str], list[str]] = {}
         for name, treatment in table.items():

@@ -30,9 +30,9 @@ from qabench.evaluation.score_spec import CUTOFF, ScoreSpec
 from qabench.evaluation.scoring import Asking, Item, Questions, Scorer, outcomes_of
 from qabench.evaluation.signature import asked_field, asked_part, deviations, signature_name, with_fields
 from qabench.loading import load_dataset
+from qabench.tasks.facts import only_special_tokens
 
-# stop strings that no answer contains. Whether it samples follows from temperature
-NOT_SIGNED = ("until", "do_sample")
+NOT_SIGNED = ("do_sample",)  # it follows from the temperature
 SPLITS = ("training_split", "validation_split", "test_split", "fewshot_split")
 COUNTS = ("unparsed", "unanswered")
 NAMES = {"max_gen_toks": "max_tokens"}  # the harness's names -> the names in signatures
@@ -169,7 +169,9 @@ class QabenchTask(ConfigurableTask):
     def _sign(self) -> None:
         options = self.config.generation_kwargs or {}
         generation = {
-            NAMES.get(name, name): value for name, value in options.items() if name not in NOT_SIGNED
+            NAMES.get(name, name): value
+            for name, value in options.items()
+            if name not in NOT_SIGNED and not (name == "until" and only_special_tokens(value))
         }
         about = {
             "benchmark": self.benchmark.name,

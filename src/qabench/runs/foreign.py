@@ -146,7 +146,7 @@ def read_lm_eval(path: Path) -> Evaluation:
     is one.
     """
     rows = _rows(path)
-    task = re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
+    task = lm_eval_task(path)
     results = lm_eval_results(path)
     filters = {row.get("filter") for row in rows}
     ends = [f",{name}" for name in filters] if len(filters) > 1 else [""]
@@ -185,19 +185,9 @@ def lm_eval_results(path: Path) -> Json:
     return dict(_object(read_json(file)))
 
 
-def harness_facts(path: Path) -> dict[str, str]:
-    """Return what changes the prompts or the questions of a file of samples, by its results, or {} for the defaults."""
-    results = lm_eval_results(path)
-    if not results:
-        return {"harness_options": "not recorded, because the file has no results_*.json next to it"}
-    config = _object(results.get("config"))
-    facts = {
-        "limit": config.get("limit"),
-        "few_shot": max(_object(results.get("n-shot")).values(), default=0),
-        "chat_template": results.get("chat_template_sha"),
-        "system_instruction": results.get("system_instruction_sha"),
-    }
-    return {name: str(value)[:12] for name, value in facts.items() if value}
+def lm_eval_task(path: Path) -> str:
+    """Return the task of a file samples_TASK_DATE.jsonl."""
+    return re.sub(DATE + "$", "", path.stem.removeprefix("samples_"))
 
 
 def _lm_eval_record(rows: Sequence[Row], several: bool) -> Record:

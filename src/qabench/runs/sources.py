@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from qabench.adapters.files import evaluate
-from qabench.benchmarks import benchmark
+from qabench.benchmarks import Benchmark, benchmark
 from qabench.data.predictions import STDIN, Predictions, parse_predictions, some
 from qabench.data.rows import Row, read_json_lines, without_none
 from qabench.errors import DataError, InputError
@@ -18,7 +18,7 @@ from qabench.evaluation.evaluation import without_superseded
 from qabench.evaluation.records import PREDICTIONS
 from qabench.evaluation.score_spec import Names, pass_of, select_scores, split_names, stems
 from qabench.evaluation.scoring import Progress
-from qabench.evaluation.signature import Field
+from qabench.evaluation.signature import parse, with_fields
 
 LOG, DETAILS, LINES = ".eval", ".parquet", ".jsonl"
 FOREIGN = (LOG, DETAILS, LINES, ".json")
@@ -80,29 +80,49 @@ def evaluate_predictions(
         return evaluation
     reading = {option.name for option in scorer.options if option.method == "read"} & values.keys()
     reading_options = {option: values.pop(option) for option in reading}
-    facts: dict[str, str] = {}
-    if isinstance(predictions, str | Path) and (samples := _of_harness(Path(predictions))):
-        facts, answers = samples
+    samples = None
+    if isinstance(predictions, str | Path) and is_samples(Path(predictions)):
+        from qabench.runs import foreign
+
+        samples = Path(predictions)
         fields = (scorer.prediction_fields, scorer.id_fields)
+        answers = foreign.generations(samples)
         predictions = parse_predictions(answers.encode(), str(predictions), *fields)
     if not isinstance(predictions, Predictions):
         predictions = scorer.read(predictions, **reading_options)
     evaluation = evaluate(
         scorer, config, predictions, groups=groups, questions=questions, progress=progress, **values
     )
-    if facts:
-        changed = Field((), "lm-evaluation-harness ran with {name}: {value}", absent=True)
-        evaluation = evaluation.signed(dict.fromkeys(facts, changed), **facts)
+    if samples:
+        evaluation = _with_harness_facts(evaluation, scorer, samples, config, questions)
     return _with_scores(evaluation, scores)
 
 
-def _of_harness(path: Path) -> tuple[dict[str, str], str] | None:
-    """Return the harness's facts for the signature and the answers of a file of samples, or None for other files."""
-    if path.suffix != LINES or not path.is_file() or not _first_row(path).keys() >= LM_EVAL:
-        return None
-    from qabench.runs import foreign
+def is_samples(path: Path) -> bool:
+    """Return whether a file has samples of lm-evaluation-harness."""
+    return path.suffix == LINES and path.is_file() and _first_row(path).keys() >= LM_EVAL
 
-    return foreign.harness_facts(path), foreign.generations(path)
+
+def _with_harness_facts(
+    evaluation: Evaluation, scorer: Benchmark, path: Path, config: str | None, questions: Path | None
+) -> Evaluation:
+    """Return the evaluation of a file of samples with what the harness did in its signatures."""
+    from qabench.runs import foreign
+    from qabench.runs.lm_eval_facts import harness_facts
+
+    rows = [row.fields for row in read_json_lines(path)]
+    loaded = scorer.load(config, questions).rows
+    facts = harness_facts(
+        scorer, loaded, foreign.lm_eval_task(path), rows, foreign.lm_eval_results(path)
+    )
+    signatures, declarations = {}, dict(evaluation.declarations)
+    for group, line in evaluation.signatures.items():
+        name, own = parse(line)
+        # What scoring says of itself stays, such as the data that was scored.
+        added = {field: value for field, value in facts.fields.items() if field not in own}
+        signatures[group] = with_fields(line, **added)
+        declarations[name] = {**facts.declared, **declarations[name]}
+    return replace(evaluation, signatures=signatures, declarations=declarations)
 
 
 def _first_row(path: Path) -> Row:

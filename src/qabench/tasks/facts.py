@@ -31,18 +31,27 @@ def signed(values: Mapping[str, Any], table: Facts) -> Json:
     }
 
 
-_content = json.loads(resources.files("qabench.tasks").joinpath("facts.json").read_text("utf-8"))
-TABLES: dict[str, tuple[str, Facts]] = {
-    kind: (
-        table["title"],
-        {
-            name: (row["treatment"], row["reason"])
-            for row in table["fields"]
-            for name in row["names"].split()
-        },
+def only_special_tokens(stops: Any) -> bool:
+    """Return whether all stop strings are special tokens, such as <|endoftext|>, which no answer contains."""
+    texts = [stops] if isinstance(stops, str) else stops
+    return isinstance(texts, list) and all(
+        isinstance(text, str) and text.startswith("<") and text.endswith(">") for text in texts
     )
-    for kind, table in _content.items()
-}
+
+
+def tables_of(content: Json) -> dict[str, tuple[str, Facts]]:
+    """Return the tables of a JSON file by name: a title, and the treatment of each field with its reason."""
+    tables = {}
+    for kind, table in content.items():
+        fields = {}
+        for row in table["fields"]:
+            fields |= dict.fromkeys(row["names"].split(), (row["treatment"], row["reason"]))
+        tables[kind] = (table["title"], fields)
+    return tables
+
+
+_content = json.loads(resources.files("qabench.tasks").joinpath("facts.json").read_text("utf-8"))
+TABLES = tables_of(_content)
 """Class of Inspect's log -> a title, and the treatment of its fields."""
 
 GENERATE_CONFIG = TABLES["GenerateConfig"][1]
