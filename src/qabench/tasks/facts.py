@@ -41,9 +41,9 @@ def only_special_tokens(stops: Any) -> bool:
 
 def tables_of(content: Json) -> dict[str, tuple[str, Facts]]:
     """Return the tables of a JSON file by name: a title, and the treatment of each field with its reason."""
-    tables = {}
+    tables: dict[str, tuple[str, Facts]] = {}
     for kind, table in content.items():
-        fields = {}
+        fields: dict[str, tuple[str, str]] = {}
         for row in table["fields"]:
             fields |= dict.fromkeys(row["names"].split(), (row["treatment"], row["reason"]))
         tables[kind] = (table["title"], fields)
