@@ -51,7 +51,7 @@ class ReplyCache(EntryFile):
         return self.attempt(lambda connection: self._find(connection, keys))
 
     def store(self, key: bytes, request: ChatRequest, reply: Reply) -> Reply:
-        """Store a reply, and return the stored one: the first one if there are two."""
+        """Store a reply, and return the stored one: the first one that is not empty if there are several."""
         return self.attempt(lambda connection: self._store(connection, key, request, reply))
 
     def _find(self, connection: sqlite3.Connection, keys: Iterable[bytes]) -> dict[bytes, Reply]:
@@ -68,7 +68,8 @@ class ReplyCache(EntryFile):
         with connection:  # commits, or rolls back after an error
             connection.execute("BEGIN IMMEDIATE")
             first = self._find(connection, [key]).get(key)
-            if first is None:  # replaces a damaged entry
+            if first is None or (first.is_empty and not reply.is_empty):  # or it is damaged
+                first = None
                 entry = (
                     key,
                     text,

@@ -41,6 +41,7 @@ LEAST = {"concurrency": 1, "retries": 0, "timeout": 0.001, "max_calls": 0}
 RESERVED = {"model", "messages", "stream", "n"}  # set by the client, not allowed as parameters
 # Wrong key, no credit, or unknown model: every further call would fail in the same way.
 FATAL = {401, 402, 404}
+REQUESTS_OWN_FAULT = {400, 413, 422}  # such as a prompt that is too long: others may succeed
 GIVEN_UP = "the endpoint refuses all calls ({})"
 # The errors of clients have only the text of the system's error, on Linux and macOS.
 NOBODY_THERE = re.compile(
@@ -224,16 +225,32 @@ class ChatClient:
         self.http = HttpClient(limits, retry=retry, in_flight=caller.concurrency)
         self.unusable = self.endpoint.why_unusable  # why no further call can succeed
         self.reached = False  # the server has answered a call, possibly with an error
+        self.answers = False  # the server has replied, or rejected a request because of its content
         self._counting = threading.Lock()
 
-    def plan(self, requests: Sequence[ChatRequest]) -> Plan:
-        """Return the calls that ``complete`` would make, without making them."""
-        by_key = self._by_key(requests)
-        cached = self.cache.find(by_key)
+    def cached(self, requests: Sequence[ChatRequest]) -> dict[bytes, ChatOutcome]:
+        """Return the outcomes of requests whose replies are in the cache, by key.
+
+        An empty reply is not reused: the model is asked again.
+        """
+        replies = self.cache.find(self._by_key(requests))
         self.cache.close()
+        return {
+            key: ChatOutcome(reply, cached=True) for key, reply in replies.items() if not reply.is_empty
+        }
+
+    def plan(self, requests: Sequence[ChatRequest], prices: Prices | None = None) -> Plan:
+        """Return the calls that ``complete`` would make, without making them.
+
+        ``prices`` replace those of the caller.
+        """
+        by_key = self._by_key(requests)
+        cached = self.cached(requests)
         rest = [request for key, request in by_key.items() if key not in cached]
         prompts, replies = sum(map(prompt_tokens, rest)), sum(map(reply_tokens, rest))
-        return Plan(len(rest), len(cached), prompts, replies, self._cost(prompts, replies))
+        chosen = prices or self.caller.prices
+        cost = chosen.cost(prompts, replies) if chosen else None
+        return Plan(len(rest), len(cached), prompts, replies, cost)
 
     def usage(self, outcomes: Sequence[ChatOutcome]) -> Usage:
         """Return the usage of all calls of this client, which had these outcomes."""
@@ -244,9 +261,16 @@ class ChatClient:
         return Usage(self.calls, cached, prompts, replies, cost, retried)
 
     def complete(
-        self, requests: Sequence[ChatRequest], progress: Progress | None = None
+        self,
+        requests: Sequence[ChatRequest],
+        progress: Progress | None = None,
+        *,
+        first_alone: bool = False,
     ) -> list[ChatOutcome]:
         """Return one outcome per request, which all have one model, in order. Equal requests are sent once.
+
+        With ``first_alone``, the first call of the client is a probe: the others wait for it, and are
+        not sent if the server does not answer it.
 
         If interrupted, it does not wait for the calls in flight. Replies received so far are in the
         cache.
@@ -261,7 +285,8 @@ class ChatClient:
 
         def missing() -> list[tuple[bytes, ChatRequest]]:
             for key, reply in self.cache.find(by_key.keys() - outcomes.keys()).items():
-                outcomes[key] = ChatOutcome(reply, cached=True)
+                if not reply.is_empty:
+                    outcomes[key] = ChatOutcome(reply, cached=True)
             report(len(outcomes), len(by_key))
             return [item for item in by_key.items() if item[0] not in outcomes]
 
@@ -272,7 +297,14 @@ class ChatClient:
                 size = min(self.caller.concurrency, len(rest))
                 with self._turn(rest[0][1].model), ThreadPool(size) as threads:
                     work = partial(self._outcome, session)
-                    for key, outcome in threads.imap_unordered(work, missing()):
+                    rest = missing()
+                    if first_alone and rest and not self.answers:
+                        key, outcome = work(rest.pop(0))
+                        outcomes[key] = outcome
+                        if outcome.reply is None and not self.answers and not self.unusable:
+                            self.unusable = f"the endpoint does not answer ({outcome.reason})"
+                        report(len(outcomes), len(by_key))
+                    for key, outcome in threads.imap_unordered(work, rest):
                         outcomes[key] = outcome
                         report(len(outcomes), len(by_key))
         except BaseException:
@@ -342,6 +374,7 @@ class ChatClient:
             response = session.chat.completions.with_raw_response.create(**request.body())
         except openai.APIStatusError as error:
             self.reached = True
+            self.answers = self.answers or error.status_code in REQUESTS_OWN_FAULT
             raise self._rejection(error.response) from error
         except Exception as error:  # whatever a server's answer causes in openai or httpx2
             failure = reason_of(error)
@@ -353,7 +386,9 @@ class ChatClient:
                 self.unusable = GIVEN_UP.format(failure)
             raise failure from None
         self.reached = True
-        return read_reply(text_of(response.http_response))
+        reply = read_reply(text_of(response.http_response))
+        self.answers = True
+        return reply
 
     def _rejection(self, response: Any) -> HttpError:
         """Return the error of a response without success."""

@@ -68,6 +68,12 @@ class Reply:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether the reply has no text, and is not a refusal."""
+        refused = self.refusal is not None or self.finish_reason == "content_filter"
+        return not self.text.strip() and not refused
+
 
 @dataclass(frozen=True, slots=True)
 class ChatOutcome:

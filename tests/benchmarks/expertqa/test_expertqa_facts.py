@@ -66,7 +66,7 @@ def dataset_rows(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def scored(server: OpenAIServer, *items: dict[str, Any], **options: Any) -> tuple[list[dict[str, Any]], list[Any]]:
     scorer = FactScorer(caller_for("m", server.base_url, retries=0, **options), "m")
-    return score_facts(items, {}, scorer, lambda *counts: None)
+    return score_facts(items, scorer, lambda *counts: None)
 
 
 def test_requests(server: OpenAIServer) -> None:
@@ -78,7 +78,9 @@ def test_requests(server: OpenAIServer) -> None:
     assert (call.body["temperature"], call.body["max_tokens"], call.body["model"]) == (0.7, 2048, "m")
     assert "Passage ID 1: a\nPassage ID 3: c." in call.asked and "Passage ID 4" not in call.asked
     assert statement_in(call.asked) == "Mars is red." and "about Astronomy" in call.asked
-    assert done["claims"] == [known | {"fact_score": 1.0}]
+    decision = {"atom": "Mars is red.", "is_supported": True, "readable": True, "reply": "True", "evidence": evidence}
+    results = {"fact_score": 1.0, "fact_score_readable": 1.0, "decisions": [decision]}
+    assert done["claims"] == [known | results]
     server.calls.clear()
     (new,), unscored = scored(server, item(claim("Mars is red [1].")))
     asked = [call.asked for call in server.calls]
@@ -247,5 +249,5 @@ def test_official_calls(server: OpenAIServer) -> None:
     (found,) = done["claims"]
     assert found["atomic_claims"] == ["Mars is red.", "Mars is cold."] and found["fact_score"] == 1.0
     assert "facts: Mars is red and cold .\n" in bodies[0]["messages"][0]["content"] + "\n"  # the first sentence
-    label = FactScorer(caller_for("m"), "m").label(with_atomic_claims=False)
+    label = FactScorer(caller_for("m"), "m").label([])
     assert re.fullmatch(r"m/official-\w+/m:official-\w+:punkt:[a-z_]+-[\d.]+", label)

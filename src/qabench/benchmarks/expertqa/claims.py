@@ -54,6 +54,8 @@ END = re.compile(
     r"""[.!?]["'”’)]*+(?:\s*\[\d{1,4}\])*+(?=\s+[^\sa-z])"""
 )
 SURROGATE = re.compile("[\ud800-\udfff]")
+# Fields of a line that describe its claims
+OF_CLAIMS = ("claims", "labels_by", "labels_of", "fact_scores_by", "atomic_claims_by")
 
 Item = dict[str, Any]
 """A line of a file of claims."""
@@ -201,8 +203,8 @@ def split_predictions(predictions: Predictions) -> list[Item]:
     """Split the answers of a file into claims.
 
     A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and
-    "attribution" if it cites sources: a list of strings. Raises InputError for another type. The
-    message names the line.
+    "attribution" if it cites sources: a list of strings. All other fields are passed on. Raises
+    InputError for another type. The message names the line.
     """
     items = []
     for row in predictions.rows:
@@ -214,7 +216,10 @@ def split_predictions(predictions: Predictions) -> list[Item]:
             )
         bing = row.fields.get("system") == "bing_chat"
         split = split_claims(answer or "", sources, bing=bing)
-        items.append({"id": row.id, "answer": answer and split.answer, "claims": split.claims})
+        own = {"id": row.id, "answer": answer and split.answer, "claims": split.claims}
+        # Labels and scores of claims that the line had before are not those of the new claims.
+        passed_on = {name: value for name, value in row.fields.items() if name not in OF_CLAIMS}
+        items.append({**passed_on, **own})
     return items
 
 
@@ -246,11 +251,12 @@ def annotated_items(questions: Questions) -> list[Item]:
         raise InputError(
             f"the config {questions.config} has no annotated claims: use a FILE with claims, or --config random"
         )
-    return [
-        {"id": row["id"], "answer": answer["answer_string"], "claims": _annotated(answer)}
-        for row in rows
-        for answer in row["answers"][:1]
-    ]
+    items = []
+    for row in rows:
+        for answer in row["answers"][:1]:
+            item = {"id": row["id"], "answer": answer["answer_string"], "system": answer["system"]}
+            items.append(item | {"field": row["field"], "claims": _annotated(answer)})
+    return items
 
 
 def _annotated(answer: Row) -> list[Json]:

@@ -12,8 +12,11 @@ how replies are read.
 from __future__ import annotations
 
 import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
 from multiprocessing.pool import ThreadPool
@@ -30,13 +33,16 @@ from qabench.benchmarks.expertqa.factscore import (
     post_processed,
     reply_is_true,
     states_facts,
+    states_verdict,
 )
+from qabench.benchmarks.expertqa.kept import fact_content
 from qabench.benchmarks.expertqa.passages import BM25, DENSE, Evidence, load_passages, load_web
 from qabench.data.rows import Json
 from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.io.tables import quoted
-from qabench.llm.client import Answered, Caller, ChatClient, Plan, answered
+from qabench.llm.cache import ReplyCache
+from qabench.llm.client import Answered, Caller, ChatClient, Plan, Prices, answered
 from qabench.llm.exchange import ChatRequest
 from qabench.models.entailment import punkt
 from qabench.tasks.prompts import AUTO
@@ -46,6 +52,10 @@ from qabench.text.tokenizer import with_linear_tokenizer
 K = 5  # passages that the authors retrieve. The verdict's prompt shows three of them
 SEARCHES_AT_ONCE = 8
 EVIDENCE_ENDS_AT = "Passage ID 4"  # three of the five passages are shown
+DEFAULT_FIELD = "general knowledge"  # in the authors' prompts
+UNSTATED = "unstated"
+# Fields of a claim that are kept together from an earlier output
+RESULTS = (*("fact_score", "fact_score_readable", "decisions"), *("atomic_claims", "atomic_evidences"))
 EXPECTED_ATOMIC_CLAIMS = 3  # per claim, in estimates of cost
 BREAK_DOWN: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 512}
 VERDICT: Mapping[str, Any] = {"temperature": 0.7, "max_tokens": 2048}
@@ -65,22 +75,48 @@ class FactScorer:
         caller: the model that judges. The authors used gpt-3.5-turbo.
         atomic_model: breaks claims down, at the same endpoint. The authors' text-davinci-003 was
             withdrawn.
+        sampling: parameters of all calls that override the authors'.
+        atomic_prices: of ``atomic_model``. None: those of ``caller``.
+        cached: whether replies in the user's cache are used and kept.
     """
 
     caller: Caller
     atomic_model: str
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    atomic_prices: Prices | None = None
+    cached: bool = True
 
-    def label(self, with_atomic_claims: bool) -> str:
-        """Return what fact scores depend on except the rows, which may have had the atomic claims already."""
+    def label(self, items: Sequence[Item]) -> str:
+        """Return what the fact scores of lines depend on except the lines, which may have the atomic claims already."""
+        claims = [claim for item in items for claim in item["claims"]]
         label = f"{self.caller.model}/{prompts.verdict_label()}"
-        if with_atomic_claims:
-            return f"{label}/given"
-        return f"{label}/{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{load_entities()[0]}"
+        for name, value in sorted(self.sampling.items()):
+            label += f"/{name}:{value}"
+        given = [item for item in items if any(map(_has_atomic_claims, item["claims"]))]
+        if given:
+            makers = {str(item.get("atomic_claims_by") or UNSTATED) for item in given}
+            label += f"/given:{'+'.join(sorted(makers))}"
+        if not claims or not all(map(_has_atomic_claims, claims)):
+            label += f"/{self.atomic_label()}"
+        return label
+
+    def atomic_label(self) -> str:
+        """Return what atomic claims by the model depend on."""
+        return f"{self.atomic_model}:{prompts.atomic_parts().label}:punkt:{load_entities()[0]}"
+
+    def client(self) -> ChatClient:
+        """Return a client for all calls. Without the user's cache, it keeps replies until the process ends."""
+        if self.cached:
+            return self.caller.client()
+        folder = tempfile.TemporaryDirectory(prefix="qabench-replies-")
+        client = self.caller.client(ReplyCache(Path(folder.name) / "replies.sqlite"))
+        weakref.finalize(client, folder.cleanup)
+        return client
 
     def break_down(self, sentence: str) -> ChatRequest:
         """Return the request for the atomic claims of a sentence."""
         message = ("user", prompts.atomic_prompt(sentence))
-        return ChatRequest(self.atomic_model, (message,), BREAK_DOWN)
+        return ChatRequest(self.atomic_model, (message,), {**BREAK_DOWN, **self.sampling})
 
     def judge(self, atomic_claim: str, evidence: str, field: str) -> ChatRequest:
         """Return the request for a verdict on an atomic claim.
@@ -89,7 +125,7 @@ class FactScorer:
         """
         shown = evidence.partition(EVIDENCE_ENDS_AT)[0].strip()
         message = ("user", prompts.verdict_prompt(atomic_claim, shown, field))
-        return ChatRequest(self.caller.model, (message,), VERDICT)
+        return ChatRequest(self.caller.model, (message,), {**VERDICT, **self.sampling})
 
 
 def sentence_of(claim: str) -> str:
@@ -187,12 +223,15 @@ class _Part:
     reason: str | None = None
 
 
+def with_fields(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[Item]:
+    """Return lines with the field of expertise that the prompts name: the question's, else the line's own."""
+    return [
+        {**item, "field": fields.get(item["id"]) or item.get("field") or DEFAULT_FIELD} for item in items
+    ]
+
+
 def score_facts(
-    items: Sequence[Item],
-    fields: Mapping[str, str | None],
-    scorer: FactScorer,
-    progress: Progress,
-    find: Find | None = None,
+    items: Sequence[Item], scorer: FactScorer, progress: Progress, find: Find | None = None
 ) -> tuple[list[Item], list[Unscored]]:
     """Give each claim its fact score, the share of its atomic claims that a model finds true.
 
@@ -202,46 +241,117 @@ def score_facts(
     claim. A claim is unscored if a call failed, was refused or returned an empty reply, or if
     ``find``, which is called from several threads, raised a QabenchError. An atomic claim without
     evidence is judged all the same, as upstream. Replies are cached, so that an interrupted run
-    continues where it stopped. ``fields`` maps ids to the experts' fields. Otherwise the field is
-    the line's, or "general knowledge".
+    continues where it stopped. The prompts name the expert's field of each line (see ``with_fields``).
 
-    Return copies of the lines, whose claims have atomic_claims, atomic_evidences and fact_score
-    (None without atomic claims, and if unscored), and the claims that could not be scored.
+    Return copies of the lines, whose claims have atomic_claims, atomic_evidences, fact_score (None
+    without atomic claims, and if unscored), fact_score_readable (the same over the verdicts that
+    say true or false) and decisions, the verdict on each atomic claim in the format of FActScore
+    with the reply and the evidence. Also return the claims that could not be scored.
     """
-    parts = _parts(items, fields)
-    client = scorer.caller.client()
+    parts = _parts(items)
+    client = scorer.client()
     _break_down(parts, scorer, client, progress)
     _find_evidence(parts, find, progress)
     _judge(parts, scorer, client, progress)
     claims = iter(part.claim for part in parts)
-    scored = [{**item, "claims": [next(claims) for _ in item["claims"]]} for item in items]
+    scored = []
+    for item in items:
+        makers = (
+            [item.get("atomic_claims_by") or UNSTATED]
+            if any(map(_has_atomic_claims, item["claims"]))
+            else []
+        )
+        if not all(map(_has_atomic_claims, item["claims"])):
+            makers.append(scorer.atomic_label())
+        by = {"atomic_claims_by": "+".join(makers)} if makers else {}
+        scored.append({**item, **by, "claims": [next(claims) for _ in item["claims"]]})
     return scored, [(part.id, part.number, part.reason) for part in parts if part.reason]
 
 
-def plan_facts(items: Sequence[Item], fields: Mapping[str, str | None], scorer: FactScorer) -> Plan:
+def keep_scored(items: Sequence[Item], before: Mapping[str, Json]) -> tuple[list[Item], int]:
+    """Return lines whose unscored claims have their earlier results, and the number of these claims.
+
+    ``before`` has the scored claims of an earlier output, by their content (see ``kept.fact_content``).
+    """
+    merged, n_kept = [], 0
+    for item in items:
+        claims = []
+        for claim in item["claims"]:
+            earlier = before.get(fact_content(claim, item["field"]))
+            if claim["fact_score"] is None and earlier is not None:
+                claim = {**claim, **{name: earlier[name] for name in RESULTS if name in earlier}}
+                n_kept += 1
+            claims.append(claim)
+        merged.append({**item, "claims": claims})
+    return merged, n_kept
+
+
+def plan_facts(items: Sequence[Item], scorer: FactScorer) -> Plan:
     """Return the calls that ``score_facts`` would make, and their cost. Does not need a key or make calls.
 
     The number of atomic claims of a claim is unknown before it is split: ``EXPECTED_ATOMIC_CLAIMS``
-    is assumed.
+    is assumed, unless the reply is in the cache.
     """
-    requests: list[ChatRequest] = []
-    for part in _parts(items, fields):
-        atomic = part.claim["atomic_claims"]
-        if atomic is None and (sentence := sentence_of(part.claim["claim"])):
-            requests.append(scorer.break_down(sentence))
-            atomic = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
-        evidences = _evidences(part.claim, atomic or (), {})
-        requests += map(scorer.judge, atomic or (), evidences, repeat(part.field))
-    return scorer.caller.client().plan(requests)
+    parts = _parts(items)
+    breaking: list[ChatRequest] = []
+    stating: list[tuple[_Part, str]] = []
+    judging: list[ChatRequest] = []
+    for part in parts:
+        if part.claim["atomic_claims"] is None and (sentence := _stated(part)):
+            stating.append((part, sentence))
+            breaking.append(scorer.break_down(sentence))
+    client = scorer.client()
+    replies = client.cached(breaking)
+    for (part, sentence), request in zip(stating, breaking, strict=True):
+        assumed = [f"{sentence} ({number})" for number in range(EXPECTED_ATOMIC_CLAIMS)]
+        part.claim["atomic_claims"] = assumed
+        if outcome := replies.get(request.key(client.endpoint.base_url)):
+            # Without the model of the post-processing, the number of atomic claims is assumed.
+            with suppress(QabenchError):
+                part.claim["atomic_claims"] = _planned_atomic_claims(sentence, answered(outcome))
+    for part in parts:
+        atomic = part.claim["atomic_claims"] or ()
+        evidences = _evidences(part.claim, atomic, {})
+        judging += map(scorer.judge, atomic, evidences, repeat(part.field))
+    plans = client.plan(breaking, scorer.atomic_prices), client.plan(judging)
+    costs = [plan.cost for plan in plans if plan.cost is not None]
+    calls = sum(plan.calls for plan in plans)
+    if scorer.caller.max_calls is not None:
+        calls = min(calls, scorer.caller.max_calls)
+    return Plan(
+        calls,
+        sum(plan.cached for plan in plans),
+        sum(plan.prompt_tokens for plan in plans),
+        sum(plan.completion_tokens for plan in plans),
+        sum(costs) if costs else None,
+    )
 
 
-def _parts(items: Sequence[Item], fields: Mapping[str, str | None]) -> list[_Part]:
+def _planned_atomic_claims(sentence: str, reply: Answered) -> list[str]:
+    try:
+        return _atomic_claims(sentence, reply)
+    except InputError:
+        return []  # the claim cannot be scored: no verdict is asked for
+
+
+def _stated(part: _Part) -> str:
+    """Return the sentence that is broken down, or "" if there is none."""
+    try:
+        return sentence_of(part.claim["claim"])
+    except InputError:
+        return ""
+
+
+def _has_atomic_claims(claim: Mapping[str, Any]) -> bool:
+    return claim.get("atomic_claims") is not None
+
+
+def _parts(items: Sequence[Item]) -> list[_Part]:
     absent = dict.fromkeys(("fact_score", "atomic_claims", "atomic_evidences"))
     parts = []
     for item in items:
-        field = fields.get(item["id"]) or item.get("field") or "general knowledge"
         for number, claim in enumerate(item["claims"], start=1):
-            parts.append(_Part(item["id"], number, absent | claim, field))
+            parts.append(_Part(item["id"], number, absent | claim, item.get("field") or DEFAULT_FIELD))
     if not parts:
         raise InputError("nothing to score: no claims")
     return parts
@@ -275,8 +385,13 @@ def _atomic_claims(sentence: str, reply: Answered) -> list[str]:
         raise InputError(reply.reason or "the reply was cut off")
     entries = prompts.official_list(reply.text)
     atomic = post_processed(sentence, entries, load_entities()[1])
+    if not atomic and entries:
+        raise InputError(
+            f"none of the {len(entries)} in the reply {quoted(reply.text, 80)} is kept: their numbers or dates are "
+            "not in the sentence"
+        )
     if not atomic:
-        raise InputError(f"none in the reply {quoted(reply.text, 80)}")
+        raise InputError(f'none in the reply {quoted(reply.text, 80)}: no line begins with "- "')
     return atomic
 
 
@@ -319,13 +434,35 @@ def _judge(parts: list[_Part], scorer: FactScorer, client: ChatClient, progress:
         requests += map(scorer.judge, atomic, evidences or (), repeat(part.field))
     replies = iter(_replies(client, requests, progress))
     for part in parts:
-        part.claim["fact_score"] = None
+        part.claim |= {"fact_score": None, "fact_score_readable": None, "decisions": []}
     for part in judged:
-        own = [next(replies) for _ in part.claim["atomic_claims"]]
+        atomic, evidences = part.claim["atomic_claims"], part.claim["atomic_evidences"]
+        own = [next(replies) for _ in atomic]
         part.reason = next((reply.reason for reply in own if reply.text is None), None)
-        if not part.reason:
-            part.claim["fact_score"] = fact_score([reply_is_true(reply.text or "") for reply in own])
+        if part.reason:
+            continue
+        texts = [reply.text or "" for reply in own]
+        verdicts = [reply_is_true(text) for text in texts]
+        readable = [states_verdict(text) for text in texts]
+        part.claim["decisions"] = [
+            {
+                "atom": atom,
+                "is_supported": verdict,
+                "readable": says,
+                "reply": text,
+                "evidence": evidence,
+            }
+            for atom, verdict, says, text, evidence in zip(
+                atomic, verdicts, readable, texts, evidences or (), strict=True
+            )
+        ]
+        part.claim["fact_score"] = fact_score(verdicts)
+        part.claim["fact_score_readable"] = fact_score(
+            [verdict for verdict, says in zip(verdicts, readable, strict=True) if says]
+        )
 
 
 def _replies(client: ChatClient, requests: list[ChatRequest], progress: Progress) -> list[Answered]:
-    return [answered(outcome) for outcome in client.complete(requests, progress)] if requests else []
+    if not requests:
+        return []
+    return [answered(outcome) for outcome in client.complete(requests, progress, first_alone=True)]

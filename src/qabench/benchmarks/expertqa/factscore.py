@@ -26,6 +26,8 @@ from qabench.errors import InputError
 FIELDS = ("claim_string", "correctness")  # the fields of a claim that the agreement uses
 THRESHOLD = 0.5
 CORRECT = ("Definitely correct", "Probably correct")
+VERDICT_WORD = re.compile(r"\b(true|false)\b", re.IGNORECASE)
+NEGATED_VERDICT = re.compile(r"\b(not|neither|nor|cannot be)\s+(\w+\s+)?(true|false)\b", re.IGNORECASE)
 DENIALS = {"not", "cannot", "unknown", "information"}
 # A claim that contains one of these says nothing about the question. Case-sensitive substrings,
 # equal to the official list: a missing comma joins two of them there, and some contain others.
@@ -153,6 +155,14 @@ def reply_is_true(reply: str) -> bool:
     if true != -1 or false != -1:
         return true > false  # find() returns -1 for a missing word
     return DENIALS.isdisjoint(text.translate(NO_PUNCTUATION).split())
+
+
+def states_verdict(reply: str) -> bool:
+    """Tell whether a reply says true or false, and does not negate the word.
+
+    Others, such as "No", are read by ``reply_is_true`` all the same, most of them as true.
+    """
+    return bool(VERDICT_WORD.search(reply)) and not NEGATED_VERDICT.search(reply)
 
 
 def is_void(claim: str) -> bool:
