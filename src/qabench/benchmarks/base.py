@@ -213,6 +213,8 @@ class Benchmark(Displayed, ABC):
         groups_without_model: groups of scores that do not depend on the model that answers.
         resume_hints: field of signatures -> how to ask with the log's value again, for the error of
             a run that is resumed under other conditions.
+        planned_reply: what a model is assumed to reply in estimates of a run's calls: a reply after
+            which the setting makes all further calls.
         leaderboards: which scores have leaderboards on the Hub.
         needs: what a machine must have for official results, for ``qabench env``.
         commands: the commands of ``qabench NAME COMMAND``: functions of
@@ -227,6 +229,7 @@ class Benchmark(Displayed, ABC):
     part: ClassVar[str] = "groups"
     scores: ClassVar[tuple[ScoreSpec, ...]]
     headline: ClassVar[tuple[str, ...]] = ()
+    planned_reply: ClassVar[str] = "0"
     groups: ClassVar[Mapping[str, str]]
     default_groups: ClassVar[tuple[str, ...]]
     counted_by: ClassVar[str] = ""

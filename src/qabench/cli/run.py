@@ -120,7 +120,8 @@ def run(
         int | None, Option(min=1, metavar="SECONDS", help="Time limit for a call with all its retries.")
     ] = None,
     max_calls: Annotated[
-        int | None, Option(min=1, help="Stop after this many replies. Calls in flight may be billed.")
+        int | None,
+        Option(min=1, help="Send at most this many calls, with repeated ones and the first, short one."),
     ] = None,
     token_budget: Annotated[
         int | None, Option(min=1, help="Stop after this many tokens of prompts and replies.")
@@ -252,7 +253,10 @@ def _print_plan(benchmark: Benchmark, values: Options) -> None:
     label = f"{benchmark.name} {setting}" if setting else benchmark.name
     columns = ["benchmark", "model", "calls", "prompt tokens", "reply tokens", "cost"]
     row = [label, model, plan.calls, plan.prompt_tokens, plan.completion_tokens, cost]
-    notes = [ESTIMATE, "not counted: further turns in which a model uses tools"]
+    notes = [
+        ESTIMATE,
+        "not counted: one short call before the first question, and further turns in which a model uses tools",
+    ]
     title = f"Estimate of qabench run {benchmark.name} --model {model}"
     document = plan.as_dict() | {"benchmark": benchmark.name, "model": model}
     print_table(Table(title, columns, [row], notes), values["format"], document)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -163,10 +163,63 @@ def limited_replies() -> Iterator[None]:
         yield
 
 
+class CallGate:
+    """Counts calls before they are sent, and keeps back those beyond a limit.
+
+    A call beyond the limit waits until it is cancelled.
+
+    Attributes:
+        most: the number of calls that may be sent.
+        sent: the number of calls so far.
+        in_flight: those without a reply so far.
+        waiting: the number of calls that are kept back.
+        on_refused: called when a call is kept back.
+    """
+
+    def __init__(self, most: int, on_refused: Callable[[], None]) -> None:
+        self.most, self.on_refused = most, on_refused
+        self.sent = self.in_flight = self.waiting = 0
+
+    @asynccontextmanager
+    async def call(self) -> AsyncIterator[None]:
+        """Reserve a call, and release it when it has ended."""
+        # No other task runs between the comparison and the count.
+        if self.sent >= self.most:
+            import anyio
+
+            self.waiting += 1
+            self.on_refused()
+            await anyio.sleep_forever()
+        self.sent += 1
+        self.in_flight += 1
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+
+
+_GATES: list[CallGate] = []  # of the run in progress
+COUNTED = "qabench_counted"  # an extension of requests: the clients can be limited twice
+
+
+@contextmanager
+def gated_calls(gate: CallGate | None) -> Iterator[None]:
+    """Count the calls of clients that ``limited_replies`` limits, with a gate."""
+    _GATES[:] = [gate] if gate else []
+    try:
+        yield
+    finally:
+        _GATES.clear()
+
+
 def _limited(unlimited: Callable[..., Awaitable[Any]], kind: type[Any]) -> Callable[..., Awaitable[Any]]:
     from qabench.io.transport import make_safe
 
     async def send(client: Any, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        if _GATES and request.method == "POST" and not request.extensions.get(COUNTED):
+            request.extensions = {**request.extensions, COUNTED: True}
+            async with _GATES[0].call():
+                return await send(client, request, stream=stream, **options)
         response = await unlimited(client, request, stream=True, **options)
         make_safe(response, MAX_REPLY_BYTES)
         if stream:

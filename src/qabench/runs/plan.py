@@ -136,7 +136,8 @@ def plan_run(
             (log,) = inspect_ai.eval(
                 f"qabench/{chosen.task}",
                 model=get_model(
-                    f"mockllm/{model.rpartition('/')[2]}", custom_outputs=partial(_count, counts)
+                    f"mockllm/{model.rpartition('/')[2]}",
+                    custom_outputs=partial(_count, counts, scorer.planned_reply),
                 ),
                 task_args=arguments,
                 log_dir=folder,
@@ -156,18 +157,17 @@ def plan_run(
     return Plan(counts["calls"], 0, counts["prompt_tokens"], counts["completion_tokens"], cost)
 
 
-def _count(counts: dict[str, int], messages: Any, tools: Any, tool_choice: Any, config: Any) -> Any:
-    """Count a call and its tokens.
-
-    The answer "0" ends every conversation.
-    """
+def _count(
+    counts: dict[str, int], reply: str, messages: Any, tools: Any, tool_choice: Any, config: Any
+) -> Any:
+    """Count a call and its tokens, and return a reply that leads to all further calls but those of tools."""
     texts = tuple((message.role, message.text) for message in messages)
     request = ChatRequest("", texts, {"max_tokens": config.max_tokens})
     prompt = prompt_tokens(request)
     counts["calls"] += 1
     counts["prompt_tokens"] += prompt
     counts["completion_tokens"] += reply_tokens(request) * (config.num_choices or 1)
-    output = ModelOutput.from_content("counting", "0")
+    output = ModelOutput.from_content("counting", reply)
     output.usage = ModelUsage(input_tokens=prompt, output_tokens=1, total_tokens=prompt + 1)
     return output
 

@@ -20,7 +20,7 @@ from typing import Any
 import inspect_ai
 from filelock import FileLock, SoftFileLock, Timeout
 from inspect_ai._eval.loader import solver_from_spec
-from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, TaskStart, hooks
+from inspect_ai.hooks import Hooks, ModelRetry, ModelUsageData, SampleEnd, SampleStart, TaskStart, hooks
 from inspect_ai.model import GenerateConfig, ModelUsage
 from inspect_ai.solver import SolverSpec
 
@@ -31,7 +31,7 @@ from qabench.errors import InputError, QabenchError
 from qabench.evaluation.scoring import Progress
 from qabench.io.files import check_writable
 from qabench.llm.endpoint import clean_url, without_account
-from qabench.llm.exchange import limited_replies
+from qabench.llm.exchange import CallGate, gated_calls, limited_replies
 from qabench.runs.plan import (
     KEY_VARIABLE,
     NO_KEY,
@@ -78,7 +78,8 @@ class Watch:
         on_log: called with the log's path before the first question.
         on_progress: called with the number of answered questions and of all questions.
         say: called with a sentence when the user has to wait, and why.
-        max_calls: the maximum number of replies from servers. None for no limit.
+        max_calls: the maximum number of calls to servers, with repeated ones and the first one,
+            which checks the model. For models in this process, of replies. None for no limit.
         token_budget: the maximum number of tokens of prompts and replies together. None for no
             limit.
         replies: the number of replies from servers so far.
@@ -91,6 +92,8 @@ class Watch:
         reused: the number of answered questions in the log that is resumed.
         failing_since: the time of the first failed call since the last reply. None after a reply.
         locks: the locks of the run's logs, until it ends.
+        active: the number of questions that are being asked.
+        gate: counts calls to servers and keeps back those beyond ``max_calls``.
     """
 
     log_dir: Path
@@ -109,6 +112,25 @@ class Watch:
     reused: int = 0
     failing_since: float | None = None
     locks: ExitStack = field(default_factory=ExitStack)
+    gate: CallGate | None = None
+    active: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_calls is not None:
+            self.gate = CallGate(self.max_calls, self.stop_if_waiting)
+
+    def stop_if_waiting(self) -> None:
+        """Stop the run at the limit of calls when no question can go on without a further call.
+
+        Before, the answers of the last calls are scored and written.
+        """
+        gate = self.gate
+        if gate is not None and not gate.in_flight and gate.waiting >= max(1, self.active):
+            self.calls_used_up()
+
+    def calls_used_up(self) -> None:
+        """Stop the run at the limit of calls."""
+        self.stop(f"the limit of {self.max_calls} calls (--max-calls) is reached")
 
     def failed(self, reason: str) -> None:
         """Note that a call failed and is repeated.
@@ -127,8 +149,9 @@ class Watch:
         self.failing_since = None
         self.replies += 1
         self.tokens += usage.total_tokens
-        if self.max_calls is not None and self.replies >= self.max_calls:
-            self.stop(f"the limit of {self.max_calls} calls (--max-calls) is reached")
+        in_process = self.gate is None or not self.gate.sent
+        if in_process and self.max_calls is not None and self.replies >= self.max_calls:
+            self.calls_used_up()
         if self.token_budget is not None and self.tokens >= self.token_budget:
             self.stop(f"the budget of {self.token_budget:,} tokens (--token-budget) is spent")
 
@@ -185,10 +208,15 @@ class _Progress(Hooks):
             watch.locks.enter_context(_locked(log))
             watch.on_log(log)
 
+    async def on_sample_start(self, data: SampleStart) -> None:
+        _WATCH[0].active += 1
+
     async def on_sample_end(self, data: SampleEnd) -> None:
         watch = _WATCH[0]
         watch.done += 1
         watch.on_progress(watch.done, watch.total)
+        watch.active -= 1
+        watch.stop_if_waiting()
         if len(rejections) >= REJECTIONS_TO_STOP:
             watch.stop(f"every call is rejected: {rejections[-1]}")
 
@@ -421,6 +449,7 @@ def watching(watch: Watch, cache: bool, failure: str, task_args: Arguments = Non
         with (
             redirect_stdout(io.StringIO()),
             limited_replies(),
+            gated_calls(watch.gate),
             caching_replies(cache),
             naming_arguments(task_args or {}),
             watch.locks,

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -165,7 +166,7 @@ def test_all_commands_in_a_chain_lose_nothing(
     assert command("expertqa", "attribute", files[1], "-o", files[2]) == 0
     assert facts(judge, files[2], files[3]) == 0
     assert command("expertqa", "attribute", files[3], "-o", files[4]) == 0
-    for before, after in zip(files, files[1:], strict=False):
+    for before, after in pairwise(files):
         for earlier, later in zip(lines(before), lines(after), strict=True):
             claims_before, claims_after = earlier.pop("claims", []), later.pop("claims")
             assert later.items() >= earlier.items()

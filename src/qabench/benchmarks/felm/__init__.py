@@ -90,6 +90,7 @@ class Felm(Benchmark):
     )
     generation_fields = MappingProxyType({"sampling_temperature": "temperature"})
     part = "domains"
+    planned_reply = "Segment 1:\nClaim 1. A claim."  # else claims would not be judged
     scores = (
         *_metrics("", "", "segments"),
         *_metrics(RESPONSES, "Responses: ", "responses"),

@@ -1,0 +1,76 @@
+"""The calls of runs: their limit is exact at any concurrency, and estimates count what a run sends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openai_server import Fault, OpenAIServer
+
+from qabench.errors import QabenchError
+from qabench.runs.plan import plan_run
+from qabench.runs.running import Watch, resume, start
+
+PROBE = 1  # the short call before the first question
+PASSAGES = [{"id": str(number), "text": f"What is the answer to question {number}?"} for number in range(9)]
+CORPUS = object()  # replaced by a file
+SETTINGS: list[tuple[str, str, dict[str, Any]]] = [
+    ("fanoutqa", "closed-book", {}),
+    *[("felm", method, {}) for method in ("raw", "cot", "link", "content")],
+    ("felm", "cot-cons", {"domains": "science"}),
+    *[("felm", method, {"claims": True}) for method in ("raw", "cot", "link")],
+    ("expertqa", "closed", {}),
+    ("expertqa", "retrieve-read", {"corpus": CORPUS}),
+    ("expertqa", "post-hoc", {"corpus": CORPUS}),
+    ("fastbook", "rag", {}),
+]
+
+
+@pytest.fixture
+def server(server: OpenAIServer, cache: Path) -> OpenAIServer:
+    server.reply = lambda body: "Segment 1:\nClaim 1. It is.\nClaim 2. It was."
+    return server
+
+
+@pytest.mark.parametrize(("name", "setting", "arguments"), SETTINGS)
+def test_an_estimate_counts_the_calls_of_the_run(
+    name: str, setting: str, arguments: dict[str, Any], server: OpenAIServer, tmp_path: Path
+) -> None:
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in PASSAGES))
+    chosen = {key: str(corpus) if value is CORPUS else value for key, value in arguments.items()}
+    task_args = {"config": "sample", "prompt": "qabench", **chosen}
+    if name == "fastbook":
+        del task_args["prompt"]
+    plan = plan_run(name, setting, "m", task_args)
+    start(name, setting, "m", base_url=server.base_url, task_args=task_args, log_dir=tmp_path, cache=False)
+    assert plan.calls > 0 and len(server.calls) == plan.calls + PROBE
+
+
+@pytest.mark.parametrize(("most", "at_once"), [(1, 1), (5, 1), (5, 12), (13, 12)])
+def test_no_call_is_sent_beyond_the_limit(most: int, at_once: int, server: OpenAIServer, tmp_path: Path) -> None:
+    server.delay = 0.05
+    watch = Watch(tmp_path, max_calls=most)
+    arguments: dict[str, Any] = {"base_url": server.base_url, "log_dir": tmp_path, "cache": False}
+    task_args = {"config": "sample", "prompt": "qabench"}
+    options = {"max_connections": at_once, "watch": watch}
+    if most > 12:  # all calls are allowed
+        start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments, **options)
+    else:
+        with pytest.raises(QabenchError, match=rf"the limit of {most} calls \(--max-calls\) is reached"):
+            start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments, **options)
+    assert len(server.calls) == most
+    if 1 < most < 12:  # the answers of all calls are kept
+        del arguments["cache"]
+        resume(watch.log, "m", task_args={"prompt": "qabench"}, **arguments)
+        assert len(server.calls) == 12 + 2 * PROBE
+
+
+def test_repeated_calls_count(server: OpenAIServer, tmp_path: Path) -> None:
+    server.fault = lambda number, body: Fault(503, headers={"Retry-After": "0"}) if number >= PROBE else None
+    with pytest.raises(QabenchError, match="the limit of 4 calls"):
+        start(
+            *("fanoutqa", "closed-book", "m"), base_url=server.base_url, log_dir=tmp_path, cache=False,
+            task_args={"config": "sample", "prompt": "qabench"}, watch=Watch(tmp_path, max_calls=4), max_retries=9,
+        )  # fmt: skip
+    assert len(server.calls) == 4
