@@ -61,10 +61,11 @@ def test_files_of_one_system(files: list[str]) -> None:
     assert scores == pytest.approx({"acc.strict": 0.5} | expected)
     assert (
         scored["model"] == "system-0 and 2 more"
-        and scored["n"]["acc.strict"] == 36
+        and scored["n"]["acc.strict"] == 12
         and scored["n"]["acc.strict.pass@2"] == 12
     )
-    assert scored["unit"]["acc.strict"] == "answers" and "each question was asked 3 times" in str(scored["deviations"])
+    assert scored["unit"]["acc.strict"] == "questions"
+    assert "each question was asked 3 times" in str(scored["deviations"])
     chosen = document("score", "fanoutqa", ",".join(files), *SAMPLE, "--scores", "acc", "--pass-k", "1")
     assert chosen["scores"]["acc.strict.pass^1"] == chosen["scores"]["acc.strict"] == 0.5
     assert "acc.strict.pass@2" not in chosen["scores"]

@@ -48,7 +48,13 @@ RESAMPLES = 10_000  # the default of qabench.stats, which imports NumPy
 MAX_RESAMPLES = 10_000_000
 PER_ITEM = ("id", "epoch", "status", "problem", "scores", "detail")  # fields of records
 NAMES = ", ".join(benchmark_names())
-LISTED_PROBLEMS = 5  # per evaluation. The others are counted
+STYLES = {
+    "unscored": "bold red",
+    "problem": "yellow",
+    "note": "",
+    "deviation": "bold red",
+    "signature": "dim",
+}
 
 
 def parameters(outside: str | None) -> list[inspect.Parameter]:
@@ -316,17 +322,4 @@ def _by_config(evaluations: Sequence[Evaluation]) -> list[list[Evaluation]]:
 
 def _notes_of(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return (text, style) of each note about an evaluation."""
-    reason = evaluation.why_unscored()
-    replies = evaluation.replies()
-    cached = f"{replies['cached']:,} of {replies['all']:,} replies from the cache" if replies else ""
-    signatures = [f"{group}: {line}" for group, line in evaluation.signatures.items()]
-    texts_by_style = [
-        ("bold red", [f"no scores: {reason}"] if reason else []),
-        ("yellow", evaluation.problem_sentences(LISTED_PROBLEMS)),
-        ("", [cached] if replies.get("cached") else []),
-        ("", list(evaluation.notes)),
-        ("yellow", evaluation.undefined_sentences()),
-        ("bold red", evaluation.deviation_sentences()),
-        ("dim", [] if reason else signatures),
-    ]
-    return [(text, style) for style, texts in texts_by_style for text in texts]
+    return [(note.text, STYLES[note.kind]) for note in evaluation.all_notes()]

@@ -13,7 +13,7 @@ import numpy as np
 from qabench.data.rows import grouped
 from qabench.errors import InputError, unknown_name
 from qabench.evaluation.evaluation import Evaluation
-from qabench.evaluation.records import Score, reduced, rows_by_question, scores_of
+from qabench.evaluation.records import Score, answered_ids, reduced, rows_by_question, scores_of
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.io.tables import Displayed, Table
 from qabench.stats import (
@@ -37,8 +37,9 @@ TEST = TESTS[0]
 CORRECTION = "holm"
 SEED = 0
 POWER = 0.8  # of the smallest detectable difference
-COUNTS = ("wins", "ties", "losses", "n", "detectable")  # fields of a pair
-PAIR_COLUMNS = ["pair", "at 5%", "difference", "95% interval", "p", "corrected p", "detectable"]
+# fields of a pair
+COUNTS = ("wins", "ties", "losses", "n", "answered", "only_first", "only_second", "detectable")
+PAIR_COLUMNS = ["pair", "at 5%", "difference", "95% interval", "n", "p", "corrected p", "detectable"]
 PAIR_COLUMNS += COUNTS[:3]
 
 
@@ -56,6 +57,12 @@ class Pair:
         ties: the number of questions whose answers make no difference to the score.
         losses: the number of questions on which the second is better.
         n: the number of questions.
+        scores: the scores of the first and the second system on these questions.
+        answered: the number of these questions that both systems answered.
+        only_first: the number of further questions for which only the first system has a score.
+        only_second: the number of further questions for which only the second system has a score.
+        unanswered: the number of these questions that the first system did not answer and the
+            second did, and the other way around.
         detectable: the smallest difference that these questions would show with a power of 80 %,
             or None if too few of them differ, or all by the same. See ``detectable_difference``.
     """
@@ -68,12 +75,57 @@ class Pair:
     ties: int
     losses: int
     n: int
+    scores: tuple[float, float]
+    answered: int
+    only_first: int = 0
+    only_second: int = 0
+    unanswered: tuple[int, int] = (0, 0)
     detectable: float | None = None
 
     @property
     def significant(self) -> bool:
-        """Return whether the corrected p-value is below 5%: then the first is better than the second."""
-        return self.corrected_p < SIGNIFICANCE
+        """Return whether the first is better than the second: the corrected p-value is below 5%.
+
+        Systems that answered no common question are not comparable, whatever p is.
+        """
+        return self.answered > 0 and self.corrected_p < SIGNIFICANCE
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether no question makes a difference."""
+        return not (self.wins or self.losses) and abs(self.difference.interval.mean) <= ROUNDING
+
+    @property
+    def verdict(self) -> str:
+        """Return what the test says, and how many questions only one of the systems answered."""
+        if not self.answered:
+            return "no question was answered by both"
+        if self.significant:
+            verdict = f"{self.first} is better"
+        else:
+            verdict = "no difference" if self.is_equal else "no significant difference"
+        missing = self.missing()
+        return f"{verdict} ({missing})" if missing else verdict
+
+    def missing(self) -> str:
+        """Return how many questions only one of the systems answered, in words, or ""."""
+        parts = [
+            f"{label} has no answer to {count:,}"
+            for label, count in zip((self.first, self.second), self.unanswered, strict=True)
+            if count
+        ]
+        return ", ".join(parts)
+
+    def about_questions(self) -> str:
+        """Return on which questions the systems are compared if one of them has others, or ""."""
+        if not (self.only_first or self.only_second):
+            return ""
+        first, second = self.scores
+        return (
+            f"{self.first} and {self.second} are compared on the {self.n:,} questions for which both have a score, "
+            f"where they have {first:.4f} and {second:.4f}; the scores above are over "
+            f"{self.n + self.only_first:,} questions of {self.first} and {self.n + self.only_second:,} of {self.second}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the pair as JSON data."""
@@ -89,6 +141,11 @@ class Pair:
             "p": self.difference.p_value,
             "corrected_p": self.corrected_p,
             "significant": self.significant,
+            "verdict": self.verdict,
+            "first_score": self.scores[0],
+            "second_score": self.scores[1],
+            "unanswered_first": self.unanswered[0],
+            "unanswered_second": self.unanswered[1],
             **{name: getattr(self, name) for name in COUNTS},
         }
 
@@ -97,9 +154,10 @@ class Pair:
         interval = self.difference.interval
         return [
             f"{self.first} - {self.second}",
-            f"{self.first} is better" if self.significant else "no significant difference",
+            self.verdict,
             f"{interval.mean:+.4f}",
             interval.bounds("+.4f"),
+            self.n,
             f"{self.difference.p_value:.4f}",
             f"{self.corrected_p:.4f}",
             "not enough data" if self.detectable is None else f"{self.detectable:.4f}",
@@ -153,7 +211,9 @@ class Comparison(Displayed):
             interval = score.interval
             error = f"{interval.standard_error:.4f}"
             scores.rows.append([label, f"{score.value:.4f}", interval.bounds(), error, score.size])
-        pairs = Table("Pairs", PAIR_COLUMNS, [pair.cells() for pair in self.pairs], [self.about()])
+        notes = [note for pair in self.pairs if (note := pair.about_questions())]
+        rows = [pair.cells() for pair in self.pairs]
+        pairs = Table("Pairs", PAIR_COLUMNS, rows, [*notes, self.about()])
         return [scores, pairs, *(table for other in self.others for table in other.tables())]
 
     def about(self) -> str:
@@ -161,9 +221,16 @@ class Comparison(Displayed):
         return (
             f"p: paired {self.test} test, two-sided, {self.resamples:,} resamples, "
             f"seed {self.seed}, corrected over all pairs ({self.correction}); "
-            "intervals: 95%, from the same test, not corrected; "
+            "intervals: 95%, not corrected; "
             "detectable: the smallest difference that these questions would show with a power of 80%"
         )
+
+    @property
+    def same_questions(self) -> bool:
+        """Return whether all systems have a score for the same questions, so that their scores can be ranked."""
+        number = len(self.systems)
+        complete = len(self.pairs) == number * (number - 1) // 2
+        return complete and not any(pair.only_first or pair.only_second for pair in self.pairs)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the comparison as JSON data."""
@@ -228,7 +295,8 @@ def compare(
     sign = 1 if spec.higher_is_better else -1
     systems = dict(sorted(scores.items(), key=lambda item: -sign * item[1].value))
     tables = {label: _questions(evaluations[label], spec) for label in systems}
-    tested = _tested_pairs(tables, spec, test, resamples, seed)
+    answered = {label: answered_ids(evaluations[label].records) for label in systems}
+    tested = _tested_pairs(tables, answered, spec, test, resamples, seed)
     corrected = adjust([pair.difference.p_value for pair in tested], correction)
     pairs = tuple(replace(pair, corrected_p=p) for pair, p in zip(tested, corrected, strict=True))
     return Comparison(spec, systems, pairs, test, correction, resamples, seed, dict(evaluations))
@@ -248,6 +316,7 @@ def _questions(evaluation: Evaluation, spec: ScoreSpec) -> dict[str, list[float]
 
 def _tested_pairs(
     tables: Mapping[str, Mapping[str, list[float]]],
+    answered: Mapping[str, set[str]],
     spec: ScoreSpec,
     test: str,
     resamples: int,
@@ -289,6 +358,7 @@ def _tested_pairs(
             own_gains = sign * n * contributions(rows[first], rows[second], function)
             wins = int((own_gains > ROUNDING).sum())
             losses = int((own_gains < -ROUNDING).sum())
+            by_first, by_second = (answered[label].intersection(ids) for label in (first, second))
             tested.append(
                 Pair(
                     first,
@@ -299,6 +369,11 @@ def _tested_pairs(
                     ties=n - wins - losses,
                     losses=losses,
                     n=n,
+                    scores=(sign * gains[first], sign * gains[second]),
+                    answered=len(by_first & by_second),
+                    only_first=len(tables[first]) - n,
+                    only_second=len(tables[second]) - n,
+                    unanswered=(len(by_second - by_first), len(by_first - by_second)),
                     detectable=detectable_difference(
                         rows[first], rows[second], function, difference.interval
                     ),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 Line = TypeVar("Line")
 MAX_LENGTH = 80  # of a label
+LISTED_PROBLEMS = 5  # per evaluation. The others are counted
 SERVED = "openai-api/qabench/"  # Inspect's name for a model at --base-url starts so
 NO_LABELS = {"model_path", "cache", "max_connections", "max_retries", "timeout"}
 # fields of ``Evaluation.as_dict``
@@ -70,6 +71,14 @@ IN_PANDAS = (
     "seconds",
     "cost",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A sentence about an evaluation. Its kind is "unscored", "problem", "note", "deviation" or "signature"."""
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -328,8 +337,26 @@ class Evaluation(Displayed):
     def tables(self) -> list[Table]:
         """Return the scores as a table, as ``print`` and notebooks show it, with the deviations as notes."""
         table = score_table([self], [self.title])
-        table.notes.extend([*self.deviation_sentences(), *self.undefined_sentences()])
+        shown = [note.text for note in self.all_notes() if note.kind in ("problem", "note", "deviation")]
+        table.notes.extend(shown)
         return [table]
+
+    def all_notes(self) -> list[Note]:
+        """Return what readers of the scores must know: commands, ``repr`` and notebooks show these notes."""
+        reason = self.why_unscored()
+        replies = self.replies()
+        cached = f"{replies['cached']:,} of {replies['all']:,} replies from the cache" if replies else ""
+        signatures = [f"{group}: {line}" for group, line in self.signatures.items()]
+        texts_by_kind = [
+            ("unscored", [f"no scores: {reason}"] if reason else []),
+            ("problem", self.problem_sentences(LISTED_PROBLEMS)),
+            ("note", [cached] if replies.get("cached") else []),
+            ("note", self.notes),
+            ("problem", self.undefined_sentences()),
+            ("deviation", self.deviation_sentences()),
+            ("signature", [] if reason else signatures),
+        ]
+        return [Note(kind, text) for kind, texts in texts_by_kind for text in texts]
 
     def group_table(self, grouping: str, heading: str, all_scores: bool) -> Table:
         """Return the scores of each group of a grouping, such as "category"."""

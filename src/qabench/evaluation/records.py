@@ -7,6 +7,7 @@ records.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite, nan
@@ -232,16 +233,29 @@ def _computed(
             rows = np.concatenate([reduced(spec, each) for each in by_question.values()])
         first = rows[:, 0]
         statistics = units(rows if spec.function else table(first), questions)
+        samples = np.array(list(Counter(questions).values()), dtype=np.float64)
+        if samples.max() > 1:
+            # The questions count equally, however many samples each has, as in paired tests.
+            if spec.function is None:
+                statistics = table(statistics[:, 0] / samples)
+                first = statistics[:, 0]
+            elif (samples != samples[0]).any():
+                statistics = statistics / samples[:, None]
         value = float(scores(spec.function or mean, statistics.sum(axis=0, keepdims=True))[0])
         if isfinite(value):
             n = sum(int(spec.size(*row)) for row in rows.tolist()) if spec.size else len(rows)
+            if spec.unit == "questions":
+                n = len(statistics)
             value = spec.mean(first.tolist()) if spec.mean else value
             sample = (statistics, spec.resampled or spec.function or mean)
-            if spec.unit == "questions" and n > len(statistics):
-                spec = replace(spec, unit="answers")
             score = Score(spec, Interval(value, nan, None, None), n, len(records) - len(usable))
             computed.append((score, sample))
     return computed
+
+
+def answered_ids(records: Iterable[Record]) -> set[str]:
+    """Return the ids of the questions with at least one answer."""
+    return {record.id for record in records if record.status in (ANSWERED, CUT_OFF)}
 
 
 def column_names(records: Iterable[Record]) -> list[str]:

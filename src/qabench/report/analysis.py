@@ -63,7 +63,8 @@ class Section:
         sentences = {}
         for spec in self.scored_specs:
             if comparison := self.comparisons.get(spec.name):
-                sentences[spec.name] = finding(comparison)
+                unscored = [label for label in self.runs if spec.name not in self.scores[label]]
+                sentences[spec.name] = finding(comparison, unscored)
             else:
                 scored = (label for label in self.runs if spec.name in self.scores[label])
                 label = next(scored)
@@ -236,22 +237,58 @@ def _breakdown(section: Section, grouping: str) -> Row | None:
     return {"key": grouping, "title": title, "groups": largest, "rows": rows}
 
 
-def finding(comparison: Comparison) -> str:
-    """Return the finding of a comparison with at least one pair."""
+def finding(comparison: Comparison, unscored: Sequence[str] = ()) -> str:
+    """Return the finding of a comparison with at least one pair.
+
+    Which system is best is only said if it is known: all systems are scored on the same questions,
+    and the first one is significantly better than each of the others.
+
+    Args:
+        comparison: of the systems by a score.
+        unscored: the labels of the systems that do not have the score.
+    """
     leader = next(iter(comparison.systems))
-    score = _value(comparison.systems[leader])
-    best = f"{comparison.spec.title}: {leader} is the best system, {score}"
+    title, several = comparison.spec.title, len(comparison.pairs)
     pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
-    if not pairs:
-        return f"{best}. It shares no questions with the other systems."
-    nearest = pairs[0]
-    is_first = nearest.first == leader  # on the questions that both answered
-    other = f"ahead of {nearest.second}" if is_first else f"behind {nearest.first}"
+    nearest = (pairs or comparison.pairs)[0]
+    if nearest.second == leader:  # of two equal scores
+        leader = nearest.first
+        pairs = [pair for pair in comparison.pairs if leader in (pair.first, pair.second)]
+    missing = f" {nearest.missing()}." if nearest.missing() else ""
+    if unscored:
+        missing += f" Without this score: {', '.join(unscored)}."
+    measured = _test(nearest, several)
+    if not comparison.same_questions:
+        ahead = f"{nearest.first} is {measured} ahead of {nearest.second}; {_decided(nearest)}"
+        if nearest.is_equal:
+            ahead = f"{nearest.first} and {nearest.second} have equal scores"
+        return (
+            f"{title}: the systems have scores for different questions, so their scores do not rank them. "
+            f"On the {nearest.n:,} that both have, {ahead}.{missing}"
+        )
+    score = _value(comparison.systems[leader])
+    if nearest.is_equal:
+        return f"{title}: {leader} and {nearest.second} have equal scores, {score}.{missing}"
     beaten = sum(pair.significant and pair.first == leader for pair in pairs)
-    better = f"significantly better than {beaten} of {len(pairs)} other systems"
-    if len(pairs) == 1:
-        better = "significantly better" if beaten else "not significantly better"
-    return f"{best}. It is {_test(nearest, len(comparison.pairs))} {other}; it is {better}."
+    if beaten == len(pairs):
+        others = f" than each of the {len(pairs)} other systems" if len(pairs) > 1 else ""
+        return (
+            f"{title}: {leader} is the best system, {score}. It is {measured} ahead of {nearest.second}; "
+            f"it is significantly better{others}.{missing}"
+        )
+    better = (
+        f" It is significantly better than {beaten} of {len(pairs)} other systems." if beaten else ""
+    )
+    return (
+        f"{title}: no system is shown to be the best. {leader} has the best score, {score}. "
+        f"It is {measured} ahead of {nearest.second}; {_decided(nearest)}.{better}{missing}"
+    )
+
+
+def _decided(pair: Pair) -> str:
+    if not pair.answered:
+        return "no question was answered by both"
+    return "it is significantly better" if pair.significant else "the two cannot be told apart"
 
 
 def _value(score: Score) -> str:
@@ -262,5 +299,6 @@ def _test(pair: Pair, pairs: int) -> str:
     interval = pair.difference.interval
     p = "p < 0.001" if pair.corrected_p < 0.001 else f"p = {pair.corrected_p:.3f}"
     corrected = "corrected " if pairs > 1 else ""
+    uncorrected = ", not corrected" if pairs > 1 else ""
     bounds = interval.bounds(".3f").replace("-", "\N{MINUS SIGN}")
-    return f"{interval.mean:.3f} (95% CI {bounds}, paired test, {corrected}{p}, n = {pair.n:,})"
+    return f"{interval.mean:.3f} (95% CI {bounds}{uncorrected}; paired test, {corrected}{p}, n = {pair.n:,})"

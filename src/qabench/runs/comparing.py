@@ -108,8 +108,21 @@ def compare(
         if label not in comparison.systems
     ]
     # Without a pair there is nothing to compare: one system has several samples, and pass@k.
-    shown = [comparison for comparison in computed if comparison.pairs] or computed
+    shown = [comparison for comparison in computed if comparison.pairs]
+    if not shown:
+        raise InputError(_why_no_pairs(computed, unscored))
     return replace(shown[0], others=tuple(shown[1:]), notes=(*read.notes, *unscored))
+
+
+def _why_no_pairs(comparisons: Sequence[Comparison], unscored: Sequence[str]) -> str:
+    """Return why no two systems can be compared."""
+    if all(len(comparison.systems) < 2 for comparison in comparisons):
+        return f"nothing to compare: {'; '.join(unscored)}. `qabench score` says why"
+    named = ", ".join(comparison.spec.name for comparison in comparisons)
+    return (
+        f"nothing to compare: no two systems have a score ({named}) for the same question; "
+        "give systems with answers to the same questions"
+    )
 
 
 def _chosen(scorer: Benchmark, names: Names, evaluations: Sequence[Evaluation]) -> list[ScoreSpec]:

@@ -45,10 +45,18 @@ function pairTable(section, pairs) {
     el("th", { scope: "row", "data-copy": `${section.runs[pair.first].label} − ${section.runs[pair.second].label}` }, name(pair.first), " − ", name(pair.second)),
     el("td", { class: "number", "data-copy": bracketed(pair, signed) }, signed(pair.mean), el("span", { class: "interval" }, bounds(pair, signed))),
     ...[pValue(pair.p), pValue(pair.corrected), count(pair.wins), count(pair.ties), count(pair.losses), count(pair.n)].map((text) => el("td", { class: "number" }, text)),
-    el("td", {}, pair.significant ? el("strong", {}, shown(section.runs[pair.first].label), " is better") : "not significant"),
+    el("td", {}, pair.significant ? el("strong", {}, shown(section.runs[pair.first].label), " is better") : pair.verdict, missingAnswers(section, pair)),
   ]);
   const heads = ["Pair", "Difference", "p", "Corrected p", "Wins", "Ties", "Losses", "n", "At 5%"];
   return dataTable("pairs", "Pairs", heads, rows);
+}
+
+/** How many questions only one of the runs answered, or nothing. */
+function missingAnswers(section, pair) {
+  if (!pair.significant) return null; // the verdict says it
+  const missing = [[pair.first, pair.unanswered_first], [pair.second, pair.unanswered_second]].filter(([, number]) => number);
+  const texts = missing.map(([run, number]) => `${section.runs[run].label} has no answer to ${count(number)}`);
+  return texts.length ? el("span", { class: "interval" }, texts.join(", ")) : null;
 }
 
 const negated = (value) => (value === null ? null : -value);
