@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from openai_server import Fault, OpenAIServer
 
-from qabench.errors import QabenchError
+from qabench.errors import InputError, QabenchError
+from qabench.llm.cache import clear
+from qabench.runs.log import read_run
 from qabench.runs.plan import plan_run
 from qabench.runs.running import Watch, resume, start
 
@@ -74,3 +76,27 @@ def test_repeated_calls_count(server: OpenAIServer, tmp_path: Path) -> None:
             task_args={"config": "sample", "prompt": "qabench"}, watch=Watch(tmp_path, max_calls=4), max_retries=9,
         )  # fmt: skip
     assert len(server.calls) == 4
+
+
+def test_empty_replies_are_asked_again(server: OpenAIServer, tmp_path: Path) -> None:
+    good, logs = server.reply, tmp_path / "logs"
+    arguments: dict[str, Any] = {"base_url": server.base_url, "log_dir": logs}
+    task_args = {"config": "sample", "prompt": "qabench"}
+    # calls with an odd number are empty
+    server.reply = lambda body: "" if len(server.calls) % 2 else "Mars"
+    path = start("fanoutqa", "closed-book", "m", task_args=task_args, max_connections=1, **arguments)
+    empty = read_run(path).counts()["empty"]
+    assert empty == 6 and clear("openai-api/qabench/m", older_than=1) == 0
+    with pytest.raises(InputError, match="no replies are stored of the model"):
+        clear("n", empty=True)
+    calls = len(server.calls)
+    server.reply = good
+    for _ in range(2):  # the second one finds all in the log
+        path = resume(path, "m", task_args={"prompt": "qabench"}, **arguments)
+        assert read_run(path).counts()["empty"] == 0
+    assert len(server.calls) == calls + empty + 2 * PROBE
+    # A new run finds the good replies in the cache.
+    calls = len(server.calls)
+    path = start("fanoutqa", "closed-book", "m", task_args=task_args, **arguments)
+    assert len(server.calls) == calls + PROBE and read_run(path).replies() == {"all": 12, "cached": 12}
+    assert clear(empty=True) == empty and clear("openai-api/qabench/m") == 12

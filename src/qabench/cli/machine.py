@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Annotated, Any
 
 import typer
-from typer import Argument
+from typer import Argument, Option
 
 from qabench.cli.options import AsJson, Format
 from qabench.cli.output import print_json, print_table, print_tables, say
@@ -52,9 +52,18 @@ def list_caches(format: Format = "table") -> None:
 
 
 @cache_app.command("clear")
-def clear_caches(as_json: AsJson = False) -> None:
+def clear_caches(
+    model: Annotated[
+        str | None, Option(help="Only the replies of this model, as `qabench cache list` names it.")
+    ] = None,
+    empty: Annotated[bool, Option("--empty", help="Only replies without text.")] = False,
+    older_than: Annotated[
+        float | None, Option(min=0, metavar="DAYS", help="Only replies that are at least so old.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Delete cached model replies, of judges and of runs. Repeating the calls costs money again."""
-    count = clear()
+    count = clear(model, empty=empty, older_than=older_than)
     if as_json:
         print_json({"deleted": count})
     else:

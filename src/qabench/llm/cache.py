@@ -6,6 +6,7 @@ Replies never expire. ``qabench cache clear`` deletes them.
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -13,11 +14,12 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from qabench.errors import QabenchError
+from qabench.errors import QabenchError, unknown_name
 from qabench.io.files import cache_dir, run_replies_dir
 from qabench.io.sqlite import EntryFile, entry_checksum
 from qabench.llm.exchange import ChatRequest, Reply
 
+SECONDS_PER_DAY = 86_400
 TABLE = "checked_replies"
 SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -117,22 +119,64 @@ def stored_replies() -> list[StoredReplies]:
     return [StoredReplies(*row) for row in rows]
 
 
-def clear() -> int:
-    """Delete all replies of judges and runs, and return their number."""
+def clear(model: str | None = None, *, empty: bool = False, older_than: float | None = None) -> int:
+    """Delete replies of judges and runs, and return their number.
+
+    Args:
+        model: only those of this model, as ``stored_replies`` names it.
+        empty: only those without text.
+        older_than: only those that are at least so many days old.
+
+    Raises:
+        InputError: no reply of this model is stored.
+    """
+    models = [row.model for row in stored_replies()]
+    if model is not None and model not in models:
+        raise unknown_name("no replies are stored of the model", model, list(dict.fromkeys(models)))
+    before = time.time() - (older_than or 0) * SECONDS_PER_DAY
     path, count = replies_path(), 0
     try:
         if path.is_file():
             with closing(sqlite3.connect(path)) as connection:
-                count = connection.execute(f"DELETE FROM {TABLE}").rowcount
+                rows = connection.execute(
+                    f"SELECT key, reply FROM {TABLE} WHERE (? IS NULL OR model = ?) AND made <= ?",
+                    (model, model, before),
+                ).fetchall()
+                keys = [(key,) for key, reply in rows if not empty or _is_empty(reply)]
+                connection.executemany(f"DELETE FROM {TABLE} WHERE key = ?", keys)
+                count = len(keys)
                 connection.commit()
                 connection.execute("VACUUM")  # else the file keeps its size
-        for _, files in _run_replies():
+        for name, files in _run_replies():
             for file in files:
+                if model not in (None, name) or file.stat().st_mtime > before:
+                    continue
+                if empty and not _is_empty_reply_of_run(file):
+                    continue
                 file.unlink()
                 count += 1
     except (sqlite3.Error, OSError) as error:
         raise QabenchError(f"the replies in {path} cannot be deleted: {error}") from error
     return count
+
+
+def _is_empty(reply: str | bytes) -> bool:
+    """Tell whether a stored reply is empty. One that cannot be read is not."""
+    try:
+        return Reply(**json.loads(reply)).is_empty
+    except (ValueError, TypeError):
+        return False
+
+
+def _is_empty_reply_of_run(file: Path) -> bool:
+    """Tell whether a file of Inspect's cache has an empty reply. One that cannot be read has not."""
+    try:
+        with file.open("rb") as stream:
+            output = pickle.load(stream)[1]
+        refused = output.stop_reason == "content_filter" or output.message.tool_calls
+        return not output.completion.strip() and not refused
+    except Exception:  # whatever a damaged pickle causes
+        return False
 
 
 def _run_replies() -> Iterator[tuple[str, list[Path]]]:

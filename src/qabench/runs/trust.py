@@ -30,7 +30,7 @@ from qabench.loading_scripts import dataset_table
 from qabench.runs.facts import NO_MODEL, setting_of
 from qabench.runs.log import read_header, whole_log
 from qabench.runs.plan import Arguments, at_address, check_task_options, task_options
-from qabench.tasks.common import WITHOUT_EFFECT, configured_base_url
+from qabench.tasks.common import WITHOUT_EFFECT, configured_base_url, is_empty_output
 from qabench.tasks.facts import EVAL_CONFIG, SIGNED
 
 # What is read from a log: options of the run, and of generation.
@@ -123,9 +123,14 @@ def checked_log(
         eval=fresh,
         plan=EvalPlan(config=config),
         stats=log.stats,
-        samples=log.samples,
+        # Empty replies are asked again, as failed questions are.
+        samples=[sample for sample in log.samples or () if not _is_empty(sample)],
         location=str(path),
     )
+
+
+def _is_empty(sample: Any) -> bool:
+    return sample.error is None and is_empty_output(sample.output)
 
 
 def check_task(path: str | Path, task: Any) -> None:

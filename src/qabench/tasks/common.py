@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import hashlib
+import itertools
 import json
 import os
 import threading
@@ -226,10 +227,17 @@ def ask() -> Solver:
 async def _generate(
     model: Model, state: TaskState | None, sample: int | None, messages: Any, *tools: Any, **options: Any
 ) -> ModelOutput:
+    cached = cache_argument(model, sample)
     with failing_in_one_line():
-        output = await adapted(model).generate(
-            messages, *tools, **(options | cache_argument(model, sample))
-        )
+        output = await adapted(model).generate(messages, *tools, **(options | cached))
+        for again in itertools.count(1):
+            calls = _calls()
+            if not calls or not _is_cached_and_empty(calls[-1]):
+                break
+            # Each repetition has an entry of its own in the cache.
+            scopes = cached["cache"].scopes | {"again": str(again)}
+            repeated = cached["cache"].model_copy(update={"scopes": scopes})
+            output = await adapted(model).generate(messages, *tools, **(options | {"cache": repeated}))
     if too_long(output):
         raise QabenchError(f"{TOO_LONG}: {printable(output.completion)}")
     if state is not None:
@@ -332,11 +340,29 @@ def asked_with() -> Json:
 
 def count_replies(state: TaskState) -> None:
     """Write the number of replies so far, and of those from the cache, to the sample's metadata."""
-    replies = [call for call in _calls() if not call.pending and not call.error]
+    replies = [
+        call
+        for call in _calls()
+        if not call.pending and not call.error and not _is_cached_and_empty(call)
+    ]
     state.metadata[COUNTS] = {
         "all": len(replies),
         "cached": sum(call.cache == "read" for call in replies),
     }
+
+
+def _is_cached_and_empty(call: ModelEvent) -> bool:
+    """Tell whether a call has an empty reply from the cache, so that the model is asked again."""
+    if call.cache != "read" or not _caching.get():
+        return False
+    return is_empty_output(call.output)
+
+
+def is_empty_output(output: ModelOutput) -> bool:
+    """Tell whether a reply has no text, no call of a tool, and is not a refusal."""
+    if not output.choices or output.stop_reason == "content_filter" or too_long(output):
+        return False
+    return not output.completion.strip() and not output.message.tool_calls
 
 
 def _calls() -> list[ModelEvent]:
