@@ -86,14 +86,14 @@ class ExpertqaAutoais(MetricModule, evaluate.Metric):
 
     def _any_answers(self, rows: list[Any], per_question: bool) -> dict[str, Any]:
         items = claimed_items(rows)
-        model = entailment.load_entailment()
-        labeled = with_labels(items, model)
+        claims = [claim for item in items for claim in item["claims"]]
+        if claims and all(claim.get("label") is not None for claim in claims):
+            labeled, labels = items, "given"
+        else:
+            model = entailment.load_entailment()
+            labeled, labels = with_labels(items, model), model.name
         result = share_supported(labeled) | self.provenance(
-            rows,
-            unlabeled="N",
-            counted="all claims",
-            sentences=sentence_splitter()[0],
-            labels=model.name,
+            rows, unlabeled="N", counted="all claims", sentences=sentence_splitter()[0], labels=labels
         )
         if per_question:
             result["per_question"] = [item["claims"] for item in labeled]

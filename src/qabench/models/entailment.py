@@ -127,14 +127,13 @@ def punkt(text: str) -> list[str]:
         from nltk import sent_tokenize
     except ImportError:
         raise MissingExtra(
-            "splitting evidence into sentences needs nltk: pip install 'qabench[autoais]'"
+            "splitting texts into sentences needs nltk: pip install 'qabench[autoais]'"
         ) from None
     try:
         return list(sent_tokenize(text))
     except LookupError:
         raise QabenchError(
-            "splitting evidence into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab, "
-            "or pass split=..., a function from a text to its sentences"
+            "splitting texts into sentences needs the data of NLTK's Punkt: python -m nltk.downloader punkt_tab"
         ) from None
 
 

@@ -62,7 +62,7 @@ def test_claims_of_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "2 claims of 3 answers, 2 with evidence" in capsys.readouterr().out
     file.write_text('{"id": "a", "answer": "It is.", "attribution": [1]}\n')
     assert command("claims", file, "-o", out) == 2
-    assert "line 1: the answer is 'It is.', its attribution [1]; allowed: a string or null" in capsys.readouterr().err
+    assert "line 1 (id a): its attribution[0] is 1; allowed: a string, or an object" in capsys.readouterr().err
 
 
 def test_labels_are_kept_and_scored(tmp_path: Path, labeler: type[Labeler], capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,7 +190,7 @@ def test_claims_that_cannot_be_read(
     file = tmp_path / "claims.jsonl"
     file.write_text(json.dumps({"id": "a", "claims": claims}) + "\n")
     assert command("attribute", file, "-o", tmp_path / "labels.jsonl") == 2
-    assert f"line 1: {message}" in " ".join(capsys.readouterr().err.split())
+    assert f"line 1 (id a): {message}" in " ".join(capsys.readouterr().err.split())
 
 
 CITED = {"answer": "Water boils at 100 C [1]. Ice floats [2]. It is wet.", "evidence": ["Water boils.", "Ice floats."]}

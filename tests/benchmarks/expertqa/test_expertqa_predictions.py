@@ -118,14 +118,14 @@ def test_wrong_predictions_are_named_and_lose_nothing_else() -> None:
     questions = load_questions("sample")
     rows = labeled(questions, 2)
     rows[0]["claims"] = rows[0]["claims"][1:]
-    rows[1]["claims"][0]["label"] = "yes"
+    rows[1]["claims"][0]["label"] = "perhaps"
     rows[2]["claims"][0]["fact_score"] = 1.5
     rows[3]["claims"][0]["evidence"] = "a text"
     rows[4]["answer"] = 5
     found = scored("sample", rows)
     assert [record.problem is None for record in found.records] == [False] * 5 + [True] * 3
     assert found.problems[0].startswith("unusable predictions: 5 (")
-    assert "line 2): claim 1: its label is 'yes'; allowed" in found.problems[0]
+    assert "line 2): claim 1: its label is 'perhaps'; allowed" in found.problems[0]
     whole = values(scored("sample", labeled(questions, 2)))
     assert set(values(found)) == set(whole) and len(found.records) == len(questions.rows)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -25,6 +25,16 @@ from typing import Any
 
 from qabench.answers import is_list_of
 from qabench.benchmarks.expertqa.factscore import is_void
+from qabench.benchmarks.expertqa.fields import (
+    EVIDENCE_FIELDS,
+    LABELS,
+    Sources,
+    answer_of,
+    label_of,
+    sources_of,
+    unresolved_marks,
+    with_plain_marks,
+)
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
 from qabench.data.predictions import Predictions, read_predictions
 from qabench.data.rows import Json, Row, without_none
@@ -199,28 +209,76 @@ def _sentencizer() -> Any:
     return with_linear_tokenizer(pipeline)
 
 
-def split_predictions(predictions: Predictions) -> list[Item]:
+@dataclass(frozen=True, slots=True)
+class SplitAnswers:
+    """The answers of a file split into claims, and what a user should know.
+
+    Attributes:
+        items: the lines with claims.
+        skipped: answers that cannot be split, with line, id and reason.
+        read: the fields that sources were read from.
+        ignored: fields with lists that were not read.
+        unresolved: marks that cite nothing or the wrong sentence, with their ids.
+        unmarked: ids of answers that have sources and cite none.
+    """
+
+    items: list[Item]
+    skipped: list[str]
+    read: list[str]
+    ignored: list[str]
+    unresolved: list[str]
+    unmarked: list[str]
+
+
+def split_predictions(predictions: Predictions, *, plain_marks: bool = False) -> SplitAnswers:
     """Split the answers of a file into claims.
 
     A line has "answer", perhaps "system" (the authors have special rules for "bing_chat"), and
-    "attribution" if it cites sources: a list of strings. All other fields are passed on. Raises
-    InputError for another type. The message names the line.
+    "attribution" if it cites sources: a list of strings. See ``fields`` for other names. All other
+    fields are passed on. With ``plain_marks``, citations are also read where the authors' splitter
+    ignores or misplaces them, such as [1, 2] or marks after a full stop. Raises InputError if no
+    answer can be split. The message names the first one.
     """
-    items = []
+    split_answers = SplitAnswers([], [], [], [], [], [])
+    read: dict[str, None] = {}
+    ignored: dict[str, None] = {}
     for row in predictions.rows:
-        answer, sources = row.fields.get("answer"), row.fields.get("attribution") or []
-        if not isinstance(answer, str | None) or not is_list_of(sources, str):
-            raise InputError(
-                f"{predictions.path}, line {row.line}: the answer is {answer!r:.40}, its attribution {sources!r:.40}; "
-                "allowed: a string or null, and a list of strings"
-            )
-        bing = row.fields.get("system") == "bing_chat"
-        split = split_claims(answer or "", sources, bing=bing)
-        own = {"id": row.id, "answer": answer and split.answer, "claims": split.claims}
-        # Labels and scores of claims that the line had before are not those of the new claims.
-        passed_on = {name: value for name, value in row.fields.items() if name not in OF_CLAIMS}
-        items.append({**passed_on, **own})
-    return items
+        try:
+            item, sources = _split_row(row.fields, row.id, split_answers, plain_marks)
+        except InputError as error:
+            split_answers.skipped.append(f"line {row.line} (id {row.id:.80}): {error}")
+            continue
+        split_answers.items.append(item)
+        if sources.field:
+            read[sources.field] = None
+        ignored |= dict.fromkeys(sources.ignored)
+    if not split_answers.items:
+        raise InputError(f"{predictions.path}, {split_answers.skipped[0]}")
+    split_answers.read.extend(read)
+    split_answers.ignored.extend(name for name in ignored if name not in read)
+    return split_answers
+
+
+def _split_row(
+    fields: Mapping[str, Any], id: str, notes: SplitAnswers, plain_marks: bool
+) -> tuple[Item, Sources]:
+    answer, _ = answer_of(fields)
+    if not isinstance(answer, str | None):
+        raise InputError(f"the answer is {answer!r:.40}; allowed: a string or null")
+    sources = sources_of(fields)
+    text = with_plain_marks(answer or "") if plain_marks else answer or ""
+    split = split_claims(text, sources.texts, bing=fields.get("system") == "bing_chat")
+    marks = unresolved_marks(text, len(sources.texts))
+    if marks:
+        notes.unresolved.append(f"{', '.join(marks[:3])} of {id:.80}")
+    if sources.texts and answer and not any(claim["evidence"] for claim in split.claims):
+        notes.unmarked.append(id)
+    # Labels and scores of claims that the line had before are not those of the new claims.
+    passed_on = {name: value for name, value in fields.items() if name not in OF_CLAIMS}
+    own: Item = {"id": id, "answer": answer and split.answer, "claims": split.claims}
+    if plain_marks:
+        own["citations"] = "plain marks"
+    return {**passed_on, **own}, sources
 
 
 def read_items(file: str) -> list[Item]:
@@ -233,12 +291,40 @@ def read_items(file: str) -> list[Item]:
         raise InputError(f"{predictions.path}, line {bad.line}: {bad.reason}")
     items = []
     for row in predictions.rows:
-        claims = row.fields["claims"]
-        if problem := problem_of(claims):
-            raise InputError(f"{predictions.path}, line {row.line}: {problem}")
-        claims = [{**claim, "evidence": claim.get("evidence") or []} for claim in claims]
-        items.append({**row.fields, "claims": claims})
+        try:
+            claims = read_claims(row.fields["claims"])
+        except InputError as error:
+            raise InputError(f"{predictions.path}, line {row.line} (id {row.id:.80}): {error}") from None
+        items.append({**row.fields, "id": row.id, "claims": claims})
     return items
+
+
+def read_claims(claims: Any) -> list[Json]:
+    """Return the claims of a line with "evidence", a list of strings, and labels "Y", "N" or None.
+
+    Other names of evidence, and labels of other judges, are read too (see ``fields``). A string is a
+    claim without evidence. Raises InputError.
+    """
+    if not is_list_of(claims, dict):
+        raise InputError(problem_of(claims) or "")
+    read = []
+    for number, claim in enumerate(claims, start=1):
+        if isinstance(claim.get("evidence"), list) or not any(map(claim.get, EVIDENCE_FIELDS)):
+            evidence = claim.get("evidence") or []
+        else:
+            evidence = None
+        if evidence is None or not is_list_of(evidence, str):
+            try:
+                evidence = sources_of({**claim, "attribution": None}).texts
+            except InputError as error:
+                raise InputError(f"claim {number}: {error}") from None
+        own = {**claim, "evidence": evidence}
+        if "label" in claim:
+            own["label"] = label_of(claim["label"])
+        read.append(own)
+    if problem := problem_of(read):
+        raise InputError(problem)
+    return read
 
 
 def annotated_items(questions: Questions) -> list[Item]:
@@ -278,7 +364,7 @@ def problem_of(claims: Any) -> str | None:
         allowed = {
             "claim": (isinstance(claim.get("claim"), str), "a string"),
             "evidence": (evidence is None or is_list_of(evidence, str), "a list of strings"),
-            "label": (claim.get("label") in ("Y", "N", None), '"Y", "N" or null'),
+            "label": (label_of(claim.get("label")) in ("Y", "N", None), LABELS),
             "fact_score": (score is None or is_fraction, "a number from 0 to 1, or null"),
         }
         for name, (is_valid, what) in allowed.items():
@@ -305,29 +391,46 @@ def with_labels(items: Sequence[Item], model: Entailment) -> list[Item]:
 def claimed_items(rows: Sequence[Any]) -> list[Item]:
     """Return rows {"answer" or "claims", "evidence"} of any system as lines of a file of claims.
 
-    Claims are strings, or {"claim", "evidence"} with evidence of their own. An answer is split into
-    claims. If its marks refer to the evidence, a claim has what it cites. Otherwise each claim has all
-    evidence of the row. Raises InputError for a row in another format.
+    Claims are strings, or {"claim", "evidence", "label"} with evidence and a label of their own. An
+    answer is split into claims. If its marks refer to the evidence, a claim has what it cites.
+    Otherwise each claim has all evidence of the row. See ``fields`` for other names. Raises
+    InputError for a row in another format.
     """
     items: list[Item] = []
     for number, row in enumerate(rows):
-        answer, claims, evidence = row.get("answer"), row.get("claims"), row.get("evidence") or []
-        if not is_list_of(evidence, str) or not (is_list_of(claims, object) or isinstance(answer, str)):
-            raise InputError(
-                f"predictions[{number}] is {row!r:.80}; allowed: answer, a string, or claims, a list, "
-                "and evidence, a list of strings"
-            )
-        if not is_list_of(claims, object):
-            split = split_claims(answer, evidence).claims
-            claims = split if cited(answer, evidence) else [claim["claim"] for claim in split]
-        own = [
-            {"evidence": evidence} | (claim if isinstance(claim, dict) else {"claim": claim})
-            for claim in claims
-        ]
-        if problem := problem_of(own):
-            raise InputError(f"predictions[{number}]: {problem}")
-        items.append({"claims": own})
+        try:
+            items.append({"claims": _claims_of_row(row)})
+        except InputError as error:
+            raise InputError(f"predictions[{number}]{error}") from None
     return items
+
+
+def _claims_of_row(row: Any) -> list[Json]:
+    allowed = "allowed: answer, a string, or claims, a list, and evidence, a list of strings"
+    if not isinstance(row, Mapping):
+        raise InputError(f" is {row!r:.80}; {allowed}")
+    answer, claims = answer_of(row)[0], row.get("claims")
+    if not (is_list_of(claims, object) or isinstance(answer, str)):
+        raise InputError(f" is {row!r:.80}; {allowed}")
+    try:
+        evidence = sources_of(row).texts
+    except InputError as error:
+        raise InputError(f" is {row!r:.80}; {allowed} ({error})") from None
+    if not is_list_of(claims, object):
+        split = split_claims(answer, evidence).claims
+        claims = split if cited(answer, evidence) else [claim["claim"] for claim in split]
+    own = []
+    for claim in claims:
+        if not isinstance(claim, dict):
+            own.append({"evidence": evidence, "claim": claim})
+        elif any(name in claim for name in EVIDENCE_FIELDS):
+            own.append(claim)
+        else:
+            own.append({"evidence": evidence, **claim})
+    try:
+        return read_claims(own)
+    except InputError as error:
+        raise InputError(f": {error}") from None
 
 
 def share_supported(items: Sequence[Item]) -> Json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Exit, Option
 
+from qabench.benchmarks.expertqa.fields import ANSWER_FIELDS
 from qabench.benchmarks.expertqa.questions import load_questions
 from qabench.cli.options import DryRun, PriceIn, PriceOut, prices
 from qabench.cli.output import print_table, progress_bar, say, say_on_stderr, warn
@@ -51,6 +52,13 @@ def claims(
         Argument(metavar="FILE", help='Lines {"id", "answer", "attribution"}; - for standard input.'),
     ],
     output: Out = Path("claims.jsonl"),
+    plain_marks: Annotated[
+        bool,
+        Option(
+            "--plain-marks",
+            help="Also read citations such as [1, 2], 【1】 and marks after a full stop (not official).",
+        ),
+    ] = False,
 ) -> None:
     """Split answers into claims, as ExpertQA's authors do, with the evidence that their marks cite.
 
@@ -64,10 +72,25 @@ def claims(
             f"the output {output} is the input, whose answers would lose the sentences that are not claims: "
             "use another --output"
         )
-    predictions = read_predictions(answers, ("answer",))
+    check_writable(output)
+    predictions = read_predictions(answers, ANSWER_FIELDS)
     for bad in predictions.bad_lines:
         warn(f"line {bad.line} is skipped: {bad.reason}")
-    items = split_predictions(predictions)
+    split_answers = split_predictions(predictions, plain_marks=plain_marks)
+    items = split_answers.items
+    for skipped in split_answers.skipped:
+        warn(f"{skipped}; it is skipped")
+    if other := [name for name in split_answers.read if name != "attribution"]:
+        say(f"sources are read from {', '.join(other)}")
+    if split_answers.ignored:
+        warn(f"fields with lists that are not read: {', '.join(split_answers.ignored)}")
+    if marks := split_answers.unresolved:
+        hint = "" if plain_marks else "; --plain-marks reads most of them (not official)"
+        warn(
+            f"answers with citations that cite nothing, or the sentence after them: {len(marks)} ({some(marks)}){hint}"
+        )
+    if unmarked := split_answers.unmarked:
+        warn(f"answers that have sources and cite none: {len(unmarked)} ({some(unmarked)})")
     write_items(output, items)
     evidence = [claim["evidence"] for item in items for claim in item["claims"]]
     with_evidence = sum(map(bool, evidence))

@@ -32,12 +32,13 @@ from qabench.benchmarks.expertqa.agreement import (
     judged_labels,
     score_answer,
 )
-from qabench.benchmarks.expertqa.claims import problem_of, sentence_splitter, split_claims
+from qabench.benchmarks.expertqa.claims import read_claims, sentence_splitter, split_claims
 from qabench.benchmarks.expertqa.factscore import THRESHOLD, judged_scores
 from qabench.benchmarks.expertqa.lfqa import BOOTSTRAP_SAMPLES, lfqa_rouge
 from qabench.benchmarks.expertqa.prompts import split_answer
 from qabench.benchmarks.expertqa.questions import annotated_claims, is_judged
 from qabench.data.rows import Json, Row
+from qabench.errors import InputError
 from qabench.evaluation import ANSWERED, EMPTY, MISSING
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
@@ -207,7 +208,12 @@ def _read_item(item: Item, in_run: bool) -> ReadItem:
     if item.fields is None:
         return ReadItem(item.row, {})
     answer, claims = item.fields.get("answer"), item.fields.get("claims")
-    problem = None if claims is None else problem_of(claims)
+    problem = None
+    if claims is not None:
+        try:
+            claims = read_claims(claims)
+        except InputError as error:
+            problem = str(error)
     if not isinstance(answer, str | None):
         problem = f"the answer is a {type(answer).__name__}; allowed: a string or null"
     if problem:
