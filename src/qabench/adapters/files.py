@@ -78,6 +78,8 @@ def evaluate(
         arguments=_arguments(benchmark, options) | split,
         problems=[
             *joined.problems,
+            *_without_group(benchmark, computed, scorer),
+            *_without_fields(scored),
             *_unusable(scored),
             *absent_scores(benchmark, set(computed) - lacking, columns, scorer.notes),
             *scorer.problems,
@@ -85,6 +87,27 @@ def evaluate(
         notes=scorer.notes,
         **benchmark.scoring(),
     )
+
+
+def _without_group(benchmark: Benchmark, groups: Sequence[str], scorer: Scorer) -> list[str]:
+    """Say why default groups are not scored, because no prediction has what they need."""
+    if not set(benchmark.default_groups).isdisjoint(groups):
+        return []
+    absent = [group for group in benchmark.default_groups if group in scorer.needs]
+    return [f"no scores of {group}: {scorer.needs[group]}" for group in absent if group not in groups]
+
+
+def _without_fields(scored: Sequence[tuple[Question, Prediction | None, Outcome]]) -> list[str]:
+    """Count the answered predictions that have nothing for a group of scores, by group."""
+    predictions: dict[str, list[str]] = {}
+    for _, prediction, outcome in scored:
+        for group, status in outcome.statuses.items():
+            if prediction and status == MISSING:
+                predictions.setdefault(group, []).append(str(prediction))
+    return [
+        f"predictions without anything for {group}: {len(each)} ({some(each)})"
+        for group, each in predictions.items()
+    ]
 
 
 def _check_computed(
@@ -157,4 +180,5 @@ def _record(question: Question, prediction: Prediction | None, outcome: Outcome)
         scores=outcome.scores,
         groups=question.groups,
         detail=outcome.detail,
+        statuses=outcome.statuses,
     )

@@ -238,6 +238,7 @@ def inspect_scorer(scored: Benchmark) -> Callable[..., InspectScorer]:
                 "metadata": {
                     "detail": {**outcome.detail, **noted.get("detail", {})},
                     "signatures": signatures,
+                    **({"statuses": dict(outcome.statuses)} if outcome.statuses else {}),
                     **usage,
                 },
             }

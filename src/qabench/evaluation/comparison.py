@@ -288,7 +288,8 @@ def compare(
     scores: dict[str, Score] = {}
     for label, evaluation in evaluations.items():
         computed = evaluation.scores()
-        if spec.name not in computed and evaluation.answered and not spec.reducer:
+        is_answered = evaluation.answered and spec.group not in evaluation.unanswered_groups()
+        if spec.name not in computed and is_answered and not spec.reducer:
             computed = scores_of([spec], evaluation.records)
         if spec.name in computed:
             scores[label] = computed[spec.name]

@@ -180,7 +180,20 @@ class Evaluation(Displayed):
         return self._computed[key]
 
     def _scores_of(self, records: Sequence[Record]) -> dict[str, Score]:
-        return scores_of(self.score_specs, records) if self.answered else {}
+        if not self.answered:
+            return {}
+        unanswered = self.unanswered_groups()
+        specs = [spec for spec in self.score_specs if spec.group not in unanswered]
+        return scores_of(specs, records)
+
+    def unanswered_groups(self) -> set[str]:
+        """Return the groups of scores that no answered question has anything for, such as no passages."""
+        groups = {group for record in self.records for group in record.statuses}
+        return {
+            group
+            for group in groups
+            if not any(record.status_of(group) in (ANSWERED, CUT_OFF) for record in self.records)
+        }
 
     def scores(self) -> dict[str, Score]:
         """Return the scores by name, with intervals and n, or {} if nothing was answered.
@@ -194,10 +207,15 @@ class Evaluation(Displayed):
         """Return why scores are undefined, by name, such as the recall of errors without any errors."""
         scores = self.scores()
         reasons = {}
+        unanswered = self.unanswered_groups()
         for spec in present(self.score_specs, column_names(self.records)):
             lacking = self.answered and spec.name not in scores
             if lacking and any(columns_of(spec, record) for record in self.records):
                 reasons[spec.name] = spec.undefined
+                if spec.group in unanswered:
+                    reasons[spec.name] = (
+                        f"none of the {len(self.records)} answers has what {spec.group} is computed from"
+                    )
         return reasons
 
     def scores_by_group(self, grouping: str) -> dict[str, dict[str, Score]]:
@@ -226,7 +244,8 @@ class Evaluation(Displayed):
         if score.spec.group in self.recorded:
             why = self.recorded[score.spec.group]
             sentences.append("as recorded in the log" + (f" ({why})" if why else ""))
-        sentences += self._once("asked", self._asked_deviations)
+        group = score.spec.group
+        sentences += self._once(f"asked {group}", lambda: self._asked_deviations(group))
         if score.left_out and not score.spec.partial:
             sentences.append(f"{score.left_out} of {len(self.records)} answers are left out")
         if self.status != "success":
@@ -234,12 +253,12 @@ class Evaluation(Displayed):
             sentences.append(f"the run did not finish ({status})")
         return sentences
 
-    def _asked_deviations(self) -> list[str]:
+    def _asked_deviations(self, group: str) -> list[str]:
         sentences = asked_part(len({record.id for record in self.records}), self.available)
         if (epochs := max((record.epoch for record in self.records), default=1)) > 1:
             sentences.append(f"each question was asked {epochs} times")
         for status in () if self.failures_official else (FAILED, MISSING):
-            if count := sum(record.status == status for record in self.records):
+            if count := sum(record.status_of(group) == status for record in self.records):
                 sentences.append(f"{count} of {len(self.records)} questions have no answer ({status})")
         return sentences
 

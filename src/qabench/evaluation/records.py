@@ -48,6 +48,8 @@ class Record:
         answer: the text that was scored. None for failed and refused calls and for missing answers.
         status: one of ``STATUSES``. "cut off" means answered, but stopped at the limit of tokens or
             turns. "missing" means that a file of predictions has no answer to the question.
+        statuses: group of scores -> its status, where it is not the question's: "empty" or "missing" if an
+            answered question has nothing that the group is computed from, such as no passages.
         problem: why there is no answer, or a problem with the answer or the input.
         scores: the numbers that the scores are computed from (``ScoreSpec.columns``), by name. Empty if
             unscored.
@@ -78,6 +80,13 @@ class Record:
     cost: float | None = None
     replies: int | None = None
     cached: int = 0
+    statuses: Mapping[str, str] = field(default_factory=dict)
+
+    def status_of(self, group: str) -> str:
+        """Return the status of the question for a group of scores."""
+        return (
+            self.statuses.get(group, self.status) if self.status in (ANSWERED, CUT_OFF) else self.status
+        )
 
 
 GROUPS, CURVE = "groups", "curve"

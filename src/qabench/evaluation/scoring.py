@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import Any, Protocol
 
 from qabench.data.rows import Row
 from qabench.errors import InputError, QabenchError
-from qabench.evaluation.records import ANSWERED, STATUSES
+from qabench.evaluation.records import ANSWERED, EMPTY, MISSING, STATUSES
 from qabench.evaluation.signature import signature
 
 Progress = Callable[[int, int], None]
@@ -83,6 +83,8 @@ class Outcome:
         detail: details of the scoring for the report. See ``Record.detail``.
         problem: a problem with the prediction, or None.
         status: "answered", "empty" or "missing". A run knows better, so its log decides there.
+        statuses: group of scores -> "empty" or "missing", for the groups that the prediction has nothing for,
+            although it has something for another one. ``outcomes_of`` fills it in.
         answer: the text that was scored, or None if there is none.
         texts: all texts of the prediction, if they are not only the answer, such as several sampled
             replies.
@@ -95,6 +97,7 @@ class Outcome:
     detail: Mapping[str, Any] = field(default_factory=dict)
     problem: str | None = None
     status: str = ANSWERED
+    statuses: Mapping[str, str] = field(default_factory=dict)
     answer: str | None = None
     texts: Sequence[str] | None = None
     usable: bool = True
@@ -114,6 +117,9 @@ class Scorer:
         problems: sentences about problems of the predictions as a whole.
         needs: group of scores -> what predictions and data need for it. A group that is named here
             and that was asked for by name must be in ``signatures``.
+        reads: group of scores -> the fields of a prediction that the scores are computed from. A prediction
+            without any of them has no answer for this group. Groups that are not here have the status of the
+            question.
         concurrency: the maximum number of items that a run scores at once.
     """
 
@@ -121,6 +127,7 @@ class Scorer:
     notes: Sequence[str] = ()
     problems: Sequence[str] = ()
     needs: Mapping[str, str] = {}
+    reads: Mapping[str, Sequence[str]] = {}
     concurrency: int = 16
 
     def outcome(self, item: Item) -> Outcome:
@@ -187,10 +194,44 @@ def outcomes_of(
         raise InputError(
             f"{benchmark}: its scorer returned {returned} for {len(items)} questions; allowed: a list with one each"
         )
-    return [
-        _checked(outcome, f"{benchmark}: its scorer returned for the question {name!r}")
-        for outcome, name in zip(outcomes, names, strict=True)
-    ]
+    checked = []
+    for item, outcome, name in zip(items, outcomes, names, strict=True):
+        outcome = _checked(outcome, f"{benchmark}: its scorer returned for the question {name!r}")
+        checked.append(_with_statuses(outcome, item.fields or {}, scorer.reads))
+    return checked
+
+
+def _with_statuses(
+    outcome: Outcome, fields: Mapping[str, Any], reads: Mapping[str, Sequence[str]]
+) -> Outcome:
+    """Return an answered outcome with the groups of scores that the prediction has nothing for.
+
+    If it has nothing for all groups, it is not answered.
+    """
+    if outcome.status != ANSWERED:
+        return outcome
+    statuses = {}
+    for group, names in reads.items():
+        values = [fields[name] for name in names if fields.get(name) is not None]
+        if not values:
+            statuses[group] = MISSING
+        elif all(_is_empty(value) for value in values):
+            statuses[group] = EMPTY
+    if not statuses or len(statuses) < len(reads):
+        return replace(outcome, statuses=statuses) if statuses else outcome
+    if EMPTY in statuses.values():
+        return replace(outcome, status=EMPTY)
+    lacking = ", ".join(dict.fromkeys(repr(name) for names in reads.values() for name in names))
+    return replace(
+        outcome, status=MISSING, problem=outcome.problem or f"the prediction has no {lacking}"
+    )
+
+
+def _is_empty(value: object) -> bool:
+    """Tell whether a text or a container has nothing in it. The number 0 is an answer."""
+    if isinstance(value, str):
+        return not value.strip()
+    return isinstance(value, list | tuple | dict) and not value
 
 
 def _called(scorer: Scorer, method: Callable[[], Any], benchmark: str, questions: str) -> Any:

@@ -38,14 +38,15 @@ def predictions(run: Evaluation) -> str:
 def records(run: Evaluation) -> str:
     """Return everything about each record as JSONL, which ``load_dataset("json", ...)`` reads.
 
-    Scores, groups and detail are JSON text, because they differ between benchmarks and a column has
+    Scores, groups, detail and statuses are JSON text, because they differ between benchmarks and a column has
     one type.
     """
     of_run = {name: getattr(run, name) for name in ("benchmark", "config", "setting", "model")}
     rows = [of_run | asdict(record) for record in run.records]
     for row in rows:
         row |= {
-            name: json.dumps(row[name], ensure_ascii=False) for name in ("scores", "groups", "detail")
+            name: json.dumps(row[name], ensure_ascii=False)
+            for name in ("scores", "groups", "detail", "statuses")
         }
     return _lines(rows)
 

@@ -284,11 +284,13 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
     scores = list((sample.scores or {}).values())
     detail: Json = {}
     signatures: dict[str, str] = {}
+    statuses: dict[str, str] = {}  # of groups of scores
     values: dict[str, float] = {}  # without values that are undefined: NaN in the log
     for score in scores:
         about = score.metadata or {}
         detail |= about.get("detail", {})
         signatures |= about.get("signatures") or {}
+        statuses |= about.get("statuses") or {}
         for name, number in (score.value if isinstance(score.value, dict) else {}).items():
             if isinstance(number, int | float) and isfinite(number):
                 values[name] = float(number)
@@ -303,6 +305,7 @@ def _scored(sample: Any) -> tuple[Record, dict[str, str]]:
         scores=values,
         groups=metadata.get("groups", {}),
         detail=detail,
+        statuses=statuses,
         replies=replies.get("all"),
         cached=replies.get("cached", 0),
     )

@@ -66,6 +66,8 @@ class FanOutQAScorer(Scorer):
         if self.judge:
             self.concurrency = self.judge.caller.concurrency
         self.fields = self._fields()
+        groups = dict.fromkeys(self.fields, ("answer",))
+        self.reads = groups | ({"evidence": ("pages",)} if self.evidence else {})
         self.needs = {"evidence": 'it needs the field "pages", or a TREC run'}
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:

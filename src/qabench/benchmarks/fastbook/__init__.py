@@ -11,6 +11,7 @@ from qabench.benchmarks.base import Benchmark, Leaderboards, Need, Option, Setti
 from qabench.data.predictions import DELIMITERS, parse_predictions, read_bytes
 from qabench.data.rows import Json, Row
 from qabench.errors import InputError, unknown_name
+from qabench.evaluation.records import MISSING
 from qabench.evaluation.score_spec import ScoreSpec
 from qabench.evaluation.scoring import Question, Questions
 
@@ -108,6 +109,11 @@ class FastbookBenchmark(Benchmark):
         loaded = super().load(config, file)
         return replace(loaded, config="custom") if file else loaded
 
+    def groups_of(self, loaded: Questions, predictions: Predictions) -> Sequence[str]:
+        """Return "retrieval", or "rouge" for predictions that are only answers."""
+        fields = {name for row in predictions.rows for name in row.fields}
+        return ("rouge",) if "answer" in fields and "passages" not in fields else self.default_groups
+
     def scorer(self, groups: Sequence[str], **options: Any) -> FastbookScorer:
         """Return the scorer of these groups of scores."""
         from qabench.benchmarks.fastbook.scorer import FastbookScorer
@@ -165,7 +171,9 @@ class FastbookBenchmark(Benchmark):
     def prediction(self, record: Record) -> Json:
         """Return {"answer", "passages"}: the model's answer, and the texts of the retrieved passages, best first."""
         passages = [passage["text"] for passage in record.detail.get("passages") or ()]
-        return {"answer": record.answer} | ({"passages": passages} if passages else {})
+        # An empty list means that nothing was retrieved, which scores 0. No list means no retrieval.
+        retrieved = "passages" in record.detail and record.status_of("retrieval") != MISSING
+        return {"answer": record.answer} | ({"passages": passages} if retrieved else {})
 
     def reproduce(self) -> Reproduction:
         """Recompute the published numbers."""

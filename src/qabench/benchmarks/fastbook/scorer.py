@@ -14,7 +14,7 @@ from qabench.benchmarks.fastbook.answer_components import (
     longest_passage,
 )
 from qabench.data.rows import Json, Row
-from qabench.evaluation import ANSWERED, EMPTY, MISSING, Evaluation
+from qabench.evaluation import ANSWERED, MISSING, Evaluation
 from qabench.evaluation.records import CURVE, ExtraSection, SectionRow
 from qabench.evaluation.scoring import Item, Outcome, Progress, Scorer
 from qabench.evaluation.signature import signature
@@ -23,6 +23,12 @@ from qabench.text.rouge import backend_version, rouge
 
 # The fields of signatures that describe how passages were retrieved.
 SYSTEM = ("config", "data", "corpus", "chunker", "chunk_size", "overlap", "method", "query")
+
+READS = {"retrieval": ("passages",), "rouge": ("answer",)}
+NEEDS = {
+    "retrieval": 'it needs the field "passages", a list of the texts that were retrieved, best first; answers '
+    "alone are scored with --scores rouge"
+}
 
 
 @dataclass(frozen=True)
@@ -44,9 +50,15 @@ class FastbookScorer(Scorer):
     groups: Sequence[str]
     k: int | str | Sequence[int] = 10
     longest: int = 0
+    needs = NEEDS
 
     def __post_init__(self) -> None:
         check_cutoffs(self.k)
+
+    @property
+    def reads(self) -> Mapping[str, Sequence[str]]:  # type: ignore[override]
+        """Return the fields of a prediction that each group is computed from."""
+        return {group: READS[group] for group in self.groups}
 
     def score(self, items: Sequence[Item], progress: Progress | None = None) -> list[Outcome]:
         """Return the scores of each question at every cutoff. ``progress`` is not used."""
@@ -78,7 +90,7 @@ class FastbookScorer(Scorer):
                 scores=column,
                 detail=detail,
                 problem=problem,
-                status=MISSING if problem else self._status(fields),
+                status=MISSING if problem else ANSWERED,  # of the groups: see ``reads``
                 answer=fields.get("answer"),
                 usable=problem is None,
             )
@@ -90,11 +102,13 @@ class FastbookScorer(Scorer):
     def signatures(self, items: Sequence[Item], about: Mapping[str, object]) -> dict[str, str]:
         """Return the signatures.
 
-        The signature of retrieval does not have the fields of the model that answers.
+        The signature of retrieval does not have the fields of the model that answers. Without
+        ``passages`` in any item, there is no retrieval to sign.
         """
         asked = {name: value for name, value in about.items() if name != "benchmark"}
         lines = {}
-        if "retrieval" in self.groups:
+        with_passages = any("passages" in (item.fields or {}) for item in items)
+        if "retrieval" in self.groups and (with_passages or not items):
             system = {name: asked[name] for name in SYSTEM if name in asked}
             cutoffs = check_cutoffs(self.k)
             predicted = [(item.fields or {}).get("passages") or () for item in items]
@@ -112,10 +126,6 @@ class FastbookScorer(Scorer):
                 "fastbook_rouge", **asked, rouge=backend_version(), stemmer="porter"
             )
         return lines
-
-    def _status(self, fields: Mapping[str, Any]) -> str:
-        passages = fields.get("passages") if "retrieval" in self.groups else None
-        return ANSWERED if passages or fields.get("answer") else EMPTY
 
 
 def _unusable(fields: Mapping[str, Any]) -> str | None:
